@@ -1,0 +1,20 @@
+"""The one exception and the one warning of EdBatch."""
+
+
+class EdBatchError(ValueError):
+    """Bad input: the message names the place (a call, an operand, a file and line) and what was expected.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters((5, 64), name="W")
+        >>> with eb.Graph():
+        ...     h = eb.input([1.0, 2.0])
+        ...     W @ h
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: matmul(W[5,64], [2]): ...
+    """
+
+
+class EdBatchWarning(UserWarning):
+    """Something works, but not as well as it could: the message says what is lost and how to get it back."""

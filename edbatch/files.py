@@ -1,0 +1,61 @@
+"""Files that are never left half written."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from edbatch.errors import EdBatchError
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write `data` to `path` so that a reader sees the old file or the new one, never a part.
+
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and replace `path` in one step.
+
+    Args:
+        path: the file to replace or create; its folder must exist.
+        data: text (written as UTF-8) or bytes.
+
+    Raises:
+        EdBatchError: the folder does not exist, the disk is full, or writing is not allowed;
+            a file that was at `path` before is still there, unchanged.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> write_atomically(folder / "a.txt", "whole")
+        >>> (folder / "a.txt").read_text()
+        'whole'
+    """
+    target = Path(path)
+    encoded = data.encode() if isinstance(data, str) else data
+    temporary = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(encoded)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files; honour the user's mask
+        os.replace(temporary, target)
+    except OSError as error:
+        raise EdBatchError(f"{target}: cannot be written ({error.strerror or error})") from error
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The text of a UTF-8 file.
+
+    Raises:
+        EdBatchError: the file is missing, unreadable or not UTF-8 (the message names the byte).
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise EdBatchError(f"{path}: not UTF-8 text (byte {error.start})") from error
