@@ -1,0 +1,101 @@
+"""The ready nodes of a graph, by type: Frontier(G) of the paper, compiled.
+
+All nodes of one type share a slice of one array. Ready nodes are appended to their type's slice, so the
+next batch of a type is always one slice, and a whole schedule costs O(nodes + edges).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+EXECUTED = -1
+
+
+class Graph(NamedTuple):
+    """The columns of a TypedGraph that compiled loops need."""
+
+    types: np.ndarray  # int32[n]
+    user_indptr: np.ndarray  # int32[n + 1]
+    users: np.ndarray  # int32[m]
+
+
+class Frontier(NamedTuple):
+    """What is ready; changed in place by `run_batch`."""
+
+    missing: np.ndarray  # int32[n]: operands not executed yet; EXECUTED once the node itself is
+    pool: np.ndarray  # int32[n]: nodes that became ready, one slice per type
+    begin: np.ndarray  # int32[T]: the ready nodes of type t are pool[begin[t]:end[t]]
+    end: np.ndarray  # int32[T]
+
+
+class Record(NamedTuple):
+    """The schedule being written."""
+
+    order: np.ndarray  # int32[n]
+    offsets: np.ndarray  # int64[n + 1]
+    types: np.ndarray  # int32[n]
+    length: np.ndarray  # int64[1]: batches so far
+
+
+@njit(cache=True)
+def new_frontier(types, indptr, type_count):
+    """The frontier of a graph of which nothing has run."""
+    nodes = len(types)
+    begin = np.zeros(type_count + 1, np.int32)
+    for node in range(nodes):
+        begin[types[node] + 1] += 1
+    for kind in range(type_count):
+        begin[kind + 1] += begin[kind]
+    end = begin[:type_count].copy()
+    missing = np.empty(nodes, np.int32)
+    pool = np.empty(nodes, np.int32)
+    for node in range(nodes):
+        missing[node] = indptr[node + 1] - indptr[node]
+        if missing[node] == 0:
+            pool[end[types[node]]] = node
+            end[types[node]] += 1
+    return Frontier(missing, pool, begin[:type_count].copy(), end)
+
+
+@njit(cache=True)
+def new_record(nodes):
+    """Room for the longest schedule of `nodes` nodes."""
+    offsets = np.empty(nodes + 1, np.int64)
+    offsets[0] = 0
+    return Record(np.empty(nodes, np.int32), offsets, np.empty(nodes, np.int32), np.zeros(1, np.int64))
+
+
+@njit(cache=True)
+def run_batch(graph, frontier, record, kind):
+    """Run every ready node of type `kind`: one iteration of Algorithm 1."""
+    first, last = frontier.begin[kind], frontier.end[kind]
+    frontier.begin[kind] = last
+    batch = record.length[0]
+    done = record.offsets[batch]
+    for position in range(first, last):
+        node = frontier.pool[position]
+        record.order[done] = node
+        done += 1
+        frontier.missing[node] = EXECUTED
+        for edge in range(graph.user_indptr[node], graph.user_indptr[node + 1]):
+            user = graph.users[edge]
+            frontier.missing[user] -= 1
+            if frontier.missing[user] == 0:
+                end = frontier.end[graph.types[user]]
+                frontier.pool[end] = user
+                frontier.end[graph.types[user]] = end + 1
+    record.types[batch] = kind
+    record.offsets[batch + 1] = done
+    record.length[0] = batch + 1
+
+
+@njit(cache=True)
+def ready_types(frontier, kinds):
+    """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
+    count = 0
+    for kind in range(len(frontier.begin)):
+        if frontier.end[kind] > frontier.begin[kind]:
+            kinds[count] = kind
+            count += 1
+    return count

@@ -1,0 +1,152 @@
+"""The batching policy as a finite state machine: section 2.2."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.policy import fsm_loop
+from edbatch.policy.encodings import ENCODINGS, PHASES
+from edbatch.policy.frontier import new_frontier, new_record
+from edbatch.policy.schedule import Schedule
+from edbatch.policy.state_table import StateTable
+from edbatch.policy.training import Training
+from edbatch.policy.typed_graph import Int32s, TypedGraph
+
+Transitions = dict[tuple[int, int], int]
+END = -1  # in transitions, the state after the last decision
+
+
+class FSM:
+    """A policy that looks the next type up in a table of frontier states.
+
+    The table holds the states that training met. In any other state, and where the graph has types that
+    the policy does not know, the path ratio decides (`sufficient`); `fallbacks` counts those decisions.
+    A frontier of one type needs no decision. Scheduling costs O(nodes + edges).
+
+    Args:
+        encoding: what a state is, see `encodings`.
+        types: the type names; their positions are the letters of `table`.
+        table: states, their choices and their Q values.
+        training: how it was learned.
+        transitions: how often state a was followed by state b (END after the last) in training.
+
+    Example:
+        >>> from edbatch.policy import TypedGraph, learn
+        >>> tree = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
+        >>> fsm = learn([tree])
+        >>> fsm.name, len(fsm.schedule(tree)), fsm.fallbacks
+        ('fsm-sort', 3, 0)
+        >>> [(row["state"], row["choice"]) for row in fsm.table()]
+        [('I O', 'I')]
+    """
+
+    def __init__(
+        self,
+        encoding: str,
+        types: tuple[str, ...],
+        table: StateTable,
+        training: Training | None = None,
+        transitions: Transitions | None = None,
+    ) -> None:
+        if encoding not in ENCODINGS:
+            raise EdBatchError(f"no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
+        self.name = f"fsm-{encoding}"
+        self.encoding = encoding
+        self.types = types
+        self.states = table
+        self.training = training
+        self.transitions = transitions or {}
+        self.fallbacks = 0
+        self._letter = {name: letter for letter, name in enumerate(types)}
+        self._letters_of: dict[tuple[str, ...], Int32s] = {}
+        self._warned = False
+
+    def __repr__(self) -> str:
+        return f"FSM({self.encoding!r}, {len(self.types)} types, {self.states.size[0]} states)"
+
+    def schedule(self, graph: TypedGraph) -> Schedule:
+        """The batches of `graph`; it must have no cycle.
+
+        Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
+        """
+        to_policy = self._letters_of.get(graph.names)
+        if to_policy is None:
+            to_policy = self.letters_of(graph.names)
+        users = graph.successors
+        frontier = new_frontier(graph.types, graph.indptr, len(graph.names))
+        record = new_record(len(graph))
+        state = (frontier, record, self.states, ENCODINGS[self.encoding], to_policy)
+        if not fsm_loop.run(graph.types, *users, *state):
+            edges = (graph.indptr, graph.operands, *users, graph.topological)
+            unseen, unknown = fsm_loop.run_with_ratio(graph.types, *edges, *state)
+            self.fallbacks += unseen
+            if unknown and not self._warned:
+                self._warn(graph.names)
+        return Schedule.from_record(record)
+
+    def letters_of(self, names: tuple[str, ...]) -> Int32s:
+        """int32[T]: this policy's number of each type name, -1 for those it does not know; cached."""
+        if names not in self._letters_of:
+            self._letters_of[names] = np.array([self._letter.get(name, -1) for name in names], np.int32)
+        return self._letters_of[names]
+
+    def _warn(self, names: tuple[str, ...]) -> None:
+        self._warned = True
+        unknown = [name for name in names if name not in self._letter]
+        shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+        warnings.warn(
+            f"policy {self.name} was not trained with the types {shown}; where they are ready "
+            "the path ratio decides. Train a policy on such graphs: edbatch.policy.learn(graphs)",
+            EdBatchWarning,
+            stacklevel=3,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a policy file that `get_policy` reads back."""
+        from edbatch.policy.policy_file import save_policy
+
+        save_policy(path, self)
+
+    def state_types(self, state: int) -> list[str]:
+        """The types of a state, in the encoding's order."""
+        first, last = self.states.start[state : state + 2]
+        return [self.types[letter] for letter in self.states.letters[first:last]]
+
+    def state_q(self, state: int) -> list[float]:
+        """Q of each of the state's types."""
+        first, last = self.states.start[state : state + 2]
+        return self.states.q[first:last].tolist()
+
+    def table(self) -> list[dict[str, str | float | int]]:
+        """One row per state: its number, the state as text, the chosen type and its Q."""
+        rows: list[dict[str, str | float | int]] = []
+        for state in range(int(self.states.size[0])):
+            names, choice = self.state_types(state), int(self.states.choice[state])
+            text = " ".join(names)
+            if self.encoding == "phase":
+                text += f" @{int(self.states.phase[state])}/{PHASES}"
+            row = {"number": state, "state": text, "choice": names[choice], "q": self.state_q(state)[choice]}
+            rows.append(row)
+        return rows
+
+    def observe(self, graphs: Iterable[TypedGraph]) -> Transitions:
+        """The transitions between decisions, with their counts, when scheduling `graphs`."""
+        from edbatch.policy.rollouts import decisions_of
+
+        seen: Counter[tuple[int, int]] = Counter()
+        for graph in graphs:
+            states = decisions_of(graph, self.states, ENCODINGS[self.encoding], self.letters_of(graph.names))
+            seen.update(zip(states, [*states[1:], END], strict=True))
+        return dict(seen)
+
+    def to_dot(self) -> str:
+        """The machine as Graphviz text: see `fsm_dot.to_dot`."""
+        from edbatch.policy.fsm_dot import to_dot
+
+        return to_dot(self)

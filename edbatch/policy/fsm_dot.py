@@ -1,0 +1,66 @@
+"""A learned machine as a Graphviz drawing, like Figure 2 of the paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from edbatch.policy.fsm import FSM
+
+LONGEST = 12  # longer type names get a short one, explained in a legend
+
+
+def to_dot(fsm: FSM) -> str:
+    """Graphviz text: one box per state met in training, its choice in bold, one arrow per transition.
+
+    Arrows carry how often they were taken. Batches in between in which only one type was ready are not drawn.
+
+    Example:
+        >>> from edbatch.policy import TypedGraph, learn
+        >>> fsm = learn([TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])])
+        >>> print(to_dot(fsm))
+        digraph "fsm-sort" {
+        ...
+          s0 [label=<<b>I</b> O>];
+        ...
+          s0 -> end [label="1"];
+        }
+    """
+    from edbatch.policy.fsm import END
+
+    long = max((len(name) for name in fsm.types), default=0) > LONGEST
+    short = {name: f"t{index}" if long else name for index, name in enumerate(fsm.types)}
+    lines = [
+        f"digraph {_quoted(fsm.name)} {{",
+        '  node [shape=box, style=rounded, fontname="Helvetica"];',
+        '  edge [fontname="Helvetica", fontsize=10];',
+    ]
+    drawn = sorted({state for pair in fsm.transitions for state in pair if state != END})
+    for state in drawn:
+        names, choice = fsm.state_types(state), int(fsm.states.choice[state])
+        words = [
+            f"<b>{_escaped(short[name])}</b>" if index == choice else _escaped(short[name])
+            for index, name in enumerate(names)
+        ]
+        phase = f"<br/>phase {int(fsm.states.phase[state])}" if fsm.encoding == "phase" else ""
+        lines.append(f"  s{state} [label=<{' '.join(words)}{phase}>];")
+    lines.append("  end [shape=doublecircle, label=end];")
+    for (before, after), count in sorted(fsm.transitions.items()):
+        target = "end" if after == END else f"s{after}"
+        lines.append(f'  s{before} -> {target} [label="{count}"];')
+    if long:
+        used = sorted({name for state in drawn for name in fsm.state_types(state)}, key=fsm.types.index)
+        rows = "".join(
+            f'<tr><td align="left">{short[name]}</td><td align="left">{_escaped(name)}</td></tr>' for name in used
+        )
+        lines.append(f'  legend [shape=plain, label=<<table border="0">{rows}</table>>];')
+    return "\n".join([*lines, "}"])
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _escaped(text: str) -> str:
+    """Text for an HTML-like label."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

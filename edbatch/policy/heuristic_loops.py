@@ -1,0 +1,70 @@
+"""The heuristics' scheduling loops, compiled: Algorithm 1 with a fixed rule instead of a learned one."""
+
+import numpy as np
+from numba import njit
+
+from edbatch.policy.frontier import Graph, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.ratio import (
+    best_ratio,
+    new_blockers,
+    new_direct_blockers,
+    unblock,
+    unblock_direct,
+)
+
+
+@njit(cache=True)
+def by_agenda(types, indptr, user_indptr, users, depth, type_count, only_remaining):
+    """The ready type of smallest average depth; averages over all nodes or over the remaining ones."""
+    graph = Graph(types, user_indptr, users)
+    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
+    kinds = np.empty(type_count, np.int32)
+    depth_sum, number = np.zeros(type_count, np.int64), np.zeros(type_count, np.int64)
+    for node in range(len(types)):
+        depth_sum[types[node]] += depth[node]
+        number[types[node]] += 1
+    while record.offsets[record.length[0]] < len(types):
+        count = ready_types(frontier, kinds)
+        best = kinds[0]
+        for kind in kinds[1:count]:
+            if depth_sum[kind] * number[best] < depth_sum[best] * number[kind]:
+                best = kind
+        if only_remaining:
+            for node in frontier.pool[frontier.begin[best] : frontier.end[best]]:
+                depth_sum[best] -= depth[node]
+                number[best] -= 1
+        run_batch(graph, frontier, record, best)
+    return record
+
+
+@njit(cache=True)
+def by_path_ratio(types, indptr, operands, user_indptr, users, order, type_count):
+    """The ready type of largest path ratio."""
+    graph = Graph(types, user_indptr, users)
+    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
+    blockers = new_blockers(types, indptr, operands, order, frontier.missing, type_count)
+    kinds = np.empty(type_count, np.int32)
+    while record.offsets[record.length[0]] < len(types):
+        kind = best_ratio(frontier, blockers, kinds, ready_types(frontier, kinds))
+        unblock(graph, frontier, blockers, kind)
+        run_batch(graph, frontier, record, kind)
+    return record
+
+
+@njit(cache=True)
+def by_direct_ratio(types, indptr, operands, user_indptr, users, type_count):
+    """The ready type of largest direct ratio; ties go to the larger batch, then the first type."""
+    graph = Graph(types, user_indptr, users)
+    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
+    waiting, total = new_direct_blockers(types, indptr, operands, type_count)
+    kinds = np.empty(type_count, np.int32)
+    while record.offsets[record.length[0]] < len(types):
+        best, best_ready = -1, 0
+        for kind in kinds[: ready_types(frontier, kinds)]:
+            ready = frontier.end[kind] - frontier.begin[kind]
+            ahead = 1 if best < 0 else ready * total[best] - best_ready * total[kind]
+            if ahead > 0 or (ahead == 0 and ready > best_ready):
+                best, best_ready = kind, ready
+        unblock_direct(graph, frontier, waiting, total, best)
+        run_batch(graph, frontier, record, best)
+    return record

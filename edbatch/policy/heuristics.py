@@ -1,0 +1,134 @@
+"""Policies that follow a fixed rule: the run-time heuristics and the off-line searches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.policy.schedule import Schedule
+from edbatch.policy.typed_graph import TypedGraph
+
+if TYPE_CHECKING:
+    from edbatch.policy.training import Training
+
+BEAM_WIDTH = 10
+
+
+class Heuristic:
+    """A policy that follows a rule and learns nothing.
+
+    - `depth`: nodes of one type at one topological depth (TensorFlow Fold).
+    - `agenda`: the ready type of smallest average depth, averaged once over all its nodes (DyNet).
+    - `agenda-remaining`: the same, averaged over the nodes that remain (ED-Batch's version of it).
+    - `sufficient`: the ready type of largest ratio |READY| / |TOTAL|, path reading (section 5.3).
+    - `sufficient-direct`: the same with the direct reading, as the paper computes it.
+    - `none`: each node alone.
+    - `greedy`, `beam`, `beam:WIDTH`: searches on the lower bound of what remains; meant for off-line use.
+
+    Args:
+        name: one of these names.
+        training: set by `learn` when this rule beat everything that could be learned.
+
+    Raises:
+        EdBatchError: unknown name.
+
+    Example:
+        >>> graph = TypedGraph.from_lists(["a", "b", "a"], [[], [0], []])
+        >>> [len(Heuristic(name).schedule(graph)) for name in ("none", "depth", "beam:4")]
+        [3, 2, 2]
+    """
+
+    def __init__(self, name: str, training: Training | None = None) -> None:
+        self._rule = _rule(name)
+        self.name = name
+        self.training = training
+
+    def __repr__(self) -> str:
+        return f"Heuristic({self.name!r})"
+
+    def schedule(self, graph: TypedGraph) -> Schedule:
+        """The batches of `graph`; it must have no cycle."""
+        return self._rule(graph)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a policy file that names this rule."""
+        from edbatch.policy.policy_file import save_policy
+
+        save_policy(path, self)
+
+
+def _rule(name: str) -> Callable[[TypedGraph], Schedule]:
+    if name in RULES:
+        return RULES[name]
+    head, colon, width = name.partition(":")
+    if head == "beam" and colon:
+        if not width.isdecimal() or int(width) < 1:
+            raise EdBatchError(f"policy {name!r}: the width must be a positive integer, as in 'beam:10'")
+        return lambda graph: _beam(graph, int(width))
+    raise EdBatchError(f"no policy is named {name!r}; there are {', '.join(RULES)} and beam:WIDTH")
+
+
+def _none(graph: TypedGraph) -> Schedule:
+    order = graph.topological
+    return Schedule(order, np.arange(len(graph) + 1), graph.types[order])
+
+
+def _depth(graph: TypedGraph) -> Schedule:
+    from edbatch.policy.topology import depths
+
+    depth = depths(graph.indptr, graph.operands, graph.topological)
+    key = depth.astype(np.int64) * len(graph.names) + graph.types
+    order = np.argsort(key, kind="stable").astype(np.int32)
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
+
+
+def _agenda(graph: TypedGraph, only_remaining: bool = False) -> Schedule:
+    from edbatch.policy.heuristic_loops import by_agenda
+    from edbatch.policy.topology import depths
+
+    depth = depths(graph.indptr, graph.operands, graph.topological)
+    users = graph.successors
+    return Schedule.from_record(
+        by_agenda(graph.types, graph.indptr, *users, depth, len(graph.names), only_remaining)
+    )
+
+
+def _sufficient(graph: TypedGraph) -> Schedule:
+    from edbatch.policy.heuristic_loops import by_path_ratio
+
+    edges = (graph.indptr, graph.operands, *graph.successors)
+    return Schedule.from_record(by_path_ratio(graph.types, *edges, graph.topological, len(graph.names)))
+
+
+def _sufficient_direct(graph: TypedGraph) -> Schedule:
+    from edbatch.policy.heuristic_loops import by_direct_ratio
+
+    _ = graph.topological  # a cycle would never become ready
+    edges = (graph.indptr, graph.operands, *graph.successors)
+    return Schedule.from_record(by_direct_ratio(graph.types, *edges, len(graph.names)))
+
+
+def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
+    from edbatch.policy.search_loops import beam_search, replay
+
+    edges = (graph.indptr, *graph.successors)
+    sequence = beam_search(graph.types, *edges, graph.topological, len(graph.names), width)
+    return Schedule.from_record(replay(graph.types, *edges, len(graph.names), sequence))
+
+
+RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
+    "depth": _depth,
+    "agenda": _agenda,
+    "agenda-remaining": lambda graph: _agenda(graph, only_remaining=True),
+    "sufficient": _sufficient,
+    "sufficient-direct": _sufficient_direct,
+    "none": _none,
+    "greedy": lambda graph: _beam(graph, 1),
+    "beam": _beam,
+}
+RUN_TIME_RULES = ("depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct")

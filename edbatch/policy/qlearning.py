@@ -1,0 +1,225 @@
+"""Learning an FSM: tabular Q-learning with teachers (section 2.3)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from tqdm import tqdm
+
+from edbatch.errors import EdBatchError
+from edbatch.policy.bounds import lower_bound
+from edbatch.policy.encodings import ENCODINGS
+from edbatch.policy.fsm import FSM
+from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
+from edbatch.policy.policy import Policy
+from edbatch.policy.rollouts import NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, seed_random, take_best
+from edbatch.policy.state_table import StateTable, copied, new_table
+from edbatch.policy.training import Training
+from edbatch.policy.typed_graph import TypedGraph
+
+CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
+TEACHERS = ("sufficient", "sufficient-direct", "agenda", "agenda-remaining", "greedy", "beam")
+LEAST_EPSILON = 0.02
+FOLLOW = (0.0, 0.0, False, NO_TEACHER)  # an episode that follows the table's choices
+WORK_LIMIT = 50_000_000  # nodes and edges visited by all episodes together: one or two seconds
+
+
+def learn(
+    graphs: Sequence[TypedGraph],
+    *,
+    encoding: str = "sort",
+    episodes: int = 1000,
+    seed: int = 0,
+    alpha: float = 0.5,
+    epsilon: float = 0.5,
+    rate: float = 0.1,
+    discount: float = 0.95,
+    steps: int = 5,
+    progress: bool | None = None,
+) -> Policy:
+    """Learn a batching policy for graphs like these.
+
+    Tabular Q-learning over the frontier states of Algorithm 1, an episode being the schedule of one graph.
+    The reward of a batch of type a is equation (1), r = -1 + alpha * |READY| / |TOTAL|, where READY are the
+    type-a nodes on the frontier and TOTAL is the frontier of G^a, the remaining type-a nodes that wait for
+    no other type-a node on any path. (The paper prints the inverse ratio; its text and Lemma 1 need this.)
+
+    Three steps, each of which stops as soon as every graph reaches its lower bound:
+
+    1. Teachers: each heuristic and off-line search shows its schedules, and a table takes, in each state,
+       the type its teacher ran most often there.
+    2. Q-learning with n-step returns for half the episodes, checked every 50.
+    3. The best table so far is improved one state at a time, keeping a change that costs no batch.
+
+    The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none
+    of the tables does, it is that heuristic. It is deterministic in all but `training.seconds`.
+
+    Args:
+        graphs: training mini-batches; several make the policy general.
+        encoding: what a state is: base, max, sort or phase.
+        episodes: how many at most; large graphs get fewer, so that all episodes together visit at
+            most WORK_LIMIT nodes and edges (but at least 50 episodes).
+        seed: of the exploration.
+        alpha: weight of the ratio in the reward.
+        epsilon: the share of random decisions in the first episode; falls linearly to 0.02.
+        rate: how far a Q value moves towards its target.
+        discount: of the rewards of later decisions. Below 1, because a state recurs: the same frontier
+            stands at the start and at the end of a graph.
+        steps: the n of the n-step return.
+        progress: show a progress bar; None shows it when learning takes more than a second.
+
+    Raises:
+        EdBatchError: no graphs, a graph with a cycle, an unknown encoding, or a number out of range.
+
+    Example:
+        >>> tree = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
+        >>> policy = learn([tree])
+        >>> policy.training.batches, policy.training.bounds, policy.training.episodes
+        ([3], [3], 0)
+    """
+    if not graphs:
+        raise EdBatchError("learn: at least one graph is needed")
+    if encoding not in ENCODINGS:
+        raise EdBatchError(f"learn: no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
+    if episodes < 0 or not 0 <= epsilon <= 1 or not 0 < rate <= 1 or not 0 <= discount <= 1 or steps < 1:
+        raise EdBatchError(
+            "learn: needs episodes >= 0, 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1, steps >= 1"
+        )
+    started = time.perf_counter()
+    work = sum(len(graph) + len(graph.operands) for graph in graphs) / len(graphs)
+    episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / max(work, 1))))
+    with tqdm(
+        total=episodes, desc="learning to batch", unit="episode", disable=progress is False,
+        delay=1.0 if progress is None else 0.0, leave=False,
+    ) as bar:  # fmt: skip
+        trainer = _Trainer(graphs, ENCODINGS[encoding], bar)
+        trainer.follow_teachers()
+        trainer.explore(episodes // 2, seed, alpha, epsilon, rate, discount, steps)
+        trainer.improve(episodes)
+    return trainer.policy(encoding, seed, started)
+
+
+class _Trainer:
+    """The state of one call of `learn`: arenas, and the best table so far."""
+
+    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, bar: tqdm) -> None:
+        self.graphs = graphs
+        self.encoding = encoding
+        self.bar = bar
+        self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
+        letter = {name: index for index, name in enumerate(self.types)}
+        self.arenas = [
+            new_arena(graph, np.array([letter[name] for name in graph.names], np.int32)) for graph in graphs
+        ]
+        self.bounds = [lower_bound(graph) for graph in graphs]
+        self.taught: dict[str, list[int]] = {}
+        self.batches: list[int] = []
+        self.check(_empty())  # in each state what the path ratio says at its first visit
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the best table reaches every lower bound."""
+        return self.batches == self.bounds
+
+    def run(self, table: StateTable, index: int, *how: object) -> tuple[StateTable, int]:
+        """One episode on graph `index`: (the table, grown if it had to be, the number of decisions)."""
+        while True:
+            decisions = episode(self.arenas[index], table, self.encoding, *how)
+            if decisions != TABLE_FULL:
+                return table, decisions
+            table = table.grown()
+
+    def check(self, table: StateTable) -> bool:
+        """Follow the table's choices on every graph; keep it if it is the best so far, and say so."""
+        batches: list[int] = []
+        visits: Counter[int] = Counter()
+        for index, arena in enumerate(self.arenas):
+            table, decisions = self.run(table, index, *FOLLOW)
+            batches.append(int(arena.record.length[0]))
+            visits.update(arena.states[:decisions].tolist())
+        if self.batches and sum(batches) >= sum(self.batches):
+            return False
+        self.best, self.batches, self.visits = table, batches, visits
+        return True
+
+    def follow_teachers(self) -> None:
+        """One table per teacher, by majority vote over its decisions in each state."""
+        for teacher in TEACHERS:
+            table = _empty()
+            votes: Counter[tuple[int, int]] = Counter()
+            self.taught[teacher] = []
+            for index, graph in enumerate(self.graphs):
+                sequence = Heuristic(teacher).schedule(graph).types
+                table, decisions = self.run(table, index, 0.0, 0.0, False, sequence)
+                arena = self.arenas[index]
+                pairs = zip(arena.states[:decisions].tolist(), arena.positions[:decisions].tolist(), strict=True)
+                votes.update(pairs)
+                self.taught[teacher].append(len(sequence))
+            for (state, position), _ in sorted(votes.items(), key=lambda vote: (vote[1], vote[0])):
+                table.choice[state] = position  # the most frequent comes last
+            self.check(table)
+            if self.optimal:
+                return
+
+    def explore(self, episodes: int, seed: int, alpha: float, epsilon: float, *returns: float) -> None:
+        """Q-learning proper."""
+        seed_random(seed)
+        table = _empty()
+        for number in range(episodes if not self.optimal else 0):
+            index = number % len(self.graphs)
+            greed = max(LEAST_EPSILON, epsilon * (1 - number / episodes))
+            table, decisions = self.run(table, index, alpha, greed, True, NO_TEACHER)
+            learn_from(self.arenas[index], table, decisions, *returns)
+            self.bar.update()
+            if (number + 1) % CHECK_EVERY == 0:
+                greedy = copied(table, _empty(table))
+                take_best(greedy)
+                self.check(greedy)
+                if self.optimal:
+                    return
+
+    def improve(self, episodes: int) -> None:
+        """Change the choice of one state at a time, often visited states first, until nothing helps."""
+        better = True
+        while better:
+            better = False
+            for state, _ in sorted(self.visits.items(), key=lambda visit: (-visit[1], visit[0])):
+                options = int(self.best.start[state + 1] - self.best.start[state])
+                for change in range(1, options):
+                    if self.optimal or self.bar.n + len(self.graphs) > episodes:
+                        return
+                    table = copied(self.best, _empty(self.best))
+                    table.choice[state] = (table.choice[state] + change) % options
+                    better |= self.check(table)
+                    self.bar.update(len(self.graphs))
+
+    def policy(self, encoding: str, seed: int, started: float) -> Policy:
+        """The best there is: the table's FSM, or a run-time heuristic that runs fewer batches."""
+        for rule in RUN_TIME_RULES:
+            if rule not in self.taught:
+                self.taught[rule] = [len(Heuristic(rule).schedule(graph)) for graph in self.graphs]
+        heuristic = min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
+        learned = sum(self.batches) <= sum(self.taught[heuristic])
+        training = Training(
+            graphs=len(self.graphs),
+            episodes=self.bar.n,
+            seconds=round(time.perf_counter() - started, 3),
+            seed=seed,
+            batches=self.batches if learned else self.taught[heuristic],
+            bounds=self.bounds,
+            heuristic=heuristic,
+            heuristic_batches=self.taught[heuristic],
+        )
+        if not learned:
+            return Heuristic(heuristic, training)
+        fsm = FSM(encoding, self.types, self.best, training)
+        fsm.transitions = fsm.observe(self.graphs)
+        return fsm
+
+
+def _empty(like: StateTable | None = None) -> StateTable:
+    """An empty table, with the room of another one."""
+    return new_table(64, 512) if like is None else new_table(len(like.phase), len(like.letters))

@@ -1,0 +1,143 @@
+"""The reward's ratio |READY| / |TOTAL| of each type, kept up to date while a graph is scheduled.
+
+READY are the frontier nodes of type a; TOTAL is the frontier of G^a: the remaining type-a nodes that wait
+for no other type-a node. In the path reading they wait when any path leads from one to the other.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from edbatch.policy.frontier import EXECUTED
+
+
+class Blockers(NamedTuple):
+    """For each type that repeats on some path, what each node still waits for."""
+
+    row: np.ndarray  # int32[T]: the type's row of `waiting`, or -1 when no path holds the type twice
+    waiting: np.ndarray  # int32[rows, n]: operands through which a remaining node of the type is reachable
+    total: np.ndarray  # int64[T]: |TOTAL| of each type
+    stack: np.ndarray  # int32[n]: scratch
+
+
+@njit(cache=True)
+def repeating_types(types, indptr, operands, order, type_count):
+    """bool[T]: the types that occur more than once on some path."""
+    words = (type_count + 63) // 64
+    above = np.zeros((len(types), words), np.uint64)  # bit set of the types of a node and its ancestors
+    repeats = np.zeros(type_count, np.bool_)
+    one = np.uint64(1)
+    for node in order:
+        for edge in range(indptr[node], indptr[node + 1]):
+            for word in range(words):
+                above[node, word] |= above[operands[edge], word]
+        kind = types[node]
+        bit = one << np.uint64(kind & 63)
+        if above[node, kind >> 6] & bit:
+            repeats[kind] = True
+        above[node, kind >> 6] |= bit
+    return repeats
+
+
+@njit(cache=True)
+def new_blockers(types, indptr, operands, order, missing, type_count):
+    """The path ratios of what remains of a graph (`missing` as in Frontier); O(repeating types x edges)."""
+    repeats = repeating_types(types, indptr, operands, order, type_count)
+    row = np.full(type_count, -1, np.int32)
+    rows = 0
+    for kind in range(type_count):
+        if repeats[kind]:
+            row[kind] = rows
+            rows += 1
+    waiting = np.zeros((rows, len(types)), np.int32)
+    total = np.zeros(type_count, np.int64)
+    for kind in range(type_count):
+        if row[kind] >= 0:
+            here = waiting[row[kind]]
+            for node in order:
+                if missing[node] == EXECUTED:
+                    continue
+                blocked = 0
+                for edge in range(indptr[node], indptr[node + 1]):
+                    operand = operands[edge]
+                    if missing[operand] != EXECUTED and (here[operand] > 0 or types[operand] == kind):
+                        blocked += 1
+                here[node] = blocked
+    for node in range(len(types)):
+        kind = types[node]
+        if missing[node] != EXECUTED and (row[kind] < 0 or waiting[row[kind], node] == 0):
+            total[kind] += 1
+    return Blockers(row, waiting, total, np.empty(len(types), np.int32))
+
+
+@njit(cache=True)
+def unblock(graph, frontier, blockers, kind):
+    """Take the coming batch of type `kind` into account; to be called just before `run_batch`.
+
+    Only counts of this type fall; one that reaches 0 propagates until the next node of the type.
+    """
+    first, last = frontier.begin[kind], frontier.end[kind]
+    blockers.total[kind] -= last - first
+    if blockers.row[kind] < 0:
+        return
+    waiting = blockers.waiting[blockers.row[kind]]
+    stack = blockers.stack
+    for position in range(first, last):
+        stack[0] = frontier.pool[position]
+        height = 1
+        while height > 0:
+            height -= 1
+            node = stack[height]
+            for edge in range(graph.user_indptr[node], graph.user_indptr[node + 1]):
+                user = graph.users[edge]
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    if graph.types[user] == kind:
+                        blockers.total[kind] += 1
+                    else:
+                        stack[height] = user
+                        height += 1
+
+
+@njit(cache=True)
+def best_ratio(frontier, blockers, kinds, count):
+    """The type with the largest ratio among kinds[:count]; ties go to the larger batch, then the first."""
+    best, best_ready, best_total = -1, 0, 1
+    for index in range(count):
+        kind = kinds[index]
+        ready = frontier.end[kind] - frontier.begin[kind]
+        total = blockers.total[kind]
+        ahead = ready * best_total - best_ready * total
+        if ahead > 0 or (ahead == 0 and ready > best_ready):
+            best, best_ready, best_total = kind, ready, total
+    return best
+
+
+@njit(cache=True)
+def new_direct_blockers(types, indptr, operands, type_count):
+    """(waiting int32[n], total int64[T]) where only operands of the node's own type block it."""
+    waiting = np.zeros(len(types), np.int32)
+    total = np.zeros(type_count, np.int64)
+    for node in range(len(types)):
+        for edge in range(indptr[node], indptr[node + 1]):
+            if types[operands[edge]] == types[node]:
+                waiting[node] += 1
+        if waiting[node] == 0:
+            total[types[node]] += 1
+    return waiting, total
+
+
+@njit(cache=True)
+def unblock_direct(graph, frontier, waiting, total, kind):
+    """The direct reading's `unblock`."""
+    first, last = frontier.begin[kind], frontier.end[kind]
+    total[kind] -= last - first
+    for position in range(first, last):
+        node = frontier.pool[position]
+        for edge in range(graph.user_indptr[node], graph.user_indptr[node + 1]):
+            user = graph.users[edge]
+            if graph.types[user] == kind:
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    total[kind] += 1

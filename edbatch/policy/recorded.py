@@ -1,0 +1,97 @@
+"""Typed graphs in text files, as other schedulers record them."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.files import read_text, write_atomically
+from edbatch.policy.typed_graph import TypedGraph
+
+
+def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
+    """Read a recorded graph.
+
+    The first line holds the number of nodes; then there is one line `type n_inputs inputs...` per node,
+    all integers. Lines that start with `#` are comments; `# type K NAME` names type number K. A type
+    without a name is called by its number. Types may be any non-negative numbers; they become 0, 1, 2...
+    in ascending order.
+
+    Raises:
+        EdBatchError: the file cannot be read, or `file:line` is not of this form, names a node or a
+            type that is not there, or the graph has a cycle.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sum.txt"
+        >>> _ = path.write_text("3\\n7 0\\n7 0\\n9 2 0 1\\n# type 9 sum\\n")
+        >>> graph = read_graph(path)
+        >>> graph, graph.names
+        (TypedGraph(3 nodes, 2 edges, 2 types), ('7', 'sum'))
+    """
+    rows: list[tuple[int, list[int]]] = []  # (line number, its integers)
+    names: dict[int, str] = {}
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        if line.startswith("#"):
+            words = line[1:].split(maxsplit=2)
+            if len(words) == 3 and words[0] == "type" and words[1].isdecimal():
+                names[int(words[1])] = words[2].rstrip()
+        elif line.strip():
+            try:
+                rows.append((number, [int(word) for word in line.split()]))
+            except ValueError as error:
+                raise EdBatchError(f"{path}:{number}: expected integers, found {line.strip()!r}") from error
+    if not rows:
+        raise EdBatchError(f"{path}: no graph in it; the first line must hold the number of nodes")
+    (first, head), nodes = rows[0], rows[1:]
+    if len(head) != 1 or head[0] < 0:
+        raise EdBatchError(f"{path}:{first}: expected the number of nodes alone")
+    if len(nodes) != head[0]:
+        last = rows[-1][0]
+        raise EdBatchError(f"{path}:{last}: line {first} promises {head[0]} nodes, but {len(nodes)} follow")
+    for number, row in nodes:
+        _check_node(f"{path}:{number}", row, len(nodes))
+
+    numbers = sorted({row[0] for _, row in nodes})
+    dense = {number: index for index, number in enumerate(numbers)}
+    try:
+        return TypedGraph.checked(
+            types=[dense[row[0]] for _, row in nodes],
+            indptr=np.cumsum([0, *(row[1] for _, row in nodes)]),
+            operands=[operand for _, row in nodes for operand in row[2:]],
+            names=[names.get(number, str(number)) for number in numbers],
+        )
+    except EdBatchError as error:
+        raise EdBatchError(f"{path}: {error}") from error
+
+
+def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
+    """Write a graph that `read_graph` reads back, with its type names in comments at the end.
+
+    Raises:
+        EdBatchError: a type name spans several lines, or the file cannot be written.
+    """
+    for name in graph.names:
+        if name.splitlines() != [name] or name != name.strip():
+            raise EdBatchError(f"type name {name!r} does not fit on a line of its own")
+    ends = graph.indptr.tolist()
+    lines = [str(len(graph))]
+    for kind, start, end in zip(graph.types.tolist(), ends, ends[1:], strict=False):
+        lines.append(" ".join(map(str, [kind, end - start, *graph.operands[start:end].tolist()])))
+    lines += [f"# type {kind} {name}" for kind, name in enumerate(graph.names)]
+    write_atomically(path, "\n".join(lines) + "\n")
+
+
+def _check_node(place: str, row: list[int], nodes: int) -> None:
+    """Raise unless `row` is `type n_inputs inputs...` with inputs among `nodes` nodes."""
+    if len(row) < 2:
+        raise EdBatchError(f"{place}: expected 'type n_inputs inputs...', found {len(row)} number")
+    if row[0] < 0:
+        raise EdBatchError(f"{place}: type {row[0]} is negative")
+    if row[1] != len(row) - 2:
+        raise EdBatchError(f"{place}: promises {row[1]} inputs, but {len(row) - 2} follow")
+    for operand in row[2:]:
+        if not 0 <= operand < nodes:
+            raise EdBatchError(f"{place}: input {operand} is not one of the nodes 0..{nodes - 1}")

@@ -1,0 +1,43 @@
+"""Policies by name, by file, or as they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from edbatch.errors import EdBatchError
+from edbatch.policy.heuristics import RULES, Heuristic
+from edbatch.policy.policy import Policy
+
+
+def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
+    """The policy that `spec` names.
+
+    Args:
+        spec: the name of a heuristic (see `Heuristic`), the path of a policy file, or a policy, which
+            is returned as it is. A name wins over a file of the same name; write `./depth` for the file.
+
+    Raises:
+        EdBatchError: neither a name nor a file, or a bad policy file.
+
+    Example:
+        >>> get_policy("beam:20").name
+        'beam:20'
+        >>> get_policy("fastest")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: no policy is named 'fastest' and there is no such file; ...
+    """
+    if not isinstance(spec, str | os.PathLike):
+        if not isinstance(spec, Policy):
+            raise EdBatchError(f"a policy, a name or a path is needed, not {type(spec).__name__}")
+        return spec
+    if isinstance(spec, str) and (spec in RULES or spec.startswith("beam:")):
+        return Heuristic(spec)
+    if not Path(spec).is_file():
+        raise EdBatchError(
+            f"no policy is named {str(spec)!r} and there is no such file; "
+            f"names are {', '.join(RULES)} and beam:WIDTH"
+        )
+    from edbatch.policy.policy_file import load_policy
+
+    return load_policy(spec)

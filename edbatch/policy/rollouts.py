@@ -1,0 +1,155 @@
+"""Training episodes, compiled: one schedule of one graph, with states, actions and rewards recorded."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from edbatch.policy.encodings import encode
+from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.ratio import Blockers, best_ratio, new_blockers, unblock
+from edbatch.policy.state_table import StateTable, copied, insert, new_table
+from edbatch.policy.typed_graph import TypedGraph
+
+TABLE_FULL = -1
+NO_TEACHER = np.empty(0, np.int32)
+
+
+class Arena(NamedTuple):
+    """A training graph with its starting position and room for one episode."""
+
+    graph: Graph
+    start: Frontier
+    start_blockers: Blockers
+    frontier: Frontier
+    blockers: Blockers
+    record: Record
+    to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
+    states: np.ndarray  # int32[n]: per decision the state,
+    positions: np.ndarray  # int32[n]: the position of the chosen type in the state's letters,
+    rewards: np.ndarray  # float64[n]: and the rewards until the next decision
+
+
+def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
+    """The arena of a TypedGraph."""
+    kinds, nodes = len(graph.names), len(graph)
+    start = new_frontier(graph.types, graph.indptr, kinds)
+    edges = (graph.types, graph.indptr, graph.operands, graph.topological)
+    blockers = new_blockers(*edges, start.missing, kinds)
+    return Arena(
+        Graph(graph.types, *graph.successors),
+        start,
+        blockers,
+        Frontier(*(column.copy() for column in start)),
+        Blockers(*(column.copy() for column in blockers)),
+        new_record(nodes),
+        to_policy,
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.int32),
+        np.empty(nodes, np.float64),
+    )
+
+
+@njit(cache=True)
+def seed_random(seed):
+    """Seed the generator of compiled code."""
+    np.random.seed(seed)
+
+
+@njit(cache=True)
+def episode(arena, table, encoding, alpha, epsilon, greedy, sequence):
+    """Schedule the graph once and record the trajectory; returns the number of decisions, or TABLE_FULL.
+
+    Decisions follow `sequence` (the types a teacher ran) if it is not empty; else they are random with
+    probability `epsilon`; else they take the largest Q if `greedy`, else the table's choice. New states
+    enter the table with the path ratio's choice.
+    The number of batches is left in `arena.record.length[0]`.
+    """
+    graph, frontier, blockers, record = arena.graph, arena.frontier, arena.blockers, arena.record
+    frontier.missing[:] = arena.start.missing
+    frontier.begin[:] = arena.start.begin
+    frontier.end[:] = arena.start.end
+    frontier.pool[:] = arena.start.pool
+    blockers.waiting[:] = arena.start_blockers.waiting
+    blockers.total[:] = arena.start_blockers.total
+    record.length[0] = 0
+    nodes = len(graph.types)
+    kinds = np.empty(len(arena.to_policy), np.int32)
+    letters = np.empty(len(arena.to_policy), np.int32)
+    decisions = 0
+    while record.offsets[record.length[0]] < nodes:
+        count = ready_types(frontier, kinds)
+        position = 0
+        if count > 1:
+            for index in range(count):
+                letters[index] = arena.to_policy[kinds[index]]
+            done = record.offsets[record.length[0]]
+            phase = encode(encoding, frontier.end - frontier.begin, letters, kinds, count, done, nodes)
+            known = table.size[0]
+            state = insert(table, letters, count, phase)
+            if state < 0:
+                return TABLE_FULL
+            first = table.start[state]
+            if table.size[0] > known:
+                best = best_ratio(frontier, blockers, kinds, count)
+                for index in range(count):
+                    if kinds[index] == best:
+                        table.choice[state] = index
+            if len(sequence) > 0:
+                while kinds[position] != sequence[record.length[0]]:
+                    position += 1
+            elif epsilon > 0 and np.random.random() < epsilon:
+                position = np.random.randint(count)
+            elif greedy:
+                for index in range(1, count):
+                    if table.q[first + index] > table.q[first + position]:
+                        position = index
+            else:
+                position = table.choice[state]
+            arena.states[decisions] = state
+            arena.positions[decisions] = position
+            arena.rewards[decisions] = 0.0
+            decisions += 1
+        kind = kinds[position]
+        ratio = (frontier.end[kind] - frontier.begin[kind]) / blockers.total[kind]
+        if decisions > 0:
+            arena.rewards[decisions - 1] += alpha * ratio - 1.0
+        unblock(graph, frontier, blockers, kind)
+        run_batch(graph, frontier, record, kind)
+    return decisions
+
+
+@njit(cache=True)
+def learn_from(arena, table, decisions, rate, discount, steps):
+    """n-step Q-learning over a recorded trajectory, last decision first.
+
+    Q(s_t, a_t) moves towards r_t + ... + r_{t+n-1} + max_a Q(s_{t+n}, a).
+    """
+    for now in range(decisions - 1, -1, -1):
+        ahead = min(now + steps, decisions)
+        target = 0.0
+        if ahead < decisions:
+            first, last = table.start[arena.states[ahead]], table.start[arena.states[ahead] + 1]
+            target = table.q[first:last].max()
+        for step in range(ahead - 1, now - 1, -1):
+            target = arena.rewards[step] + discount * target
+        entry = table.start[arena.states[now]] + arena.positions[now]
+        table.q[entry] += rate * (target - table.q[entry])
+
+
+
+@njit(cache=True)
+def take_best(table):
+    """Choose in every state the type with the largest Q; the first of equals."""
+    for state in range(table.size[0]):
+        table.choice[state] = np.argmax(table.q[table.start[state] : table.start[state + 1]])
+
+
+def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy: np.ndarray) -> list[int]:
+    """The table's states in which a policy decides when it schedules `graph`; others are left out."""
+    known = int(table.size[0])
+    # a trajectory meets at most one new state per node: with that room the table is never full
+    room = new_table(known + len(graph), len(table.letters) + len(graph) * len(graph.names))
+    arena = new_arena(graph, to_policy)
+    decisions = episode(arena, copied(table, room), encoding, 0.0, 0.0, False, NO_TEACHER)
+    return [state for state in arena.states[:decisions].tolist() if state < known]

@@ -1,0 +1,78 @@
+"""A schedule: which nodes run together, in which order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
+
+if TYPE_CHECKING:
+    from edbatch.policy.frontier import Record
+
+
+class Schedule:
+    """A sequence of batches of one type each; the outcome of Algorithm 1 of the paper.
+
+    Batch k runs the nodes `order[offsets[k]:offsets[k + 1]]`, all of type `types[k]`.
+    `len(schedule)` is the number of batches.
+
+    Args:
+        order: int32[n], every node once.
+        offsets: int64[batches + 1], starting with 0.
+        types: int32[batches].
+
+    Example:
+        >>> import numpy as np
+        >>> graph = TypedGraph.from_lists(["leaf", "leaf", "sum"], [[], [], [0, 1]])
+        >>> schedule = Schedule(np.int32([0, 1, 2]), np.int64([0, 2, 3]), np.int32([0, 1]))
+        >>> schedule.validate(graph)
+        >>> len(schedule), [batch.tolist() for batch in schedule.batches()]
+        (2, [[0, 1], [2]])
+    """
+
+    def __init__(self, order: Int32s, offsets: Int64s, types: Int32s) -> None:
+        self.order = order
+        self.offsets = offsets
+        self.types = types
+
+    @classmethod
+    def from_record(cls, record: Record) -> Schedule:
+        """What a compiled loop has recorded."""
+        batches = int(record.length[0])
+        return cls(record.order, record.offsets[: batches + 1], record.types[:batches])
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __repr__(self) -> str:
+        return f"Schedule({len(self.order)} nodes in {len(self)} batches)"
+
+    def batches(self) -> list[Int32s]:
+        """The node ids of each batch."""
+        return np.split(self.order, self.offsets[1:-1]) if len(self) else []
+
+    def validate(self, graph: TypedGraph) -> None:
+        """Check that this is a schedule of `graph`.
+
+        Raises:
+            EdBatchError: a node is missing or runs twice, a batch is empty or mixes types, or a node
+                runs before or together with one of its operands; the message names batch and node.
+        """
+        if not np.array_equal(np.sort(self.order), np.arange(len(graph))):
+            raise EdBatchError(f"order must hold each of the {len(graph)} nodes once")
+        sizes = np.diff(self.offsets)
+        if len(sizes) != len(self) or self.offsets[0] != 0 or self.offsets[-1] != len(graph):
+            raise EdBatchError(f"offsets must have {len(self) + 1} entries from 0 to {len(graph)}")
+        if (empty := np.flatnonzero(sizes < 1)).size:
+            raise EdBatchError(f"batch {empty[0]} is empty")
+        batch_of = np.empty(len(graph), np.int64)
+        batch_of[self.order] = np.repeat(np.arange(len(self)), sizes)
+        if (mixed := np.flatnonzero(graph.types != self.types[batch_of])).size:
+            raise EdBatchError(f"batch {batch_of[mixed[0]]}: node {mixed[0]} has another type")
+        users = np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
+        if (early := np.flatnonzero(batch_of[users] <= batch_of[graph.operands])).size:
+            user, operand = users[early[0]], graph.operands[early[0]]
+            raise EdBatchError(f"batch {batch_of[user]}: node {user} runs before its operand {operand} is there")

@@ -1,0 +1,90 @@
+"""The states of an FSM in a compiled hash table: state -> row, values per (state, type)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class StateTable(NamedTuple):
+    """States by number; state s is (phase[s], letters[start[s]:start[s + 1]]).
+
+    `q` and `visits` run parallel to `letters`: one entry for each type the state may choose.
+    """
+
+    slots: np.ndarray  # int32[power of two]: open addressing with linear probing, -1 where empty
+    start: np.ndarray  # int32[capacity + 1]
+    phase: np.ndarray  # int32[capacity]
+    choice: np.ndarray  # int32[capacity]: position of the chosen type in the state's letters
+    letters: np.ndarray  # int32[letter capacity]
+    q: np.ndarray  # float64[letter capacity]
+    size: np.ndarray  # int64[1]: states in use
+
+    def grown(self) -> "StateTable":
+        """A copy with twice the room."""
+        return copied(self, new_table(2 * len(self.phase), 2 * len(self.letters)))
+
+
+def new_table(states: int, letters: int) -> StateTable:
+    """An empty table with room for so many states and letters."""
+    slots = 1 << (2 * max(states, 4) - 1).bit_length()
+    return StateTable(
+        np.full(slots, -1, np.int32),
+        np.zeros(states + 1, np.int32),
+        np.zeros(states, np.int32),
+        np.zeros(states, np.int32),
+        np.zeros(letters, np.int32),
+        np.zeros(letters, np.float64),
+        np.zeros(1, np.int64),
+    )
+
+
+@njit(cache=True)
+def copied(table, into):
+    """`into`, an empty table, filled with the states of `table` under the same numbers."""
+    for state in range(table.size[0]):
+        first, last = table.start[state], table.start[state + 1]
+        insert(into, table.letters[first:last], last - first, table.phase[state])
+        into.choice[state] = table.choice[state]
+        into.q[first:last] = table.q[first:last]
+    return into
+
+
+@njit(cache=True)
+def find(table, letters, count, phase):
+    """(state or -1, slot): keys are compared letter by letter, so equal hashes do no harm."""
+    code = np.uint64(phase + 1)
+    for letter in letters[:count]:
+        code = (code ^ np.uint64(letter + 1)) * np.uint64(0x9E3779B97F4A7C15)
+        code ^= code >> np.uint64(29)
+    mask = np.uint64(len(table.slots) - 1)
+    slot = code & mask
+    while table.slots[slot] >= 0:
+        state = table.slots[slot]
+        first = table.start[state]
+        if table.phase[state] == phase and table.start[state + 1] - first == count:
+            index = 0
+            while index < count and table.letters[first + index] == letters[index]:
+                index += 1
+            if index == count:
+                return state, slot
+        slot = (slot + np.uint64(1)) & mask
+    return -1, slot
+
+
+@njit(cache=True)
+def insert(table, letters, count, phase):
+    """The number of the state, added if it is new; -1 when it is new and the table is full."""
+    state, slot = find(table, letters, count, phase)
+    if state >= 0:
+        return state
+    state = table.size[0]
+    first = table.start[state]
+    if state == len(table.phase) or first + count > len(table.letters):
+        return -1
+    table.slots[slot] = state
+    table.phase[state] = phase
+    table.letters[first : first + count] = letters[:count]
+    table.start[state + 1] = first + count
+    table.size[0] = state + 1
+    return state

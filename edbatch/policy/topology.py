@@ -1,0 +1,68 @@
+"""Compiled passes over the edges of a graph: users of a node, topological order and depth."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def successors(indptr, operands):
+    """The reversed edges: (indptr int32[n + 1], nodes int32[m]); users of a node by ascending id."""
+    nodes = len(indptr) - 1
+    ends = np.zeros(nodes + 1, np.int32)
+    for edge in range(len(operands)):
+        ends[operands[edge] + 1] += 1
+    for node in range(nodes):
+        ends[node + 1] += ends[node]
+    users = np.empty(len(operands), np.int32)
+    cursor = ends[:-1].copy()
+    for node in range(nodes):
+        for edge in range(indptr[node], indptr[node + 1]):
+            operand = operands[edge]
+            users[cursor[operand]] = node
+            cursor[operand] += 1
+    return ends, users
+
+
+@njit(cache=True)
+def topological_order(indptr, operands, user_indptr, users):
+    """(order int32[n], how many were reached); fewer than n are reached when there is a cycle."""
+    nodes = len(indptr) - 1
+    order = np.empty(nodes, np.int32)
+    sorted_already = True
+    for node in range(nodes):
+        order[node] = node
+        for edge in range(indptr[node], indptr[node + 1]):
+            if operands[edge] >= node:
+                sorted_already = False
+    if sorted_already:
+        return order, nodes
+    missing = np.empty(nodes, np.int32)
+    done = 0
+    for node in range(nodes):
+        missing[node] = indptr[node + 1] - indptr[node]
+        if missing[node] == 0:
+            order[done] = node
+            done += 1
+    reached = 0
+    while reached < done:
+        node = order[reached]
+        reached += 1
+        for edge in range(user_indptr[node], user_indptr[node + 1]):
+            user = users[edge]
+            missing[user] -= 1
+            if missing[user] == 0:
+                order[done] = user
+                done += 1
+    return order, done
+
+
+@njit(cache=True)
+def depths(indptr, operands, order):
+    """int32[n]: the longest path from a node without operands (depth 0)."""
+    depth = np.zeros(len(order), np.int32)
+    for node in order:
+        deepest = -1
+        for edge in range(indptr[node], indptr[node + 1]):
+            deepest = max(deepest, depth[operands[edge]])
+        depth[node] = deepest + 1
+    return depth

@@ -1,0 +1,145 @@
+"""A data-flow graph as the policies see it: a type per node, and the operands of each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edbatch.errors import EdBatchError
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+
+
+class Successors(NamedTuple):
+    """Who uses each node: node v feeds `nodes[indptr[v]:indptr[v + 1]]`, once per use."""
+
+    indptr: Int32s
+    nodes: Int32s
+
+
+class TypedGraph:
+    """A typed directed acyclic graph in columns; the paper's dataflow graph G (section 2.1).
+
+    Building one checks nothing, because a run-time builds one per mini-batch; use `checked` for
+    graphs from outside. Node v's operands are `operands[indptr[v]:indptr[v + 1]]`; an operand may
+    occur twice, and may have a larger id than its user.
+
+    Args:
+        types: int32[n], for each node an index into `names`.
+        indptr: int64[n + 1], starting with 0.
+        operands: int32[m], node ids.
+        names: the name of each type; policies know types by name, so it should mean the same in
+            every process.
+
+    Example:
+        >>> graph = TypedGraph.from_lists(["leaf", "leaf", "sum"], [[], [], [0, 1]])
+        >>> len(graph), graph.names, graph.types.tolist(), graph.operands.tolist()
+        (3, ('leaf', 'sum'), [0, 0, 1], [0, 1])
+        >>> graph.successors.nodes.tolist()
+        [2, 2]
+    """
+
+    def __init__(self, types: Int32s, indptr: Int64s, operands: Int32s, names: tuple[str, ...]) -> None:
+        self.types = types
+        self.indptr = indptr
+        self.operands = operands
+        self.names = names
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __repr__(self) -> str:
+        return f"TypedGraph({len(self)} nodes, {len(self.operands)} edges, {len(self.names)} types)"
+
+    @classmethod
+    def checked(
+        cls,
+        types: Iterable[int],
+        indptr: Iterable[int],
+        operands: Iterable[int],
+        names: Sequence[str],
+    ) -> Self:
+        """The same graph, checked.
+
+        Raises:
+            EdBatchError: columns of the wrong length, an id out of range, a name that occurs twice,
+                or a cycle; the message names the nodes.
+        """
+        graph = cls(
+            np.asarray(types, np.int32).reshape(-1),
+            np.asarray(indptr, np.int64).reshape(-1),
+            np.asarray(operands, np.int32).reshape(-1),
+            tuple(names),
+        )
+        graph._check()
+        return graph
+
+    @classmethod
+    def from_lists(cls, types: Sequence[str], operands: Sequence[Sequence[int]]) -> Self:
+        """A checked graph from one type name and one operand list per node."""
+        names = tuple(dict.fromkeys(types))
+        number = {name: index for index, name in enumerate(names)}
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in operands])])
+        return cls.checked(
+            [number[name] for name in types], indptr, [node for row in operands for node in row], names
+        )
+
+    @cached_property
+    def successors(self) -> Successors:
+        """The users of every node, computed at first use."""
+        from edbatch.policy.topology import successors
+
+        return Successors(*successors(self.indptr, self.operands))
+
+    @cached_property
+    def topological(self) -> Int32s:
+        """int32[n]: an order in which operands precede their users (0, 1, 2... where ids already do).
+
+        Raises:
+            EdBatchError: there is a cycle.
+        """
+        from edbatch.policy.topology import topological_order
+
+        order, done = topological_order(self.indptr, self.operands, *self.successors)
+        if done < len(self):
+            stuck = np.setdiff1d(np.arange(len(self)), order[:done])
+            raise EdBatchError(f"the graph has a cycle through {self._cycle(stuck)}")
+        return order
+
+    def _cycle(self, stuck: NDArray[np.integer]) -> str:
+        """One cycle among the nodes that never become ready, as `node 3 -> 5 -> 3`."""
+        waiting = set(stuck.tolist())
+        path = [int(stuck[0])]
+        while path[-1] not in path[:-1]:
+            row = self.operands[self.indptr[path[-1]] : self.indptr[path[-1] + 1]].tolist()
+            path.append(next(node for node in row if node in waiting))
+        loop = path[path.index(path[-1]) :][::-1]  # in the direction of the data
+        shown = loop if len(loop) <= 9 else [*loop[:4], "...", *loop[-4:]]
+        return "node " + " -> ".join(map(str, shown))
+
+    def _check(self) -> None:
+        nodes = len(self)
+        if len(self.indptr) != nodes + 1 or self.indptr[0] != 0 or self.indptr[-1] != len(self.operands):
+            raise EdBatchError(
+                f"indptr must have {nodes + 1} entries from 0 to {len(self.operands)}, "
+                f"has {len(self.indptr)}: {self.indptr[:1].tolist()}..{self.indptr[-1:].tolist()}"
+            )
+        if (falls := np.flatnonzero(np.diff(self.indptr) < 0)).size:
+            raise EdBatchError(f"node {falls[0]}: indptr falls there")
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise EdBatchError(f"two types are named {twice!r}")
+        if (wrong := np.flatnonzero((self.types < 0) | (self.types >= len(self.names)))).size:
+            node = wrong[0]
+            raise EdBatchError(f"node {node}: type {self.types[node]}, but there are {len(self.names)} names")
+        if (wrong := np.flatnonzero((self.operands < 0) | (self.operands >= nodes))).size:
+            node = int(np.searchsorted(self.indptr, wrong[0], side="right")) - 1
+            raise EdBatchError(
+                f"node {node}: operand {self.operands[wrong[0]]}, but there are {nodes} nodes"
+            )
+        _ = self.topological
