@@ -1,0 +1,30 @@
+"""EdBatch runs neural networks whose structure differs per sample at the speed of hand-batched code.
+
+Write lazy code for one sample; EdBatch collects the graphs of a mini-batch, decides with a learned policy what runs
+together, and runs each batch as one kernel.
+"""
+
+from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.graph.expression import Expression
+from edbatch.graph.ops import *  # noqa: F403
+from edbatch.graph.ops import __all__ as _ops
+from edbatch.graph.parameters import LookupParameters, Parameter, ParameterCollection
+from edbatch.policy.registry import get_policy
+from edbatch.runtime.graph import Graph, forward
+from edbatch.runtime.report import Report
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EdBatchError",
+    "EdBatchWarning",
+    "Expression",
+    "Graph",
+    "LookupParameters",
+    "Parameter",
+    "ParameterCollection",
+    "Report",
+    "forward",
+    "get_policy",
+    *_ops,
+]

@@ -1,0 +1,82 @@
+"""The recorded graph: append-only columns, and the graph that is current."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import NodeType
+from edbatch.graph.spec import float_dtype
+
+_current: ContextVar[Columns | None] = ContextVar("edbatch_graph", default=None)
+
+
+class Columns:
+    """Nodes as they are recorded: building one costs about as much as appending to two lists.
+
+    Node v is the v-th entry of `types` and the next integers of `args`: first its operands' node ids (-1 for a
+    parameter, which is part of the type), then its payload (a look-up index, a label, a seed). A variadic node's
+    integers are preceded by their count. `n` counts all nodes ever recorded; what has been taken over by the runtime is
+    cleared from the lists.
+
+    Attributes:
+        types: type ids of the nodes not yet taken over.
+        args: their integers.
+        n: number of nodes.
+        inputs: arrays of the input nodes, found through their payload.
+        constants: node ids of values that are the same for the whole graph (numbers, zeros, ones).
+        dtype: of inputs and constants.
+    """
+
+    __slots__ = ("__weakref__", "args", "constants", "dtype", "inputs", "n", "push", "push_type", "types")
+
+    def __init__(self, dtype: Any = "float32") -> None:
+        self.types: list[int] = []
+        self.args: list[int] = []
+        self.push_type = self.types.append
+        self.push = self.args.append
+        self.n = 0
+        self.inputs: list[Any] = []
+        self.constants: dict[Any, Expression] = {}
+        self.dtype = float_dtype(dtype)
+
+    def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
+        """Record one node of `type`; `args` as in the class description."""
+        node = self.n
+        self.n = node + 1
+        self.push_type(type.id)
+        self.args.extend(args)
+        return Expression(self, node, type.out)
+
+    def take(self) -> tuple[np.ndarray, np.ndarray]:
+        """Hand over what was recorded since the last call: (types int64, args int64)."""
+        types = np.array(self.types, dtype=np.int64)
+        args = np.array(self.args, dtype=np.int64)
+        self.types.clear()
+        self.args.clear()
+        return types, args
+
+    def value(self, expression: Expression) -> Any:
+        """The value of one expression; the runtime knows how."""
+        raise NotImplementedError
+
+    def type_of(self, expression: Expression) -> NodeType:
+        """The type of an expression's node."""
+        raise NotImplementedError
+
+
+def current_graph() -> Columns:
+    """The graph of the innermost `with eb.Graph():`.
+
+    Raises:
+        EdBatchError: there is none.
+    """
+    graph = _current.get()
+    if graph is None:
+        raise EdBatchError("no graph: build expressions inside `with eb.Graph() as graph:`")
+    return graph
+

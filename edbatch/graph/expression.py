@@ -1,0 +1,100 @@
+"""Expressions: handles on the nodes of a lazy graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.spec import Shape, Spec
+
+if TYPE_CHECKING:
+    from edbatch.graph.columns import Columns
+
+
+# A Struct without garbage collection is built in about 60 ns, a third of what a class with __slots__ takes; it holds
+# the graph, the graph holds no expressions, so there is no cycle to collect.
+class Expression(msgspec.Struct, gc=False, eq=False, repr_omit_defaults=True):
+    """One value of a graph: known by shape and dtype now, computed when a value is read.
+
+    Expressions are made by the functions of `edbatch` and by operators (`+ - * / ** @`, indexing, slicing), never
+    by hand.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     x = eb.input([[1.0, 2.0], [3.0, 4.0]])
+        ...     y = x.T[0] * 2
+        >>> y.shape
+        (2,)
+        >>> y.value()
+        array([2., 6.], dtype=float32)
+    """
+
+    graph: Columns
+    id: int
+    spec: Spec
+
+    # NumPy must leave `array * expression` to us.
+    __array_ufunc__ = None
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of one sample's value."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """dtype of the value: float32 or float64."""
+        return self.spec.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.spec.shape)
+
+    def value(self) -> Any:
+        """The value: an array of `shape` that is the caller's own, or a NumPy scalar; runs what is pending, once.
+
+        Raises:
+            EdBatchError: the graph was left by an exception, or a kernel failed.
+        """
+        return self.graph.value(self)
+
+    def __len__(self) -> int:
+        if not self.spec.shape:
+            raise EdBatchError("len() of a scalar expression; expected an expression with at least one axis")
+        return self.spec.shape[0]
+
+    def __iter__(self) -> Iterator[Expression]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise EdBatchError("the truth of an expression is not known before it runs; compare its .value()")
+
+    def __repr__(self) -> str:
+        return f"Expression({self.graph.type_of(self)}, shape={self.shape})"
+
+    # The operators are set by graph.ops, where the ops are declared.
+    if TYPE_CHECKING:
+
+        def __add__(self, other: Any) -> Expression: ...  # noqa: D105
+        def __radd__(self, other: Any) -> Expression: ...
+        def __sub__(self, other: Any) -> Expression: ...
+        def __rsub__(self, other: Any) -> Expression: ...
+        def __mul__(self, other: Any) -> Expression: ...
+        def __rmul__(self, other: Any) -> Expression: ...
+        def __truediv__(self, other: Any) -> Expression: ...
+        def __rtruediv__(self, other: Any) -> Expression: ...
+        def __pow__(self, other: Any) -> Expression: ...
+        def __rpow__(self, other: Any) -> Expression: ...
+        def __matmul__(self, other: Any) -> Expression: ...
+        def __rmatmul__(self, other: Any) -> Expression: ...
+        def __neg__(self) -> Expression: ...
+        def __abs__(self) -> Expression: ...
+        def __getitem__(self, key: Any) -> Expression: ...
+        @property
+        def T(self) -> Expression: ...  # noqa: D102, N802

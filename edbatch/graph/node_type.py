@@ -1,0 +1,97 @@
+"""Node types: exactly what may run in one batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.op import Op
+from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+
+Attributes = tuple[tuple[str, Any], ...]
+
+
+class NodeType:
+    """The whole truth of what may be batched: op, all attributes, operand specs, parameter identity, result spec.
+
+    Types are interned as exact tuples, never hashed to a number: nodes that differ in anything cannot meet in a
+    batch (DyNet's signatures leave out attributes and batch what differs).
+
+    Attributes:
+        id: position in `TYPES`.
+        op: the op.
+        attributes: its attributes as (name, value) pairs.
+        operands: one spec per operand (one in all for a variadic op); a `ParameterSpec` is an operand that all nodes
+            of the type share and that has no place in the graph.
+        out: spec of the result.
+        n_args: integers a node of the type adds to the graph's argument column, -1 when that varies.
+    """
+
+    __slots__ = ("attributes", "id", "n_args", "name", "op", "operands", "out")
+
+    def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
+        self.id = id
+        self.op = op
+        self.attributes = attributes
+        self.operands = operands
+        self.out = out
+        self.n_args = -1 if op.variadic else len(operands) + op.payload
+        self.name = type_name(op, attributes, operands, out)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def type_name(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> str:
+    """A name that is the same in every process: `matmul(W[5,64], [64])`, `softmax([5], axis=(0,))`, `zeros()->[3]`."""
+    parts = [f"{operand!r}{'...' if op.variadic else ''}" for operand in operands]
+    parts += [f"{name}={value}" for name, value in attributes]
+    return f"{op.name}({', '.join(parts)})" + ("" if operands else f"->{out!r}")
+
+
+TYPES: list[NodeType] = []
+_interned: dict[tuple[Op, Attributes, tuple[Spec, ...]], NodeType] = {}
+
+
+def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> NodeType:
+    """The one type of this op, these attributes and operand specs; shapes are inferred and checked here, once.
+
+    Raises:
+        EdBatchError: the operands do not fit the op; names the op, its operands and what was expected.
+    """
+    found = _interned.get((op, attributes, operands))
+    if found is not None:
+        return found
+    dtypes = {operand.dtype for operand in operands}
+    try:
+        if len(dtypes) > 1:
+            raise EdBatchError(
+                "operands mix float32 and float64; use one dtype for the ParameterCollection and the Graph"
+            )
+        out = spec_of(op.shape(*(operand.shape for operand in operands), **dict(attributes)), dtypes.pop())
+    except EdBatchError as error:
+        shown = ", ".join([repr(operand) for operand in operands] + [f"{k}={v}" for k, v in attributes])
+        raise EdBatchError(f"{op.name}({shown}): {error}") from None
+    return intern(op, attributes, operands, out)
+
+
+def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> NodeType:
+    """Like `node_type` for a result spec that is given (sources have no operands to infer it from)."""
+    key = (op, (*attributes, ("out", out)) if not operands else attributes, operands)
+    found = _interned.get(key)
+    if found is None:
+        found = _interned[key] = NodeType(len(TYPES), op, attributes, operands, out)
+        TYPES.append(found)
+    return found
+
+
+def parameter_array(spec: ParameterSpec) -> Any:
+    """The array of a type's parameter.
+
+    Raises:
+        EdBatchError: the model was deleted while a graph that uses it had still to run.
+    """
+    parameter = spec.parameter()
+    if parameter is None:
+        raise EdBatchError(f"parameter {spec!r} was deleted before the graph that uses it ran; keep its model alive")
+    return parameter.array

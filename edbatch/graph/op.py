@@ -1,0 +1,84 @@
+"""The op table: every operation EdBatch knows, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.spec import Shape
+
+
+class Kind(IntEnum):
+    """How the runtime treats the nodes of an op."""
+
+    COMPUTE = 0  # scheduled, one kernel a batch
+    SOURCE = 1  # its value is at hand before anything runs: costs no batch
+    VIEW = 2  # another way to look at its operand's memory: costs no batch and moves no data
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Operands and attributes an op is tested on.
+
+    Args:
+        shapes: one shape per operand (for a variadic op: shapes of one call, all equal).
+        attributes: keyword arguments of the op.
+        low, high: range the operands' entries are drawn from; entries keep a distance from kinks.
+        payload: exclusive upper bounds of the integers that go with each node.
+    """
+
+    shapes: tuple[Shape, ...]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    low: float = -2.0
+    high: float = 2.0
+    payload: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operation.
+
+    Args:
+        name: its name, in types, policies and error messages.
+        shape: the shape rule: (operand shapes..., **attributes) -> result shape; raises `EdBatchError` with
+            what was expected. A variadic op's rule gets the one shape that all operands share.
+        forward: `forward(k, out, *operands, *payload, **attributes)` fills `out`. Every operand has a leading batch
+            axis, of the batch's length or of length 1 (one row shared by the whole batch); `k` is the backend.
+            A view's forward is `forward(operand, **attributes)` and returns the view.
+        kind: see `Kind`.
+        elementwise: operands broadcast like NumPy's, per sample; `forward` gets them already aligned.
+        variadic: any number of operands of one shape; `forward(k, out, rows, offsets)` reduces segments of rows.
+        places: for ops that only put operands side by side: the parts of `out`, one per operand, that they go to.
+        payload: how many integers go with each node (an index, a label, a seed).
+        samples: what it is tested on.
+    """
+
+    name: str
+    shape: Callable[..., Shape]
+    forward: Callable[..., Any] | None
+    kind: Kind = Kind.COMPUTE
+    elementwise: bool = False
+    variadic: bool = False
+    places: Callable[..., list[Any]] | None = None
+    payload: int = 0
+    samples: tuple[Sample, ...] = ()
+
+
+OPS: dict[str, Op] = {}
+
+
+def declare(op: Op) -> Op:
+    """Enter an op in the table."""
+    if op.name in OPS:
+        raise EdBatchError(f"op {op.name!r} is declared twice")
+    OPS[op.name] = op
+    return op
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise `EdBatchError` with what a shape rule expected; the caller adds the op and its operands."""
+    if not condition:
+        raise EdBatchError(message)

@@ -1,0 +1,259 @@
+"""Element-wise ops: operands broadcast per sample like NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import binary, record, unary
+from edbatch.graph.spec import Shape
+
+
+def broadcast_shape(*shapes: Shape) -> Shape:
+    """NumPy's broadcasting rule, per sample."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise EdBatchError("shapes do not broadcast") from None
+
+
+def _documented(call: Callable, name: str, doc: str) -> Callable:
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    call.__module__ = __name__
+    return call
+
+
+def _unary(name: str, formula: str, forward: Callable, example: str, **domain: float) -> Callable[[Any], Expression]:
+    """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
+    op = declare(
+        Op(
+            name,
+            lambda shape: shape,
+            forward,
+            elementwise=True,
+            samples=tuple(Sample((shape,), **domain) for shape in [(), (5,), (2, 3)]),
+        )
+    )
+    doc = f"""{formula}, element by element.
+
+    Args:
+        x: expression of any shape.
+
+    Returns:
+        Expression of the shape and dtype of `x`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.{name}(eb.scalar(0.5))
+        >>> print(f"{{y.value():.4f}}")
+        {example}
+    """
+    return _documented(unary(op), name, doc)
+
+
+def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: float) -> Callable[..., Expression]:
+    """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
+    shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
+    op = declare(
+        Op(
+            name,
+            broadcast_shape,
+            forward,
+            elementwise=True,
+            samples=tuple(Sample(pair, **domain) for pair in shapes),
+        )
+    )
+    doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
+
+    Args:
+        a, b: expressions, parameters, numbers or arrays.
+
+    Raises:
+        EdBatchError: the shapes do not broadcast, or the operands belong to different graphs.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.{name}(eb.scalar(3), eb.scalar(2))
+        >>> print(f"{{y.value():.4f}}")
+        {example}
+    """
+    return _documented(binary(op), name, doc)
+
+
+def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -> Op:
+    """Declare an element-wise op of one operand with attributes."""
+    return declare(
+        Op(
+            name,
+            lambda shape, **_: shape,
+            forward,
+            elementwise=True,
+            samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
+        )
+    )
+
+
+def _silu(k: Any, out: Any, x: Any) -> None:
+    k.sigmoid(x, out)
+    k.multiply(out, x, out=out)
+
+
+def _gelu(k: Any, out: Any, x: Any) -> None:
+    k.multiply(x, 0.5**0.5, out=out)
+    k.erf(out, out)
+    out += 1
+    out *= x
+    out *= 0.5
+
+
+def _log_sigmoid(k: Any, out: Any, x: Any) -> None:
+    k.negative(x, out=out)
+    k.logaddexp(out, 0, out=out)
+    k.negative(out, out=out)
+
+
+def _softsign(k: Any, out: Any, x: Any) -> None:
+    k.absolute(x, out=out)
+    out += 1
+    k.divide(x, out, out=out)
+
+
+def _leaky_relu(k: Any, out: Any, x: Any, slope: float) -> None:
+    k.multiply(x, slope, out=out)
+    k.copyto(out, x, where=x > 0)
+
+
+def _elu(k: Any, out: Any, x: Any, alpha: float) -> None:
+    k.minimum(x, 0, out=out)  # expm1 of large entries would overflow, though it is not used
+    k.expm1(out, out=out)
+    out *= alpha
+    k.copyto(out, x, where=x > 0)
+
+
+# fmt: off
+negative = _unary("negative", "-x", lambda k, out, x: k.negative(x, out=out), "-0.5000")
+absolute = _unary("absolute", "|x|", lambda k, out, x: k.absolute(x, out=out), "0.5000")
+square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out), "0.2500")
+sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out), "0.7071", low=0.1, high=3)
+exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), "1.6487")
+log = _unary("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out), "-0.6931", low=0.1, high=3)
+tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out), "0.4621")
+sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out), "0.6225")
+relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out), "0.5000")
+gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu, "0.3457")
+silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu, "0.3112")
+softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out), "0.9741")
+softsign = _unary("softsign", "x / (1 + |x|)", _softsign, "0.3333")
+log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid, "-0.4741")
+erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out), "0.5205")
+sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out), "0.4794")
+cos = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out), "0.8776")
+
+add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out), "5.0000")
+subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out), "1.0000")
+multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out), "6.0000")
+divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out), "1.5000", low=0.5)
+power = _binary("power", "aᵇ", lambda k, out, a, b: k.power(a, b, out=out), "9.0000", low=0.1)
+minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out), "2.0000")
+maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out), "3.0000")
+# fmt: on
+
+LEAKY_RELU = _attributed("leaky_relu", _leaky_relu, [{"slope": 0.01}, {"slope": 0.3}])
+ELU = _attributed("elu", _elu, [{"alpha": 1.0}, {"alpha": 0.3}])
+CLIP = _attributed("clip", lambda k, out, x, low, high: k.clip(x, low, high, out=out), [{"low": -0.5, "high": 0.7}])
+# An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
+POWER = _attributed("power_of", lambda k, out, x, exponent: k.power(x, exponent, out=out), [{"exponent": 3.0}])
+
+
+def leaky_relu(x: Any, slope: float = 0.01) -> Expression:
+    """x where it is positive, slope · x elsewhere.
+
+    Args:
+        x: expression of any shape.
+        slope: part of the type: different slopes run in different batches.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.leaky_relu(eb.input([2.0, -2.0]), slope=0.5)
+        >>> y.value()
+        array([ 2., -1.], dtype=float32)
+    """
+    return record(LEAKY_RELU, (x,), slope=float(slope))
+
+
+def elu(x: Any, alpha: float = 1.0) -> Expression:
+    """x where it is positive, alpha · (eˣ - 1) elsewhere.
+
+    Args:
+        x: expression of any shape.
+        alpha: part of the type: different alphas run in different batches.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.elu(eb.input([2.0, 0.0]), alpha=0.5)
+        >>> y.value()
+        array([2., 0.], dtype=float32)
+    """
+    return record(ELU, (x,), alpha=float(alpha))
+
+
+def clip(x: Any, low: float, high: float) -> Expression:
+    """Entries of x limited to [low, high].
+
+    Raises:
+        EdBatchError: low is greater than high.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.clip(eb.input([2.0, 0.5, -2.0]), 0, 1)
+        >>> y.value()
+        array([1. , 0.5, 0. ], dtype=float32)
+    """
+    expect(low <= high, f"clip: expected low <= high, got {low} and {high}")
+    return record(CLIP, (x,), low=float(low), high=float(high))
+
+
+def pow(a: Any, b: Any) -> Expression:
+    """a ** b; a number as exponent is part of the type.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.input([1.0, 2.0, 3.0]) ** 2
+        >>> y.value()
+        array([1., 4., 9.], dtype=float32)
+    """
+    if not isinstance(b, int | float):
+        return power(a, b)
+    if b == 2:
+        return square(a)
+    if b == 0.5:
+        return sqrt(a)
+    return record(POWER, (a,), exponent=float(b))
+
+
+def _set_operators() -> None:
+    def reflected(call: Callable) -> Callable:
+        return lambda self, other: call(other, self)
+
+    for cls in (Expression, Parameter):
+        for name, call in [("add", add), ("sub", subtract), ("mul", multiply), ("truediv", divide), ("pow", pow)]:
+            setattr(cls, f"__{name}__", call)
+            setattr(cls, f"__r{name}__", reflected(call))
+        cls.__neg__ = negative  # type: ignore[method-assign, union-attr]
+        cls.__abs__ = absolute  # type: ignore[method-assign, union-attr]
+
+
+_set_operators()

@@ -1,0 +1,171 @@
+"""What enters a graph: arrays, numbers, parameters, rows of a look-up table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.columns import current_graph
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import intern
+from edbatch.graph.op import Kind, Op, declare
+from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.record import array_input, checked_index, number, parameter_node
+from edbatch.graph.sources import ONES, ZEROS
+from edbatch.graph.spec import Spec, spec_of
+
+LOOKUP = declare(
+    Op(
+        "lookup",
+        lambda shape: shape[1:],
+        lambda k, out, table, index: k.take(table[0], index, axis=0, out=out, mode="clip"),
+        Kind.COMPUTE,
+        payload=1,
+    )
+)
+
+
+def input(value: Any) -> Expression:  # noqa: A001
+    """An array as a value of the current graph, copied now and cast to the graph's dtype.
+
+    Args:
+        value: array or nested list of numbers, any shape.
+
+    Raises:
+        EdBatchError: no graph is current, or `value` is no array of numbers.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     x = eb.input([[1, 2, 3]])
+        >>> x.shape
+        (1, 3)
+    """
+    graph = current_graph()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise EdBatchError(f"input: expected an array of numbers ({error})") from None
+    return array_input(graph, array)
+
+
+def scalar(value: float) -> Expression:
+    """A number as a value of the current graph; shape ().
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     x = eb.scalar(3)
+        >>> x.value()
+        np.float32(3.0)
+    """
+    if not isinstance(value, int | float | np.number):
+        raise EdBatchError(f"scalar: expected a number, got {type(value).__name__}")
+    return number(current_graph(), value)
+
+
+def zeros(shape: int | tuple[int, ...]) -> Expression:
+    """A value of zeros; equal shapes are one node of the graph.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     h = eb.zeros(2)
+        >>> h.value()
+        array([0., 0.], dtype=float32)
+    """
+    return _constant(ZEROS, shape)
+
+
+def ones(shape: int | tuple[int, ...]) -> Expression:
+    """A value of ones; equal shapes are one node of the graph.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     h = eb.ones((1, 2))
+        >>> h.value()
+        array([[1., 1.]], dtype=float32)
+    """
+    return _constant(ONES, shape)
+
+
+def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
+    graph = current_graph()
+    size = (shape,) if isinstance(shape, int) else tuple(shape)
+    found = graph.constants.get((op, size))
+    if found is None:
+        if not all(isinstance(n, int | np.integer) and n > 0 for n in size):
+            raise EdBatchError(f"{op.name}: expected a shape of positive integers, got {shape!r}")
+        type = intern(op, (), (), spec_of(tuple(int(n) for n in size), graph.dtype))
+        found = graph.constants[op, size] = graph.add(type, ())
+    return found
+
+
+def parameter(parameter: Parameter) -> Expression:
+    """A parameter as a value of the current graph, copied when the graph runs.
+
+    `W @ x` needs no such node. It is for batching over DIFFERENT parameters of one shape: products of such nodes run
+    as one batched product.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> experts = [model.add_parameters((2, 2), init=float(i)) for i in range(3)]
+        >>> with eb.Graph() as graph:
+        ...     x = eb.input([1.0, 1.0])
+        ...     y = eb.sum([eb.parameter(W) @ x for W in experts])
+        >>> y.value()
+        array([6., 6.], dtype=float32)
+        >>> graph.report().batches  # one product, one sum
+        2
+    """
+    if not isinstance(parameter, Parameter) or isinstance(parameter, LookupParameters):
+        raise EdBatchError(f"parameter: expected a Parameter, got {parameter!r}")
+    return parameter_node(current_graph(), parameter)
+
+
+_rows: dict[Spec, tuple[int, Spec]] = {}
+
+
+def lookup(table: LookupParameters, index: int) -> Expression:
+    """One row of a look-up table; look-ups of different rows are one type and one batch.
+
+    Args:
+        table: from `ParameterCollection.add_lookup_parameters`.
+        index: of the row; negative counts from the end.
+
+    Raises:
+        EdBatchError: the index is out of range, `table` is no look-up table, or no graph is current.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> embed = model.add_lookup_parameters((3, 2), init=[[0, 1], [2, 3], [4, 5]])
+        >>> with eb.Graph():
+        ...     x = eb.lookup(embed, 2)
+        >>> x.value()
+        array([4., 5.], dtype=float32)
+    """
+    graph = current_graph()
+    try:
+        type_id, spec = _rows[table.spec]
+        rows = table.spec.shape[0]
+    except (KeyError, AttributeError):
+        if not isinstance(table, LookupParameters):
+            raise EdBatchError(f"lookup: expected look-up parameters, got {table!r}") from None
+        shape = table.spec.shape
+        type = intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
+        type_id, spec = _rows[table.spec] = (type.id, type.out)
+        rows = shape[0]
+    if index.__class__ is not int or not 0 <= index < rows:
+        index = checked_index(index, rows, f"lookup({table.spec!r}, {index!r})")
+    node = graph.n
+    graph.n = node + 1
+    graph.push_type(type_id)
+    push = graph.push
+    push(-1)
+    push(index)
+    return Expression(graph, node, spec)

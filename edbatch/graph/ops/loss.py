@@ -1,0 +1,227 @@
+"""Losses: scalars that say how far a value is from what it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.record import binary, checked_index, graph_of, indexed, record, to_node, to_operand
+from edbatch.graph.spec import Shape
+
+
+def _vector_and_index(shape: Shape, **_: Any) -> Shape:
+    expect(len(shape) == 1, "expected a vector")
+    return ()
+
+
+def _same_shapes(a: Shape, b: Shape, **_: Any) -> Shape:
+    expect(a == b, "expected two operands of one shape")
+    return ()
+
+
+def _entries(k: Any, x: Any, index: Any) -> Any:
+    """x[b, index[b]] for every row b."""
+    return x[k.arange(len(index)) if len(x) > 1 else 0, index]
+
+
+def _total(k: Any, out: Any, entries: Any) -> None:
+    k.sum(entries.reshape(len(entries), -1), axis=1, out=out)
+
+
+def _cross_entropy(k: Any, out: Any, x: Any, label: Any) -> None:
+    top = k.max(x, axis=1, keepdims=True)
+    k.copyto(out, k.log(k.sum(k.exp(x - top), axis=1)) + top[:, 0])
+    out -= _entries(k, x, label)
+
+
+def _hinge(k: Any, out: Any, x: Any, label: Any, margin: float) -> None:
+    right = _entries(k, x, label)[:, None]
+    k.copyto(out, k.sum(k.maximum(x - right + margin, 0), axis=1) - margin)  # the label's own term is the margin
+
+
+def _binary_cross_entropy(k: Any, out: Any, p: Any, target: Any) -> None:
+    with k.errstate(divide="ignore"):
+        yes = k.maximum(k.log(p), -100)
+        no = k.maximum(k.log1p(-p), -100)
+    _total(k, out, k.broadcast_to(-(target * yes + (1 - target) * no), (len(out), *p.shape[1:])))
+
+
+def _distance(measure: Any) -> Any:
+    def forward(k: Any, out: Any, a: Any, b: Any, **attributes: Any) -> None:
+        _total(k, out, k.broadcast_to(measure(k, a - b, **attributes), (len(out), *a.shape[1:])))
+
+    return forward
+
+
+def _huber(k: Any, difference: Any, delta: float) -> Any:
+    size = k.absolute(difference)
+    return k.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+
+
+_PAIRS = (Sample(((4,), (4,))), Sample(((), ())), Sample(((2, 3), (2, 3))))
+_LABELLED = (Sample(((5,),), payload=(5,)),)
+
+PICK = declare(
+    Op(
+        "pick",
+        lambda shape: (expect(len(shape) > 0, "expected at least one axis"), shape[1:])[1],
+        lambda k, out, x, index: k.copyto(out, _entries(k, x, index)),
+        payload=1,
+        samples=(Sample(((5,),), payload=(5,)), Sample(((4, 3),), payload=(4,))),
+    )
+)
+CROSS_ENTROPY = declare(Op("cross_entropy", _vector_and_index, _cross_entropy, payload=1, samples=_LABELLED))
+HINGE = declare(
+    Op(
+        "hinge",
+        _vector_and_index,
+        _hinge,
+        payload=1,
+        samples=(Sample(((5,),), {"margin": 1.0}, payload=(5,)), Sample(((3,),), {"margin": 0.3}, payload=(3,))),
+    )
+)
+BINARY_CROSS_ENTROPY = declare(
+    Op(
+        "binary_cross_entropy",
+        _same_shapes,
+        _binary_cross_entropy,
+        samples=tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
+    )
+)
+SQUARED_DISTANCE = declare(
+    Op("squared_distance", _same_shapes, _distance(lambda k, difference: k.square(difference)), samples=_PAIRS)
+)
+L1_DISTANCE = declare(
+    Op("l1_distance", _same_shapes, _distance(lambda k, difference: k.absolute(difference)), samples=_PAIRS)
+)
+HUBER = declare(
+    Op(
+        "huber",
+        _same_shapes,
+        _distance(_huber),
+        samples=tuple(Sample(sample.shapes, {"delta": 0.7}) for sample in _PAIRS),
+    )
+)
+
+_pick = indexed(PICK)
+_cross_entropy_call = indexed(CROSS_ENTROPY)
+_binary_cross_entropy_call = binary(BINARY_CROSS_ENTROPY)
+_squared_distance = binary(SQUARED_DISTANCE)
+_l1_distance = binary(L1_DISTANCE)
+
+
+def pick(x: Any, index: int) -> Expression:
+    """Entry (or row) `index` of `x`; picks of different entries are one type and one batch.
+
+    Args:
+        x: expression with at least one axis.
+        index: on the first axis; negative counts from the end.
+
+    Raises:
+        EdBatchError: the index is out of range.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.pick(eb.input([1.0, 2.0]), 1)
+        >>> y.value()
+        np.float32(2.0)
+    """
+    return _pick(x, index)
+
+
+def cross_entropy(logits: Any, label: int) -> Expression:
+    """-log softmax(logits)[label], without overflow; scores in, not probabilities.
+
+    Args:
+        logits: [classes].
+        label: the right class; labels are no part of the type.
+
+    Raises:
+        EdBatchError: the label is out of range, or `logits` is no vector.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.cross_entropy(eb.input([0.0, 0.0]), 1)
+        >>> print(f"{y.value():.4f}")
+        0.6931
+    """
+    return _cross_entropy_call(logits, label)
+
+
+def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
+    """Σ over the other classes of max(0, margin + score - score of the label).
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.hinge(eb.input([2.0, 1.5, 0.0]), 0)
+        >>> y.value()
+        np.float32(0.5)
+    """
+    graph = graph_of("hinge", (scores,))
+    x = to_node(graph, to_operand(HINGE, graph, scores))
+    if len(x.spec.shape) != 1:
+        raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
+    index = checked_index(label, x.spec.shape[0], f"hinge({x.spec!r}, {label!r})")
+    return record(HINGE, (x,), (index,), margin=float(margin))
+
+
+def binary_cross_entropy(p: Any, target: Any) -> Expression:
+    """-Σ target · log p + (1 - target) · log(1 - p); logarithms are cut off at -100.
+
+    Args:
+        p: probabilities, any shape (of scores: `sigmoid(scores)`).
+        target: same shape, entries in [0, 1].
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.binary_cross_entropy(eb.scalar(0.5), eb.scalar(1))
+        >>> print(f"{y.value():.4f}")
+        0.6931
+    """
+    return _binary_cross_entropy_call(p, target)
+
+
+def squared_distance(a: Any, b: Any) -> Expression:
+    """Σ (a - b)² over all entries.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.squared_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0]))
+        >>> y.value()
+        np.float32(8.0)
+    """
+    return _squared_distance(a, b)
+
+
+def l1_distance(a: Any, b: Any) -> Expression:
+    """Σ |a - b| over all entries.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.l1_distance(eb.input([1.0, 2.0]), eb.input([3.0, 4.0]))
+        >>> y.value()
+        np.float32(4.0)
+    """
+    return _l1_distance(a, b)
+
+
+def huber(a: Any, b: Any, delta: float = 1.0) -> Expression:
+    """Σ of ½d² where |d| <= delta and delta (|d| - ½ delta) elsewhere, d = a - b.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.huber(eb.scalar(3), eb.scalar(0))
+        >>> y.value()
+        np.float32(2.5)
+    """
+    expect(delta > 0, f"huber: expected delta > 0, got {delta}")
+    return record(HUBER, (a, b), delta=float(delta))

@@ -1,0 +1,117 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import binary
+from edbatch.graph.spec import Shape
+
+
+def _matmul_shape(a: Shape, b: Shape) -> Shape:
+    if len(a) not in (1, 2) or len(b) not in (1, 2):
+        raise EdBatchError("expected vectors or matrices")
+    inner = b[0]
+    if a[-1] != inner:
+        raise EdBatchError(f"inner sizes differ: {a[-1]} columns (or entries) times {inner} rows (or entries)")
+    return a[:-1] + b[1:]
+
+
+def _matmul(k: Any, out: Any, a: Any, b: Any) -> None:
+    """One product for the whole batch wherever one operand is shared; a batched product elsewhere."""
+    matrix_a, matrix_b = a.ndim == 3, b.ndim == 3
+    n = len(out)
+    if matrix_a and not matrix_b and len(a) == 1:  # W @ x: rows of x times Wᵀ
+        k.matmul(b, a[0].T, out=out) if len(b) == n else k.copyto(out, k.matmul(b, a[0].T))
+    elif matrix_b and len(b) == 1 and len(a) == n:  # x @ W, X @ W
+        if matrix_a:
+            rows = a.reshape(-1, a.shape[2])
+            k.matmul(rows, b[0], out=out.reshape(len(rows), -1))
+        else:
+            k.matmul(a, b[0], out=out)
+    else:
+        left = a if matrix_a else a[:, None, :]
+        right = b if matrix_b else b[:, :, None]
+        target = out.reshape(n, left.shape[1], right.shape[2])
+        k.copyto(target, k.matmul(left, right)) if len(left) < n and len(right) < n else k.matmul(
+            left, right, out=target
+        )
+
+
+def _dot_shape(a: Shape, b: Shape) -> Shape:
+    expect(len(a) == 1 and a == b, "expected two vectors of one length")
+    return ()
+
+
+MATMUL = declare(
+    Op(
+        "matmul",
+        _matmul_shape,
+        _matmul,
+        samples=(
+            Sample(((3, 4), (4,))),
+            Sample(((3, 4), (4, 2))),
+            Sample(((4,), (4, 2))),
+            Sample(((4,), (4,))),
+        ),
+    )
+)
+DOT = declare(
+    Op(
+        "dot",
+        _dot_shape,
+        lambda k, out, a, b: k.einsum("bi,bi->b", *k.broadcast_arrays(a, b, out[:, None])[:2], out=out),
+        samples=(Sample(((4,), (4,))),),
+    )
+)
+
+_matmul_call = binary(MATMUL)
+_dot_call = binary(DOT)
+
+
+def matmul(a: Any, b: Any) -> Expression:
+    """Matrix product `a @ b` of vectors and matrices.
+
+    With the same parameter on one side (`W @ x`), a batch is ONE product of stacked rows; with operands that differ
+    per sample (`x @ y`) it is one batched product.
+
+    Args:
+        a: [m, k] or [k].
+        b: [k, n] or [k].
+
+    Returns:
+        [m, n], with the axis left out that an operand does not have.
+
+    Raises:
+        EdBatchError: inner sizes differ, or an operand has no or more than two axes.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.matmul(eb.input([[1.0, 2.0], [3.0, 4.0]]), eb.input([1.0, 1.0]))
+        >>> y.value()
+        array([3., 7.], dtype=float32)
+    """
+    return _matmul_call(a, b)
+
+
+def dot(a: Any, b: Any) -> Expression:
+    """Inner product of two vectors of one length.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.dot(eb.input([1.0, 2.0]), eb.input([3.0, 4.0]))
+        >>> y.value()
+        np.float32(11.0)
+    """
+    return _dot_call(a, b)
+
+
+for _class in (Expression, Parameter):
+    _class.__matmul__ = _matmul_call  # type: ignore[method-assign, union-attr]
+    _class.__rmatmul__ = lambda self, other: _matmul_call(other, self)  # type: ignore[method-assign, union-attr]

@@ -1,0 +1,153 @@
+"""Softmax, layer normalisation and dropout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.ops.shape import checked_axis
+from edbatch.graph.record import graph_of, record, to_operand
+from edbatch.graph.spec import Shape
+
+
+def _softmax(k: Any, out: Any, x: Any, axis: int) -> None:
+    k.subtract(x, k.max(x, axis=axis + 1, keepdims=True), out=out)
+    k.exp(out, out=out)
+    out /= k.sum(out, axis=axis + 1, keepdims=True)
+
+
+def _log_softmax(k: Any, out: Any, x: Any, axis: int) -> None:
+    k.subtract(x, k.max(x, axis=axis + 1, keepdims=True), out=out)
+    out -= k.log(k.sum(k.exp(out), axis=axis + 1, keepdims=True))
+
+
+_SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
+SOFTMAX = declare(Op("softmax", lambda shape, axis: shape, _softmax, samples=_SAMPLES))
+LOG_SOFTMAX = declare(Op("log_softmax", lambda shape, axis: shape, _log_softmax, samples=_SAMPLES))
+
+
+def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Shape:
+    expect(len(x) > 0 and gain == bias == x[-1:], "expected gain and bias of the size of the last axis")
+    return x
+
+
+def _layer_norm(k: Any, out: Any, x: Any, gain: Any, bias: Any, epsilon: float) -> None:
+    between = (slice(None), *(None,) * (out.ndim - 2))
+    k.subtract(x, k.mean(x, axis=-1, keepdims=True), out=out)
+    out /= k.sqrt(k.mean(k.square(out), axis=-1, keepdims=True) + epsilon)
+    out *= gain[between]
+    out += bias[between]
+
+
+LAYER_NORM = declare(
+    Op(
+        "layer_norm",
+        _layer_norm_shape,
+        _layer_norm,
+        samples=(
+            Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}),
+            Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3}),
+        ),
+    )
+)
+
+
+def _dropout(k: Any, out: Any, x: Any, seed: Any, rate: float) -> None:
+    # Drawn from the node's own seed and the entry's position, so that the mask does not depend on the batch.
+    keep = k.uniform(seed, out.shape) >= rate
+    k.multiply(x, keep / (1 - rate), out=out)
+
+
+DROPOUT = declare(
+    Op(
+        "dropout",
+        lambda shape, rate: shape,
+        _dropout,
+        payload=1,
+        samples=(Sample(((5,),), {"rate": 0.4}, payload=(1000,)), Sample(((2, 3),), {"rate": 0.0}, payload=(9,))),
+    )
+)
+
+
+def softmax(x: Any, axis: int = -1) -> Expression:
+    """eˣ / Σ eˣ along an axis, without overflow.
+
+    Args:
+        x: expression with at least one axis.
+        axis: of one sample's value; part of the type.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.softmax(eb.input([1.0, 1.0]))
+        >>> y.value()
+        array([0.5, 0.5], dtype=float32)
+    """
+    return _along(SOFTMAX, x, axis)
+
+
+def log_softmax(x: Any, axis: int = -1) -> Expression:
+    """x - log Σ eˣ along an axis, without overflow.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.log_softmax(eb.input([0.0, 0.0]))
+        >>> y.value().round(4)
+        array([-0.6931, -0.6931], dtype=float32)
+    """
+    return _along(LOG_SOFTMAX, x, axis)
+
+
+def _along(op: Op, x: Any, axis: int) -> Expression:
+    x = to_operand(op, graph_of(op.name, (x,)), x)
+    return record(op, (x,), axis=checked_axis(f"{op.name}({x.spec!r})", len(x.spec.shape), axis))
+
+
+def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expression:
+    """(x - mean) / √(variance + epsilon) · gain + bias over the last axis.
+
+    Args:
+        x: [..., n].
+        gain, bias: [n], expressions or parameters.
+        epsilon: added to the variance.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.layer_norm(eb.input([1.0, 3.0]), eb.ones(2), eb.zeros(2))
+        >>> y.value().round(3)
+        array([-1.,  1.], dtype=float32)
+    """
+    return record(LAYER_NORM, (x, gain, bias), epsilon=float(epsilon))
+
+
+def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
+    """Each entry set to zero with probability `rate`, the others divided by 1 - rate.
+
+    The mask follows from the seed and the entry's position alone: it is the same in every batch and policy.
+
+    Args:
+        x: expression of any shape.
+        rate: in [0, 1); part of the type.
+        seed: of this node's mask, at least 0; by default the number of the node in its graph.
+
+    Raises:
+        EdBatchError: rate or seed is out of range.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     x = eb.ones(1000)
+        ...     y = eb.mean(eb.dropout(x, 0.5, seed=1))
+        >>> bool(abs(y.value() - 1) < 0.1)
+        True
+    """
+    if not 0 <= rate < 1:
+        raise EdBatchError(f"dropout: expected a rate in [0, 1), got {rate}")
+    if seed is not None and not 0 <= seed < 2**63:
+        raise EdBatchError(f"dropout: expected a seed in [0, 2**63), got {seed}")
+    graph = graph_of("dropout", (x,))
+    return record(DROPOUT, (x,), (graph.n if seed is None else int(seed),), rate=float(rate))

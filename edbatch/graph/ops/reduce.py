@@ -1,0 +1,232 @@
+"""Reductions: over the axes of one value, and over lists of values (segment reductions)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.ops.elementwise import maximum2, minimum2
+from edbatch.graph.ops.shape import checked_axis
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import graph_of, record, record_variadic, to_operand
+from edbatch.graph.spec import Shape
+
+
+def _reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
+    if keepdims:
+        return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)
+
+
+def _batched(axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(axis + 1 for axis in axes)
+
+
+def _reduction(name: str, reduce: Callable) -> Op:
+    """Declare a reduction over axes; `reduce(k, x, axis=, keepdims=)` returns the result."""
+
+    def forward(k: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> None:
+        k.copyto(out, reduce(k, x, axis=_batched(axes), keepdims=keepdims))
+
+    def sample(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Sample:
+        return Sample((shape,), {"axes": axes, "keepdims": keepdims})
+
+    samples = (
+        sample((5,), (0,), False),
+        sample((2, 3), (0, 1), False),
+        sample((2, 3), (1,), False),
+        sample((2, 3), (0,), True),
+    )
+    return declare(Op(name, _reduced_shape, forward, samples=samples))
+
+
+def _logsumexp(k: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+    top = k.max(x, axis=axis, keepdims=True)
+    top = k.where(k.isfinite(top), top, 0)  # an entry of -inf contributes nothing, all of them give -inf
+    with k.errstate(divide="ignore"):
+        total = k.log(k.sum(k.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else k.squeeze(total, axis)
+
+
+def _variadic(name: str, forward: Callable) -> Op:
+    """Declare a reduction over a list: one type for all lengths, run as one segment reduction."""
+    samples = (Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),)))
+    return declare(Op(name, lambda shape: shape, forward, variadic=True, samples=samples))
+
+
+def _logsumexp_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
+    k.segment_reduce(k.maximum, out, rows, offsets)
+    top = k.where(k.isfinite(out), out, 0)
+    lengths = k.diff(offsets)
+    shifted = k.exp(rows - k.repeat(top, lengths, axis=0))
+    k.segment_reduce(k.add, out, shifted, offsets)
+    with k.errstate(divide="ignore"):
+        k.log(out, out=out)
+    out += top
+
+
+def _mean_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
+    k.segment_reduce(k.add, out, rows, offsets)
+    lengths = k.diff(offsets).astype(out.dtype)
+    out /= lengths.reshape(-1, *(1,) * (out.ndim - 1))
+
+
+SUM = _reduction("sum", lambda k, x, **over: k.sum(x, **over))
+MEAN = _reduction("mean", lambda k, x, **over: k.mean(x, **over))
+STD = _reduction("std", lambda k, x, **over: k.std(x, **over))
+MAX = _reduction("max", lambda k, x, **over: k.max(x, **over))
+MIN = _reduction("min", lambda k, x, **over: k.min(x, **over))
+LOGSUMEXP = _reduction("logsumexp", _logsumexp)
+NORM = _reduction("norm", lambda k, x, **over: k.sqrt(k.sum(k.square(x), **over)))
+
+SUM_LIST = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets))
+MEAN_LIST = _variadic("mean_list", _mean_list)
+MAXIMUM_LIST = _variadic("maximum_list", lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets))
+MINIMUM_LIST = _variadic("minimum_list", lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets))
+LOGSUMEXP_LIST = _variadic("logsumexp_list", _logsumexp_list)
+
+Axis = int | Sequence[int] | None
+
+
+def _reduce(op: Op, x: Any, axis: Axis, keepdims: bool) -> Expression:
+    x = to_operand(op, graph_of(op.name, (x,)), x)
+    ndim = len(x.spec.shape)
+    given = range(ndim) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+    axes = tuple(sorted(checked_axis(f"{op.name}({x.spec!r})", ndim, a) for a in given))
+    expect(len(set(axes)) == len(axes), f"{op.name}({x.spec!r}): axis {axis} names an axis twice")
+    return record(op, (x,), axes=axes, keepdims=bool(keepdims))
+
+
+def _is_list(x: Any) -> bool:
+    return not isinstance(x, Expression | Parameter) and isinstance(x, list | tuple)
+
+
+def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+    """Sum of a list of expressions of one shape, or of one expression over axes.
+
+    Sums of lists of any length are one type: they batch with one another.
+
+    Args:
+        x: a non-empty list of expressions of one shape, or one expression.
+        axis: for one expression: an axis or several; None means all.
+        keepdims: leave reduced axes in with size 1.
+
+    Raises:
+        EdBatchError: an empty list, expressions of different shapes, or no such axis.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     a, b = eb.input([1.0, 2.0]), eb.input([3.0, 4.0])
+        ...     values = eb.forward([eb.sum([a, b]), eb.sum(a)])
+        >>> values
+        [array([4., 6.], dtype=float32), np.float32(3.0)]
+    """
+    return record_variadic(SUM_LIST, x) if _is_list(x) else _reduce(SUM, x, axis, keepdims)
+
+
+def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+    """Mean of a list of expressions of one shape, or of one expression over axes; arguments as in `sum`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.mean([eb.scalar(1), eb.scalar(2)])
+        >>> y.value()
+        np.float32(1.5)
+    """
+    return record_variadic(MEAN_LIST, x) if _is_list(x) else _reduce(MEAN, x, axis, keepdims)
+
+
+def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+    """log Σ eˣ without overflow, of a list or over axes; arguments as in `sum`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.logsumexp(eb.input([1000.0, 1000.0]))
+        >>> print(f"{y.value():.3f}")
+        1000.693
+    """
+    return record_variadic(LOGSUMEXP_LIST, x) if _is_list(x) else _reduce(LOGSUMEXP, x, axis, keepdims)
+
+
+def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+    """Standard deviation over axes (divided by n, not n - 1).
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.std(eb.input([1.0, 3.0]))
+        >>> y.value()
+        np.float32(1.0)
+    """
+    return _reduce(STD, x, axis, keepdims)
+
+
+def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+    """Largest entry over axes.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.max(eb.input([[1.0, 3.0], [5.0, 2.0]]), axis=0)
+        >>> y.value()
+        array([5., 3.], dtype=float32)
+    """
+    return _reduce(MAX, x, axis, keepdims)
+
+
+def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+    """Smallest entry over axes.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.min(eb.input([3.0, 1.0]))
+        >>> y.value()
+        np.float32(1.0)
+    """
+    return _reduce(MIN, x, axis, keepdims)
+
+
+def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+    """Euclidean norm over axes.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.norm(eb.input([3.0, 4.0]))
+        >>> y.value()
+        np.float32(5.0)
+    """
+    return _reduce(NORM, x, axis, keepdims)
+
+
+def maximum(a: Any, b: Any = None) -> Expression:
+    """Entry-wise maximum of two operands (which broadcast), or of a list of expressions of one shape.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     a, b = eb.input([1.0, 4.0]), eb.input([3.0, 2.0])
+        ...     y = eb.maximum([a, b, a])
+        >>> y.value()
+        array([3., 4.], dtype=float32)
+    """
+    return record_variadic(MAXIMUM_LIST, a) if b is None else maximum2(a, b)
+
+
+def minimum(a: Any, b: Any = None) -> Expression:
+    """Entry-wise minimum of two operands (which broadcast), or of a list of expressions of one shape.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.minimum(eb.input([1.0, 4.0]), 2)
+        >>> y.value()
+        array([1., 2.], dtype=float32)
+    """
+    return record_variadic(MINIMUM_LIST, a) if b is None else minimum2(a, b)

@@ -1,0 +1,174 @@
+"""Parameters: the arrays a model learns, and the collection that owns them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.spec import ParameterSpec, Shape, float_dtype
+
+
+class Parameter:
+    """A learned array that is used whole: `W @ h + b`.
+
+    As an operand it is part of the node's type: all nodes with the same parameter run as one product.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> b = model.add_parameters((2,), name="b", init=0.5)
+        >>> b.value()
+        array([0.5, 0.5], dtype=float32)
+        >>> b.set_value([1, 2])
+        >>> with eb.Graph():
+        ...     y = b * 3
+        >>> y.value()
+        array([3., 6.], dtype=float32)
+    """
+
+    # What the recording functions read of an operand: a parameter belongs to no graph and has no node.
+    graph = None
+    id = -1
+    __array_ufunc__ = None
+    _order: Literal["C", "F"] = "F"
+
+    def __init__(self, name: str, array: np.ndarray) -> None:
+        self.name = name
+        # A matrix is stored [in, out], so that `x @ W.T` reads it row by row (twice as fast with few rows of x).
+        self.array = np.asarray(array, order=self._order if array.ndim == 2 else "C")
+        self.spec = ParameterSpec(self, name, array.shape, array.dtype)
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the array."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 or float64."""
+        return self.spec.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.spec.shape)
+
+    def value(self) -> np.ndarray:
+        """A copy of the array."""
+        return self.array.copy(order="C")
+
+    def set_value(self, value: Any) -> None:
+        """Overwrite the array in place; what has already been computed with the old one stays.
+
+        Raises:
+            EdBatchError: `value` has another shape or is no array of numbers.
+        """
+        try:
+            given = np.asarray(value, dtype=self.dtype)
+        except (TypeError, ValueError) as error:
+            raise EdBatchError(f"{self!r}.set_value: expected numbers ({error})") from None
+        if given.shape != self.shape:
+            raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
+        self.array[...] = given
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.spec!r})"
+
+
+class LookupParameters(Parameter):
+    """A learned table whose rows are used one by one: `lookup(embed, word)` or `embed[word]`.
+
+    Look-ups of different rows are one type and one batch.
+    """
+
+    _order = "C"
+
+
+class ParameterCollection:
+    """The parameters of a model.
+
+    Args:
+        seed: of the initial values; equal seeds and equal order of creation give equal values.
+        dtype: float32 or float64, of all its parameters.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> W = model.add_parameters((5, 64), name="W")
+        >>> embed = model.add_lookup_parameters((1000, 64), name="embed")
+        >>> [parameter.name for parameter in model]
+        ['W', 'embed']
+    """
+
+    def __init__(self, seed: int = 0, dtype: Any = "float32") -> None:
+        self.dtype = float_dtype(dtype)
+        self._random = np.random.default_rng(seed)
+        self._parameters: dict[str, Parameter] = {}
+
+    def add_parameters(
+        self, shape: int | tuple[int, ...], name: str | None = None, init: str | float | Any = "glorot"
+    ) -> Parameter:
+        """Add an array of `shape`.
+
+        Args:
+            shape: an int means a vector.
+            name: unique in the collection; policies and checkpoints find the parameter by it. Default `p0`, `p1`, ...
+            init: "glorot" (uniform in +-sqrt(6 / (rows + columns)); a vector starts at 0), "uniform" (+-0.1),
+                a number, or an array of `shape`.
+
+        Raises:
+            EdBatchError: a bad shape, a name that is taken, or an unknown `init`.
+        """
+        return self._add(Parameter, shape, name, init)
+
+    def add_lookup_parameters(
+        self, shape: tuple[int, ...], name: str | None = None, init: str | float | Any = "uniform"
+    ) -> LookupParameters:
+        """Add a table of shape (entries, *shape of one entry); `init` as in `add_parameters`."""
+        table = self._add(LookupParameters, shape, name, init)
+        assert isinstance(table, LookupParameters)
+        return table
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self._parameters.values())
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __getitem__(self, name: str) -> Parameter:
+        try:
+            return self._parameters[name]
+        except KeyError:
+            raise EdBatchError(f"no parameter {name!r}; there are {', '.join(self._parameters) or 'none'}") from None
+
+    def _add(self, kind: type[Parameter], shape: Any, name: str | None, init: Any) -> Parameter:
+        size = (shape,) if isinstance(shape, int) else tuple(shape)
+        name = f"p{len(self._parameters)}" if name is None else name
+        if not all(isinstance(n, int | np.integer) and n > 0 for n in size) or (
+            kind is LookupParameters and not size
+        ):
+            raise EdBatchError(f"parameter {name!r}: expected a shape of positive integers, got {shape!r}")
+        if name in self._parameters:
+            raise EdBatchError(f"parameter {name!r} exists already; expected a name of its own")
+        size = tuple(int(n) for n in size)
+        parameter = self._parameters[name] = kind(name, self._initial(name, size, init))
+        return parameter
+
+    def _initial(self, name: str, shape: Shape, init: Any) -> np.ndarray:
+        if isinstance(init, str):
+            if init == "glorot":
+                bound = np.sqrt(6 / (shape[0] + np.prod(shape[1:]))) if len(shape) > 1 else 0.0
+            elif init == "uniform":
+                bound = 0.1
+            else:
+                raise EdBatchError(
+                    f"parameter {name!r}: unknown init {init!r}; expected glorot, uniform, a number or an array"
+                )
+            return self._random.uniform(-bound, bound, shape).astype(self.dtype)
+        array = np.asarray(init, dtype=self.dtype)
+        if array.shape not in (shape, ()):
+            raise EdBatchError(f"parameter {name!r}: init has shape {array.shape}, expected {shape}")
+        return np.array(np.broadcast_to(array, shape))

@@ -1,0 +1,221 @@
+"""From a call on expressions to a node: the fast ways, and the one careful way behind them.
+
+The fast ways do a dictionary look-up from operand specs to (type id, result spec) and append. Whatever they do not
+find or expect - a first call, a number, a parameter alone, an expression of another graph - goes to `record`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.columns import Columns, current_graph
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import NodeType, intern, node_type
+from edbatch.graph.op import Op
+from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.sources import INPUT, PARAMETER
+from edbatch.graph.spec import spec_of
+
+
+def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
+    """Record a node of `op`: check and convert the operands, infer the type, append.
+
+    Operands are expressions, parameters, numbers or arrays; numbers and arrays become inputs.
+
+    Raises:
+        EdBatchError: an operand is of another graph or no operand at all, or the shapes do not fit.
+    """
+    graph = graph_of(op.name, operands)
+    converted = [to_operand(op, graph, operand) for operand in operands]
+    if all(isinstance(operand, Parameter) for operand in converted):
+        converted[0] = parameter_node(graph, converted[0])
+    type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
+    return graph.add(type, (*(operand.id for operand in converted), *payload))
+
+
+def record_variadic(op: Op, operands: Iterable[Any]) -> Expression:
+    """Record a node of a variadic op over a list of expressions of one shape."""
+    listed = list(operands)
+    if not listed:
+        raise EdBatchError(f"{op.name}([]): expected at least one expression")
+    graph = graph_of(op.name, listed)
+    if any(operand.__class__ is not Expression for operand in listed):
+        listed = [to_node(graph, to_operand(op, graph, operand)) for operand in listed]
+    specs = {operand.spec for operand in listed}
+    if len(specs) > 1:
+        at, other = next((i, x.spec) for i, x in enumerate(listed) if x.spec is not listed[0].spec)
+        raise EdBatchError(
+            f"{op.name}([...]): expected expressions of one shape, got {listed[0].spec!r} at 0 and {other!r} at {at}"
+        )
+    type = node_type(op, (), tuple(specs))
+    return graph.add(type, [len(listed), *[operand.id for operand in listed]])
+
+
+def graph_of(name: str, operands: Iterable[Any]) -> Columns:
+    """The graph that all expressions among the operands belong to; the current one if there is no expression."""
+    graph = None
+    for position, operand in enumerate(operands):
+        if isinstance(operand, Expression) and operand.graph is not graph:
+            if graph is not None:
+                raise EdBatchError(f"{name}: operand {position} is an expression of another graph")
+            graph = operand.graph
+    return current_graph() if graph is None else graph
+
+
+def to_operand(op: Op, graph: Columns, operand: Any) -> Expression | Parameter:
+    """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
+    if isinstance(operand, Expression | Parameter):
+        return operand
+    if isinstance(operand, LookupParameters):
+        raise EdBatchError(f"{op.name}: {operand!r} is a table; expected one of its rows, lookup({operand.name}, i)")
+    if isinstance(operand, int | float | np.number):
+        return number(graph, operand)
+    if isinstance(operand, np.ndarray):
+        return array_input(graph, operand)
+    raise EdBatchError(
+        f"{op.name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}"
+    )
+
+
+def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
+    """An operand that must be a node of the graph: a parameter becomes one."""
+    return operand if isinstance(operand, Expression) else parameter_node(graph, operand)
+
+
+def number(graph: Columns, value: Any) -> Expression:
+    """A number as a scalar input; equal numbers are one node, so that a batch over it reads one row."""
+    key = float(value)
+    if key not in graph.constants or key != key:
+        graph.constants[key] = array_input(graph, np.asarray(key))
+    return graph.constants[key]
+
+
+def array_input(graph: Columns, value: np.ndarray) -> Expression:
+    """An array as an input node; copied now, so that the caller may reuse it."""
+    if value.dtype.kind not in "fiub":
+        raise EdBatchError(f"input: expected numbers, got an array of {value.dtype}")
+    graph.inputs.append(np.array(value, dtype=graph.dtype))
+    spec = spec_of(value.shape, graph.dtype)
+    return graph.add(intern(INPUT, (), (), spec), (len(graph.inputs) - 1,))
+
+
+def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
+    """A parameter as a node: for ops that batch over different parameters of one shape."""
+    node = graph.constants.get(parameter)
+    if node is None:
+        out = spec_of(parameter.spec.shape, parameter.spec.dtype)
+        type = intern(PARAMETER, (("parameter", parameter.spec),), (), out)
+        node = graph.constants[parameter] = graph.add(type, ())
+    return node
+
+
+def unary(op: Op) -> Callable[[Any], Expression]:
+    """The fast way for ops of one operand and no attributes."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any) -> Expression:
+        try:
+            type_id, spec = entries[x.spec]
+        except (KeyError, AttributeError):
+            return remember(x)
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.push_type(type_id)
+        graph.push(x.id)
+        return Expression(graph, node, spec)
+
+    def remember(x: Any) -> Expression:
+        out = record(op, (x,))
+        if isinstance(x, Expression):
+            entries[x.spec] = (node_type(op, (), (x.spec,)).id, out.spec)
+        return out
+
+    return call
+
+
+def binary(op: Op) -> Callable[[Any, Any], Expression]:
+    """The fast way for ops of two operands and no attributes."""
+    entries: dict[Any, dict[Any, tuple[int, Any]]] = {}
+
+    def call(a: Any, b: Any) -> Expression:
+        try:
+            type_id, spec = entries[a.spec][b.spec]
+        except (KeyError, AttributeError):
+            return remember(a, b)
+        graph = a.graph
+        if b.graph is not graph:
+            if graph is None:
+                graph = b.graph
+            elif b.graph is not None:
+                return remember(a, b)
+        node = graph.n
+        graph.n = node + 1
+        graph.push_type(type_id)
+        push = graph.push
+        push(a.id)
+        push(b.id)
+        return Expression(graph, node, spec)
+
+    def remember(a: Any, b: Any) -> Expression:
+        out = record(op, (a, b))
+        if isinstance(a, Expression | Parameter) and isinstance(b, Expression | Parameter):
+            if isinstance(a, Expression) or isinstance(b, Expression):
+                type = node_type(op, (), (a.spec, b.spec))
+                entries.setdefault(a.spec, {})[b.spec] = (type.id, out.spec)
+        return out
+
+    return call
+
+
+def indexed(op: Op) -> Callable[[Any, int], Expression]:
+    """The fast way for ops of a vector and an index into it."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, index: int) -> Expression:
+        try:
+            type_id, spec = entries[x.spec]
+            if not 0 <= index < x.spec.shape[0] or index.__class__ is not int:
+                return remember(x, index)
+        except (KeyError, AttributeError, TypeError):
+            return remember(x, index)
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.push_type(type_id)
+        push = graph.push
+        push(x.id)
+        push(index)
+        return Expression(graph, node, spec)
+
+    def remember(x: Any, index: int) -> Expression:
+        graph = graph_of(op.name, (x,))
+        x = to_node(graph, to_operand(op, graph, x))
+        type = node_type(op, (), (x.spec,))
+        entries[x.spec] = (type.id, type.out)
+        return graph.add(type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {index!r})")))
+
+    return call
+
+
+def checked_index(index: Any, size: int, place: str) -> int:
+    """`index` as a Python int in [0, size); negative ones count from the end.
+
+    Raises:
+        EdBatchError: it is no integer or out of range.
+    """
+    try:
+        found = as_index(index)
+    except TypeError:
+        raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}") from None
+    if not -size <= found < size:
+        raise EdBatchError(f"{place}: index {found} is out of range for {size} entries")
+    return found % size
+
+
+__all__ = ["NodeType", "binary", "indexed", "record", "record_variadic", "unary"]

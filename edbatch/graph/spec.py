@@ -1,0 +1,73 @@
+"""What is known of a value before it is computed: its shape and dtype."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from edbatch.graph.parameters import Parameter
+
+Shape = tuple[int, ...]
+
+_interned: dict[tuple[Shape, np.dtype], Spec] = {}
+
+
+class Spec:
+    """Shape and dtype of a value; two values of one shape and dtype share one `Spec` object.
+
+    Specs are compared by identity, so that finding the type of a node is a dictionary look-up of pointers.
+    """
+
+    __slots__ = ("dtype", "shape", "size")
+
+    def __init__(self, shape: Shape, dtype: np.dtype) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.size = int(np.prod(shape, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return f"[{','.join(map(str, self.shape))}]"
+
+
+class ParameterSpec(Spec):
+    """The spec of one parameter: an operand that is part of the node's type and takes no part in the graph."""
+
+    __slots__ = ("__weakref__", "name", "parameter")
+
+    def __init__(self, parameter: Parameter, name: str, shape: Shape, dtype: np.dtype) -> None:
+        super().__init__(shape, dtype)
+        self.name = name
+        # Types outlive models (they are interned); a model's arrays must not.
+        self.parameter = weakref.ref(parameter)
+
+    def __repr__(self) -> str:
+        return f"{self.name}{super().__repr__()}"
+
+
+def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
+    """The one `Spec` of this shape and dtype.
+
+    Example:
+        >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
+        True
+    """
+    spec = _interned.get((shape, dtype))
+    if spec is None:
+        spec = _interned[shape, dtype] = Spec(shape, dtype)
+    return spec
+
+
+def float_dtype(dtype: object) -> np.dtype:
+    """float32 or float64 as a NumPy dtype; anything else is an error."""
+    from edbatch.errors import EdBatchError
+
+    try:
+        found = np.dtype(dtype)  # type: ignore[call-overload]
+    except TypeError:
+        found = None
+    if found not in (np.dtype("float32"), np.dtype("float64")):
+        raise EdBatchError(f"dtype {dtype!r}: expected float32 or float64")
+    return found

@@ -1,0 +1,321 @@
+"""The graph a user opens: records nodes, and runs what is pending when a value is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.columns import Columns, _current
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.kernels.numpy_backend import NumPyBackend
+from edbatch.memory.pool import BufferPool
+from edbatch.memory.windows import Arenas
+from edbatch.policy.policy import Policy
+from edbatch.policy.registry import get_policy
+from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.report import Report
+from edbatch.runtime.type_table import TypeTable
+
+_POOL = BufferPool()
+_BACKEND = NumPyBackend()
+
+
+class Graph(Columns):
+    """A lazy graph: expressions built in its `with` block are recorded, and run in batches when a value is read.
+
+    Reading a value runs everything that is pending, once. After that the graph may grow, and the next read runs only
+    what is new. Values live as long as the graph, the graph as long as one of its expressions.
+
+    Args:
+        policy: decides which type runs next. None: learned on first use for this set of types, then reused (see
+            `edbatch.runtime.learned`); a name ("depth", "agenda", "sufficient", ..., "none" for one node at a time);
+            the path of a policy file; or a `Policy`.
+        dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
+        check_nan: raise an error that names the op after the first batch whose result has a NaN.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph(policy="sufficient") as graph:
+        ...     total = eb.sum([eb.square(eb.scalar(x)) for x in (1, 2, 3)])
+        >>> total.value()
+        np.float32(14.0)
+        >>> graph.report().batches  # the squares, the sum
+        2
+    """
+
+    __slots__ = (
+        "_arenas",
+        "_check_nan",
+        "_done",
+        "_executor",
+        "_failed",
+        "_last",
+        "_nodes",
+        "_policy",
+        "_report",
+        "_scheduled",
+        "_table",
+        "_tokens",
+    )
+
+    def __init__(
+        self,
+        policy: str | os.PathLike[str] | Policy | None = None,
+        dtype: Any = "float32",
+        check_nan: bool = False,
+    ) -> None:
+        super().__init__(dtype)
+        self._policy = None if policy is None else get_policy(policy)
+        self._check_nan = check_nan
+        self._arenas = Arenas(_POOL)
+        self._table = TypeTable(self._arenas, _BACKEND)
+        self._nodes = Nodes()
+        self._done = 0  # nodes that have run
+        self._executor: Any = None
+        self._report = Report()
+        self._scheduled: list[TypedGraph] = []
+        self._failed: str | None = None
+        self._tokens: list[Any] = []
+        self._last = perf_counter()
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _current.reset(self._tokens.pop())
+        if error is not None:
+            self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
+
+    def __del__(self) -> None:
+        if hasattr(self, "_arenas"):
+            self._arenas.release()
+        if getattr(self, "_executor", None) is not None:
+            self._executor.release()
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy in use; None as long as none was given and nothing has run."""
+        return self._policy
+
+    def value(self, expression: Expression) -> Any:
+        """The value of one expression; see `Expression.value`."""
+        return self.values([expression])[0]
+
+    def values(self, expressions: Sequence[Expression]) -> list[Any]:
+        """The values of several expressions; see `forward`."""
+        for at, expression in enumerate(expressions):
+            if not isinstance(expression, Expression):
+                raise EdBatchError(f"value {at}: expected an expression, got {type(expression).__name__}")
+            if expression.graph is not self:
+                raise EdBatchError(f"value {at}: an expression of another graph")
+        self.run()
+        nodes, arenas = self._nodes, self._arenas
+        return [arenas.array(int(nodes.window[x.id]))[int(nodes.row[x.id])].copy()[()] for x in expressions]
+
+    def run(self) -> None:
+        """Run what is pending.
+
+        Raises:
+            EdBatchError: the graph was left by an exception, or failed before.
+        """
+        if self._failed is not None:
+            raise EdBatchError(f"this graph has no values: {self._failed}")
+        if self.n == self._done:
+            return
+        try:
+            self._run()
+        except BaseException as error:
+            self._failed = f"running it failed with {type(error).__name__}: {error}"
+            raise
+
+    def report(self) -> Report:
+        """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
+        from edbatch.policy.bounds import lower_bound
+
+        report = self._report
+        report.policy = "none yet" if self._policy is None else self._policy.name
+        report.lower_bound = sum(lower_bound(graph) for graph in self._scheduled)
+        report.types = len({name for graph in self._scheduled for name in graph.names})
+        report.memory_bytes = self._arenas.bytes
+        return report
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph that is scheduled (without sources and views), with type names, for `edbatch learn`.
+
+        Raises:
+            EdBatchError: the file cannot be written.
+
+        Example:
+            >>> import tempfile, edbatch as eb
+            >>> with eb.Graph() as graph:
+            ...     y = eb.tanh(eb.scalar(1))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     graph.save(folder + "/graph.txt")
+            ...     print(open(folder + "/graph.txt").read())
+            1
+            0 0
+            # type 0 tanh([])
+        """
+        from edbatch.policy.recorded import write_graph
+
+        write_graph(path, self.typed_graph())
+
+    def typed_graph(self) -> TypedGraph:
+        """The whole graph as a policy sees it; runs nothing."""
+        self._take_over()
+        return self._contracted(0)[1]
+
+    def type_of(self, expression: Expression) -> NodeType:
+        """The type of an expression's node."""
+        taken = self._nodes.n
+        if expression.id >= taken:
+            return TYPES[self.types[expression.id - taken]]
+        return self._table.bound[self._nodes.types[expression.id]].type
+
+    def _take_over(self) -> None:
+        """Move what was recorded into `_nodes`, with operands found and views resolved."""
+        from edbatch.runtime.lower import decode, resolve_views
+
+        types, args = self.take()
+        if not len(types):
+            return
+        nodes, table = self._nodes, self._table
+        first, base = nodes.n, nodes.n_args
+        nodes.extend(table.number(types), args)
+        kinds, starts, counts = (column[first : nodes.n] for column in (nodes.types, nodes.starts, nodes.counts))
+        if decode(kinds, args, base, table.n_args, table.n_payload, starts, counts) != len(args):
+            raise EdBatchError("the graph is damaged: recording a node was interrupted")
+        node = first
+        while True:
+            node = resolve_views(
+                node, first, kinds, table.is_view, table.window, table.view_windows,
+                starts, nodes.args, nodes.root, nodes.window,
+            )  # fmt: skip
+            if node < 0:
+                return
+            operand = nodes.args[nodes.starts[node]]
+            table.fill_view(int(nodes.types[node]), int(nodes.window[operand]))
+
+    def _contracted(self, first: int) -> tuple[np.ndarray, TypedGraph]:
+        """What has to be scheduled of the nodes from `first` on: node ids (from `first`), and the graph of them."""
+        from edbatch.runtime.lower import contract
+
+        nodes, table = self._nodes, self._table
+        kinds = nodes.types[first : nodes.n]
+        chosen, indptr, operands = contract(
+            first, kinds, table.is_source, nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
+            nodes.args, nodes.root,
+        )  # fmt: skip
+        kinds = kinds[chosen]
+        present = np.zeros(len(table.bound), np.bool_)
+        present[kinds] = True
+        dense = np.cumsum(present, dtype=np.int32) - 1
+        return chosen, TypedGraph(dense[kinds], indptr, operands, table.names(present))
+
+    def _run(self) -> None:
+        from edbatch.memory.plan import make_plan
+        from edbatch.runtime.execute import Executor
+        from edbatch.runtime.learned import default_policy
+
+        first, seconds = self._done, self._report.seconds
+        clock = _Clock(seconds, self._last)
+        clock.stop("construction")
+        self._take_over()
+        chosen, graph = self._contracted(first)
+        clock.stop("lowering")
+        if self._policy is None and len(graph):
+            self._policy = default_policy(graph)
+            clock.stop("learning")
+        nodes, table = self._nodes, self._table
+        kinds = nodes.types[first : nodes.n]
+        order, offsets = chosen[:0], np.zeros(1, np.int64)
+        if len(graph):
+            assert self._policy is not None
+            before = getattr(self._policy, "fallbacks", 0)
+            schedule = self._policy.schedule(graph)
+            order, offsets = chosen[schedule.order], schedule.offsets
+            self._report.fallbacks += getattr(self._policy, "fallbacks", 0) - before
+            self._report.batches += len(schedule)
+            self._scheduled.append(graph)
+            clock.stop("scheduling")
+        sources, source_offsets = _by_type(np.flatnonzero(table.is_source[kinds]), kinds)
+        rows = np.zeros(len(self._arenas.windows), np.int64)
+        for window in set(table.window.tolist()):
+            rows[window] = self._arenas.arenas[self._arenas.windows[window].arena].rows
+        plan = make_plan(
+            np.concatenate([sources, order]).astype(np.int32),
+            np.concatenate([source_offsets, len(sources) + offsets[1:]]),
+            kinds, nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
+            table.n_payload, table.variadic, nodes.args, nodes.root, nodes.window, nodes.row, first, rows,
+        )  # fmt: skip
+        clock.stop("planning")
+        if self._executor is None:
+            self._executor = Executor(self._arenas, table.bound, _POOL, self._check_nan)
+        self._executor.run(plan, len(source_offsets) - 1, self.inputs)
+        self.inputs.clear()
+        clock.stop("execution")
+        self._done = self.n
+        self._report.nodes += len(graph)
+        self._report.edges += len(graph.operands)
+        self._report.count_operands(plan, self._arenas)
+        self._last = perf_counter()
+
+
+def _by_type(nodes: np.ndarray, kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes sorted by type, and where each type's nodes begin: [types + 1]."""
+    nodes = nodes[np.argsort(kinds[nodes], kind="stable")]
+    counts = np.bincount(kinds[nodes]) if len(nodes) else np.zeros(0, np.int64)
+    return nodes, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
+
+
+class _Clock:
+    """Adds the time since the last stop to a stage."""
+
+    def __init__(self, seconds: dict[str, float], start: float) -> None:
+        self._seconds = seconds
+        self._start = start
+
+    def stop(self, stage: str) -> None:
+        now = perf_counter()
+        self._seconds[stage] = self._seconds.get(stage, 0.0) + now - self._start
+        self._start = now
+
+
+def forward(expressions: Sequence[Expression]) -> list[Any]:
+    """The values of many expressions at once, in their order; runs what is pending, once.
+
+    Args:
+        expressions: of one graph; an empty list gives an empty list.
+
+    Returns:
+        Per expression an array of its shape, or a NumPy scalar.
+
+    Raises:
+        EdBatchError: something is no expression, or belongs to another graph.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     values = eb.forward([eb.scalar(x) * 2 for x in (1, 2)])
+        >>> values
+        [np.float32(2.0), np.float32(4.0)]
+    """
+    listed = list(expressions)
+    if not listed:
+        return []
+    if not isinstance(listed[0], Expression):
+        raise EdBatchError(f"value 0: expected an expression, got {type(listed[0]).__name__}")
+    owner = listed[0].graph
+    assert isinstance(owner, Graph)
+    return owner.values(listed)

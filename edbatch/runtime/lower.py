@@ -1,0 +1,99 @@
+"""From recorded columns to integer arrays: operands found, views resolved, the graph that the policy sees."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def decode(types, args, base, n_args, n_payload, starts, counts):
+    """Find where each node's operands start in `args` (numbered from `base`) and how many it has.
+
+    Args:
+        types: per node.
+        args: the argument column of these nodes.
+        n_args, n_payload: per type, integers in all (-1: a count comes first) and payload among them.
+        starts, counts: per node, filled in.
+
+    Returns:
+        The number of integers read; anything but len(args) means that the columns are damaged.
+    """
+    at = 0
+    for node in range(len(types)):
+        kind = types[node]
+        if n_args[kind] >= 0:
+            starts[node] = base + at
+            counts[node] = n_args[kind] - n_payload[kind]
+            at += n_args[kind]
+        else:
+            if at >= len(args):
+                return -1
+            starts[node] = base + at + 1
+            counts[node] = args[at]
+            at += args[at] + 1
+    return at
+
+
+@njit(cache=True)
+def resolve_views(begin, first, types, is_view, plain_window, view_windows, starts, args, root, window):
+    """Give every node the node whose memory it shows (itself unless a view) and the window it is seen through.
+
+    Args:
+        begin: node to start with, counted from the graph's first.
+        first: id of the node that types[0] and starts[0] are of.
+        is_view, plain_window: per type: whether it is a view; the window of its results.
+        view_windows: [windows, types]: window of a view type over a window; -2 not known yet, -1 not possible as a
+            view (then the node computes a copy).
+        root, window: per node of the graph, filled in.
+
+    Returns:
+        The node at which `view_windows` must be filled in before going on, or -1 at the end.
+    """
+    for i in range(begin - first, len(types)):
+        node = first + i
+        kind = types[i]
+        root[node] = node
+        window[node] = plain_window[kind]
+        if is_view[kind]:
+            operand = args[starts[i]]
+            shown = view_windows[window[operand], kind]
+            if shown == -2:
+                return node
+            if shown >= 0:
+                root[node] = root[operand]
+                window[node] = shown
+    return -1
+
+
+@njit(cache=True)
+def contract(first, types, is_source, starts, counts, args, root):
+    """The graph of what has to be scheduled: no sources, no views, nothing that has run already.
+
+    Returns:
+        nodes: its nodes, counted from `first`.
+        indptr, operands: their operands, as positions in `nodes`.
+    """
+    position = np.full(len(types), -1, np.int32)
+    nodes = np.empty(len(types), np.int32)
+    n = 0
+    edges = 0
+    for i in range(len(types)):
+        if root[first + i] == first + i and not is_source[types[i]]:
+            position[i] = n
+            nodes[n] = i
+            n += 1
+            edges += counts[i]
+    indptr = np.zeros(n + 1, np.int64)
+    operands = np.empty(edges, np.int32)
+    used = 0
+    for v in range(n):
+        i = nodes[v]
+        for j in range(starts[i], starts[i] + counts[i]):
+            if args[j] >= 0:
+                source = root[args[j]] - first
+                if source >= 0 and position[source] >= 0:
+                    operands[used] = position[source]
+                    used += 1
+        indptr[v + 1] = used
+    return nodes[:n].copy(), indptr, operands[:used].copy()

@@ -1,0 +1,50 @@
+"""The nodes a graph has taken over from its recorded columns, in growing arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Nodes:
+    """Columns over all nodes of a graph; `n` of the allocated entries are in use.
+
+    Attributes:
+        types: number of the node's type in the graph's `TypeTable`.
+        starts, counts: where its operands are in `args`, and how many.
+        root, window, row: where its value lies; see `memory.plan.make_plan`.
+        args: operand ids and payloads of all nodes.
+    """
+
+    PER_NODE = ("types", "starts", "counts", "root", "window", "row")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.n_args = 0
+        self.args = np.empty(0, np.int64)
+        for name in self.PER_NODE:
+            setattr(self, name, np.empty(0, np.int64))
+
+    types: np.ndarray
+    starts: np.ndarray
+    counts: np.ndarray
+    root: np.ndarray
+    window: np.ndarray
+    row: np.ndarray
+
+    def extend(self, types: np.ndarray, args: np.ndarray) -> None:
+        """Append nodes; their other columns are to be filled in."""
+        for name in self.PER_NODE:
+            setattr(self, name, _grown(getattr(self, name), self.n, self.n + len(types)))
+        self.args = _grown(self.args, self.n_args, self.n_args + len(args))
+        self.types[self.n : self.n + len(types)] = types
+        self.args[self.n_args : self.n_args + len(args)] = args
+        self.n += len(types)
+        self.n_args += len(args)
+
+
+def _grown(column: np.ndarray, used: int, size: int) -> np.ndarray:
+    if size <= len(column):
+        return column
+    grown = np.empty(max(size, 2 * used), column.dtype)
+    grown[:used] = column[:used]
+    return grown

@@ -1,0 +1,80 @@
+"""What a graph did: batches, memory access, time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from tabulate import tabulate
+
+from edbatch.memory.plan import Access, Plan
+from edbatch.memory.windows import Arenas
+
+
+@dataclass
+class Report:
+    """Everything that ran in a graph so far; `print` it.
+
+    Attributes:
+        policy: name of the policy.
+        nodes, edges, types: of the scheduled graph: without sources and views, which cost no batch.
+        batches: number of kernels; `lower_bound` is the least any schedule needs (path reading; appendix A.3).
+        viewed, gathered: operands of batches that were used in place, and that had to be copied together.
+        viewed_bytes, gathered_bytes: their sizes.
+        fallbacks: steps at which the FSM did not know the state and the path ratio decided.
+        memory_bytes: all values of the graph.
+        seconds: by stage: construction (since the graph was opened or last ran), scheduling, planning, execution,
+            and learning where a policy was learned.
+    """
+
+    policy: str = ""
+    nodes: int = 0
+    edges: int = 0
+    types: int = 0
+    batches: int = 0
+    lower_bound: int = 0
+    viewed: int = 0
+    gathered: int = 0
+    viewed_bytes: int = 0
+    gathered_bytes: int = 0
+    fallbacks: int = 0
+    memory_bytes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        rows = [
+            ("policy", self.policy),
+            ("nodes", f"{self.nodes:,}"),
+            ("edges", f"{self.edges:,}"),
+            ("types", f"{self.types:,}"),
+            ("batches", f"{self.batches:,}"),
+            ("lower bound", f"{self.lower_bound:,}"),
+            ("operands viewed", f"{self.viewed:,} ({_size(self.viewed_bytes)})"),
+            ("operands gathered", f"{self.gathered:,} ({_size(self.gathered_bytes)})"),
+            ("memory of values", _size(self.memory_bytes)),
+        ]
+        if self.fallbacks:
+            rows.append(("states unknown to the FSM", f"{self.fallbacks:,}"))
+        rows += [(stage, f"{1e3 * seconds:,.2f} ms") for stage, seconds in self.seconds.items()]
+        return tabulate(rows, tablefmt="plain", colalign=("left", "right"), disable_numparse=True)
+
+    def count_operands(self, plan: Plan, arenas: Arenas) -> None:
+        """Add the operands of a plan to the counts."""
+        access, window, start, number, rows = plan.operands.T
+        row_bytes = np.array(
+            [seen.entries * arenas.arenas[seen.arena].dtype.itemsize for seen in arenas.windows], np.int64
+        )
+        in_place = (access >= Access.SLICE) & (access <= Access.STRIDED)
+        self.viewed += int(in_place.sum())
+        self.viewed_bytes += int((row_bytes[window] * rows)[in_place].sum())
+        self.gathered += int((access >= Access.GATHER).sum())
+        self.gathered_bytes += int((row_bytes[window] * rows)[access == Access.GATHER].sum())
+        self.gathered_bytes += int((row_bytes[plan.segments[:, 0]] * plan.segments[:, 3]).sum())
+
+
+def _size(n: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if n < 1024:
+            return f"{n:,.0f} {unit}" if unit == "B" else f"{n:,.1f} {unit}"
+        n /= 1024
+    return f"{n:,.2f} GiB"

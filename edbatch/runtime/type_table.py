@@ -1,0 +1,152 @@
+"""The node types of one graph, as the columns that the planner reads and the kernels that the executor calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.node_type import TYPES, NodeType, parameter_array
+from edbatch.graph.op import Kind
+from edbatch.graph.spec import ParameterSpec
+from edbatch.memory.windows import Arenas, contiguous_columns
+
+
+class BoundType:
+    """One type, ready to run: its kernel with attributes filled in, and where its results go.
+
+    Attributes:
+        call: `call(out, *operands, *payload)` fills `out` [n, *shape].
+        window: plain window of the results.
+        places: per operand (column, width) in a row of the result, for ops that only put operands side by side.
+    """
+
+    __slots__ = ("call", "places", "type", "window")
+
+    def __init__(self, type: NodeType, arenas: Arenas, backend: Any) -> None:
+        self.type = type
+        self.window = arenas.arena_of(type.out.shape, type.out.dtype)
+        self.call = bind(type, backend)
+        self.places: list[tuple[int, int]] | None = None
+        if type.op.places is not None:
+            whole = np.empty((2, *type.out.shape), type.out.dtype)
+            found = [contiguous_columns(whole, part) for part in self.parts(whole)]
+            self.places = [columns for columns in found if columns is not None]
+
+    def parts(self, out: Any) -> list[Any]:
+        """The parts of `out` that the operands go to."""
+        places = self.type.op.places
+        assert places is not None
+        return places(out, [operand.shape for operand in self.type.operands], **dict(self.type.attributes))
+
+    def parameters(self) -> list[Any]:
+        """Per operand: the parameter's array with a batch axis of length 1, or None."""
+        return [
+            parameter_array(operand)[None] if isinstance(operand, ParameterSpec) else None
+            for operand in self.type.operands
+        ]
+
+
+def bind(type: NodeType, backend: Any) -> Callable[..., None]:
+    """The op's forward with backend, attributes and the alignment of broadcast operands filled in."""
+    op, attributes = type.op, dict(type.attributes)
+    if op.kind is Kind.SOURCE:
+        return partial(op.forward, backend)  # type: ignore[arg-type]
+    if op.kind is Kind.VIEW:  # a view that memory does not allow: a copy
+        view = partial(op.forward, **attributes)  # type: ignore[arg-type]
+        return lambda out, x: backend.copyto(out, view(x))
+    if op.forward is None:
+        return lambda out, *operands: None
+    forward = partial(op.forward, backend, **attributes)
+    if not op.elementwise:
+        return forward
+    ndim = len(type.out.shape)
+    align = [
+        (slice(None), *(None,) * (ndim - len(operand.shape))) if len(operand.shape) < ndim else None
+        for operand in type.operands
+    ]
+    if not any(align):
+        return forward
+
+    def aligned(out: Any, *operands: Any) -> None:
+        forward(out, *[x if to is None else x[to] for x, to in zip(operands, align, strict=True)])
+
+    return aligned
+
+
+class TypeTable:
+    """Numbers the types of a graph 0, 1, 2, ... in order of appearance and holds their columns.
+
+    Attributes:
+        bound: the types, ready to run.
+        n_args, n_payload, variadic, is_view, is_source, window: per type; see `runtime.lower`.
+        view_windows: [windows, types]; see `lower.resolve_views`.
+    """
+
+    def __init__(self, arenas: Arenas, backend: Any) -> None:
+        self._arenas = arenas
+        self._backend = backend
+        self._local = np.full(64, -1, np.int64)
+        self.bound: list[BoundType] = []
+        self.view_windows = np.empty((0, 0), np.int64)
+        self._names: dict[bytes, tuple[str, ...]] = {}
+        self._columns()
+
+    def number(self, types: np.ndarray) -> np.ndarray:
+        """The numbers of these type ids; types not seen before are added."""
+        if len(self._local) < len(TYPES):
+            grown = np.full(2 * len(TYPES), -1, np.int64)
+            grown[: len(self._local)] = self._local
+            self._local = grown
+        local = self._local[types]
+        if len(local) and local.min() < 0:
+            for id in np.unique(types[local < 0]).tolist():
+                self._local[id] = len(self.bound)
+                self.bound.append(BoundType(TYPES[id], self._arenas, self._backend))
+            self._columns()
+            local = self._local[types]
+        return local
+
+    def fill_view(self, kind: int, operand_window: int) -> None:
+        """Find the window that view type `kind` makes of a window."""
+        type = self.bound[kind].type
+        view = partial(type.op.forward, **dict(type.attributes))  # type: ignore[arg-type]
+        self.view_windows[operand_window, kind] = self._arenas.look(operand_window, view)
+        self._fit_views()
+
+    def _columns(self) -> None:
+        types = [bound.type for bound in self.bound]
+        self.n_args = np.array([type.n_args for type in types], np.int64)
+        self.n_payload = np.array([type.op.payload for type in types], np.int64)
+        self.variadic = np.array([type.op.variadic for type in types], np.bool_)
+        self.is_source = np.array([type.op.kind is Kind.SOURCE for type in types], np.bool_)
+        # A view of a parameter alone has been given a node for it, so a view's operand is always in the graph.
+        self.is_view = np.array([type.op.kind is Kind.VIEW for type in types], np.bool_)
+        self.window = np.array([bound.window for bound in self.bound], np.int64)
+        self._fit_views()
+
+    def _fit_views(self) -> None:
+        shape = (len(self._arenas.windows), len(self.bound))
+        if self.view_windows.shape != shape:
+            grown = np.full(shape, -2, np.int64)
+            old = self.view_windows
+            grown[: old.shape[0], : old.shape[1]] = old
+            self.view_windows = grown
+
+
+
+    def names(self, present: np.ndarray) -> tuple[str, ...]:
+        """The names of the types with `present[type]`, made distinct where two models use one name."""
+        key = present.tobytes()
+        found = self._names.get(key)
+        if found is None:
+            seen: dict[str, int] = {}
+            names = []
+            for kind in np.flatnonzero(present).tolist():
+                name = self.bound[kind].type.name
+                seen[name] = seen.get(name, 0) + 1
+                names.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+            found = self._names[key] = tuple(names)
+        return found
