@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Trees in files, a generator of trees, vocabularies."""

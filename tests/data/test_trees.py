@@ -1,0 +1,138 @@
+"""Trees: parsing, printing, binarizing, files; every error names its place."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edbatch import EdBatchError
+from edbatch.data.trees import Tree, parse_tree, read_trees, write_trees
+
+WORDS = st.text(st.characters(exclude_characters="() \t\n\r\f\v", exclude_categories=["Cs"]), min_size=1)
+NODES = st.recursive(
+    st.tuples(st.integers(0, 9), WORDS),
+    lambda node: st.tuples(st.integers(0, 9), st.lists(node, min_size=1, max_size=4)),
+)
+
+
+def text_of(node):
+    label, below = node
+    return f"({label} {below if isinstance(below, str) else ' '.join(map(text_of, below))})"
+
+
+def reference(node):
+    """The binarized form of a nested (label, word or children), by recursion."""
+    label, below = node
+    if isinstance(below, str):
+        return node
+    children = [reference(child) for child in below]
+    if len(children) == 1:
+        return (label, children[0][1])
+    left, *rest = children
+    for right in rest:
+        left = (label, [left, right])
+    return left
+
+
+def deep_text(depth):
+    return "(1 (2 a) " * depth + "(3 b)" + ")" * depth
+
+
+@given(NODES)
+def test_text_gives_the_same_tree_back(node):
+    tree = parse_tree(text_of(node))
+    assert str(tree) == text_of(node)
+    assert parse_tree(str(tree)) == tree
+
+
+@given(NODES)
+def test_nodes_are_in_post_order(node):
+    tree = parse_tree(text_of(node))
+    below = {child for children in tree.children for child in children}
+    assert below == set(range(len(tree) - 1))
+    for at, children in enumerate(tree.children):
+        assert all(child < at for child in children)
+        assert bool(children) == (tree.words[at] is None)
+
+
+@given(NODES)
+def test_binarized_is_what_recursion_gives(node):
+    binary = parse_tree(text_of(node)).binarized()
+    assert str(binary) == text_of(reference(node))
+    assert binary == parse_tree(str(binary))  # still in post-order
+    assert binary.binarized() == binary
+
+
+@given(st.lists(NODES, min_size=1, max_size=5))
+def test_files_round_trip(tmp_path_factory, nodes):
+    path = tmp_path_factory.mktemp("trees") / "trees.txt"
+    trees = [parse_tree(text_of(node)) for node in nodes]
+    write_trees(path, trees)
+    assert read_trees(path) == trees
+
+
+def test_deep_trees_need_no_recursion():
+    depth = 20_000
+    tree = parse_tree(deep_text(depth))
+    assert len(tree) == 2 * depth + 1
+    assert str(tree) == deep_text(depth)
+    assert tree.binarized() == tree
+    chain = parse_tree("(1 " * depth + "(2 a)" + ")" * depth)
+    assert chain.binarized() == Tree([1], ["a"], [()])
+
+
+def test_words_keep_no_break_spaces_and_escapes():
+    assert parse_tree("(2 8\u00a01\\/2)").words == ["8\u00a01\\/2"]
+
+
+def test_whitespace_is_free():
+    assert str(parse_tree("  (3(2 a)\n\t(2  b ) )  ")) == "(3 (2 a) (2 b))"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "column 1: expected '(', found the end"),
+        ("word", "column 1: expected '(', found 'word'"),
+        (")", "column 1: expected '(', found ')'"),
+        ("()", "column 2: expected a label (0, 1, 2, ...) after '(', found ')'"),
+        ("((2 a))", "column 2: expected a label (0, 1, 2, ...) after '(', found '('"),
+        ("(good)", "column 2: expected a label (0, 1, 2, ...) after '(', found 'good'"),
+        ("(-1 a)", "column 2: expected a label (0, 1, 2, ...) after '(', found '-1'"),
+        ("(1.5 a)", "column 2: expected a label (0, 1, 2, ...) after '(', found '1.5'"),
+        (f"({'9' * 5000} a)", "after '(', found '9999999999999999999999999999999999999999...'"),
+        ("(3)", "column 3: expected a word or a child after the label 3, found ')'"),
+        ("(3 (2))", "column 6: expected a word or a child after the label 2, found ')'"),
+        ("(3 so good)", "column 7: expected ')' after the word 'so', found 'good'"),
+        ("(3 so (4 good))", "column 7: expected ')' after the word 'so', found '('"),
+        ("(3 (2 so) good)", "column 11: expected '(' or ')', found 'good'"),
+        ("(3 (2 so)", "column 10: expected '(' or ')' (1 '(' not closed), found the end"),
+        ("(3 (2 so", "column 9: expected ')' after the word 'so' (2 '(' not closed), found the end"),
+        ("(3 so))", "column 7: expected nothing after the tree, found ')'"),
+        ("(3 so) (4 good)", "column 8: expected nothing after the tree, found '('"),
+    ],
+)
+def test_errors_name_place_and_expectation(text, message):
+    with pytest.raises(EdBatchError, match=re.escape(message)) as error:
+        parse_tree(text, "here")
+    assert str(error.value).startswith("here: column ")
+
+
+def test_files_skip_blank_lines_and_name_the_line_of_an_error(tmp_path):
+    path = tmp_path / "trees.txt"
+    path.write_text("(3 so)\r\n\n   \n(4 good)\n")
+    assert [tree.words for tree in read_trees(path)] == [["so"], ["good"]]
+    path.write_text("(3 so)\n\n(4 good\n")
+    with pytest.raises(EdBatchError, match=r"trees.txt:3: column 8: expected '\)' after the word 'good'"):
+        read_trees(path)
+
+
+def test_empty_and_missing_files(tmp_path):
+    (tmp_path / "empty.txt").write_text("\n \n")
+    with pytest.raises(EdBatchError, match=r"empty.txt: no trees in it; expected one per line"):
+        read_trees(tmp_path / "empty.txt")
+    with pytest.raises(EdBatchError, match=r"none.txt: cannot be read"):
+        read_trees(tmp_path / "none.txt")
+    with pytest.raises(EdBatchError, match=r"none/trees.txt: cannot be written"):
+        write_trees(tmp_path / "none" / "trees.txt", [])
