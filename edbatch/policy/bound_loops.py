@@ -7,7 +7,9 @@ from edbatch.policy.ratio import repeating_types
 
 
 @njit(cache=True)
-def path_bound(types, indptr, operands, order, type_count):
+def path_bound(
+    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
+) -> int:
     """Sum over types of the largest number of nodes of the type on one path."""
     repeats = repeating_types(types, indptr, operands, order, type_count)
     present = np.zeros(type_count, np.bool_)
@@ -31,7 +33,9 @@ def path_bound(types, indptr, operands, order, type_count):
 
 
 @njit(cache=True)
-def direct_bound(types, indptr, operands, order, type_count):
+def direct_bound(
+    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
+) -> int:
     """Sum over types of the longest chain in which each node is an operand of the next."""
     longest = np.ones(len(types), np.int32)
     most = np.zeros(type_count, np.int32)
@@ -42,21 +46,3 @@ def direct_bound(types, indptr, operands, order, type_count):
                 longest[node] = max(longest[node], longest[operand] + 1)
         most[types[node]] = max(most[types[node]], longest[node])
     return most.sum()
-
-
-@njit(cache=True)
-def remaining_depths(types, user_indptr, users, order, type_count):
-    """int16[n, T]: the largest number of nodes of each type on a path that starts at a node.
-
-    What has not run is closed under "uses", so the bound of what remains of a graph is the sum over types of
-    the maximum over the frontier: these columns never change while the graph is scheduled.
-    """
-    depths = np.zeros((len(types), type_count), np.int32)
-    for index in range(len(order) - 1, -1, -1):
-        node = order[index]
-        for edge in range(user_indptr[node], user_indptr[node + 1]):
-            user = users[edge]
-            for kind in range(type_count):
-                depths[node, kind] = max(depths[node, kind], depths[user, kind])
-        depths[node, types[node]] += 1
-    return depths

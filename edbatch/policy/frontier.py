@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 @njit(cache=True)
-def new_frontier(types, indptr, type_count):
+def new_frontier(types: np.ndarray, indptr: np.ndarray, type_count: int) -> Frontier:
     """The frontier of a graph of which nothing has run."""
     nodes = len(types)
     begin = np.zeros(type_count + 1, np.int32)
@@ -59,7 +59,7 @@ def new_frontier(types, indptr, type_count):
 
 
 @njit(cache=True)
-def new_record(nodes):
+def new_record(nodes: int) -> Record:
     """Room for the longest schedule of `nodes` nodes."""
     offsets = np.empty(nodes + 1, np.int64)
     offsets[0] = 0
@@ -67,7 +67,7 @@ def new_record(nodes):
 
 
 @njit(cache=True)
-def run_batch(graph, frontier, record, kind):
+def run_batch(graph: Graph, frontier: Frontier, record: Record, kind: int) -> None:
     """Run every ready node of type `kind`: one iteration of Algorithm 1."""
     first, last = frontier.begin[kind], frontier.end[kind]
     frontier.begin[kind] = last
@@ -91,7 +91,7 @@ def run_batch(graph, frontier, record, kind):
 
 
 @njit(cache=True)
-def ready_types(frontier, kinds):
+def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
     """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
     count = 0
     for kind in range(len(frontier.begin)):

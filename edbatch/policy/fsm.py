@@ -11,7 +11,8 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.policy import fsm_loop
-from edbatch.policy.encodings import ENCODINGS, PHASES
+from edbatch.policy.critical import NOT_TRACKED, new_critical
+from edbatch.policy.encodings import ENCODINGS, describe
 from edbatch.policy.frontier import new_frontier, new_record
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable
@@ -81,7 +82,8 @@ class FSM:
         users = graph.successors
         frontier = new_frontier(graph.types, graph.indptr, len(graph.names))
         record = new_record(len(graph))
-        state = (frontier, record, self.states, ENCODINGS[self.encoding], to_policy)
+        critical = NOT_TRACKED if self.encoding != "critical" else new_critical(graph, frontier)
+        state = (frontier, record, critical, self.states, ENCODINGS[self.encoding], to_policy)
         if not fsm_loop.run(graph.types, *users, *state):
             edges = (graph.indptr, graph.operands, *users, graph.topological)
             unseen, unknown = fsm_loop.run_with_ratio(graph.types, *edges, *state)
@@ -121,18 +123,17 @@ class FSM:
     def state_q(self, state: int) -> list[float]:
         """Q of each of the state's types."""
         first, last = self.states.start[state : state + 2]
-        return self.states.q[first:last].tolist()
+        return [float(value) for value in self.states.q[first:last]]
 
     def table(self) -> list[dict[str, str | float | int]]:
         """One row per state: its number, the state as text, the chosen type and its Q."""
         rows: list[dict[str, str | float | int]] = []
         for state in range(int(self.states.size[0])):
             names, choice = self.state_types(state), int(self.states.choice[state])
-            text = " ".join(names)
-            if self.encoding == "phase":
-                text += f" @{int(self.states.phase[state])}/{PHASES}"
-            row = {"number": state, "state": text, "choice": names[choice], "q": self.state_q(state)[choice]}
-            rows.append(row)
+            text = describe(self.encoding, names, int(self.states.mark[state]))
+            rows.append(
+                {"number": state, "state": text, "choice": names[choice], "q": self.state_q(state)[choice]}
+            )
         return rows
 
     def observe(self, graphs: Iterable[TypedGraph]) -> Transitions:

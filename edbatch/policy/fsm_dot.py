@@ -26,6 +26,7 @@ def to_dot(fsm: FSM) -> str:
           s0 -> end [label="1"];
         }
     """
+    from edbatch.policy.encodings import describe
     from edbatch.policy.fsm import END
 
     long = max((len(name) for name in fsm.types), default=0) > LONGEST
@@ -42,8 +43,8 @@ def to_dot(fsm: FSM) -> str:
             f"<b>{_escaped(short[name])}</b>" if index == choice else _escaped(short[name])
             for index, name in enumerate(names)
         ]
-        phase = f"<br/>phase {int(fsm.states.phase[state])}" if fsm.encoding == "phase" else ""
-        lines.append(f"  s{state} [label=<{' '.join(words)}{phase}>];")
+        text = describe(fsm.encoding, words, int(fsm.states.mark[state]))
+        lines.append(f"  s{state} [label=<{text}>];")
     lines.append("  end [shape=doublecircle, label=end];")
     for (before, after), count in sorted(fsm.transitions.items()):
         target = "end" if after == END else f"s{after}"
@@ -51,7 +52,8 @@ def to_dot(fsm: FSM) -> str:
     if long:
         used = sorted({name for state in drawn for name in fsm.state_types(state)}, key=fsm.types.index)
         rows = "".join(
-            f'<tr><td align="left">{short[name]}</td><td align="left">{_escaped(name)}</td></tr>' for name in used
+            f'<tr><td align="left">{short[name]}</td><td align="left">{_escaped(name)}</td></tr>'
+            for name in used
         )
         lines.append(f'  legend [shape=plain, label=<<table border="0">{rows}</table>>];')
     return "\n".join([*lines, "}"])

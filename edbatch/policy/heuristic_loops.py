@@ -3,7 +3,14 @@
 import numpy as np
 from numba import njit
 
-from edbatch.policy.frontier import Graph, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.critical import (
+    Critical,
+    first_reach,
+    is_critical,
+    remaining_depths,
+    run_critical_batch,
+)
+from edbatch.policy.frontier import Graph, Record, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import (
     best_ratio,
     new_blockers,
@@ -14,7 +21,15 @@ from edbatch.policy.ratio import (
 
 
 @njit(cache=True)
-def by_agenda(types, indptr, user_indptr, users, depth, type_count, only_remaining):
+def by_agenda(
+    types: np.ndarray,
+    indptr: np.ndarray,
+    user_indptr: np.ndarray,
+    users: np.ndarray,
+    depth: np.ndarray,
+    type_count: int,
+    only_remaining: bool,
+) -> Record:
     """The ready type of smallest average depth; averages over all nodes or over the remaining ones."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
@@ -38,7 +53,15 @@ def by_agenda(types, indptr, user_indptr, users, depth, type_count, only_remaini
 
 
 @njit(cache=True)
-def by_path_ratio(types, indptr, operands, user_indptr, users, order, type_count):
+def by_path_ratio(
+    types: np.ndarray,
+    indptr: np.ndarray,
+    operands: np.ndarray,
+    user_indptr: np.ndarray,
+    users: np.ndarray,
+    order: np.ndarray,
+    type_count: int,
+) -> Record:
     """The ready type of largest path ratio."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
@@ -52,7 +75,14 @@ def by_path_ratio(types, indptr, operands, user_indptr, users, order, type_count
 
 
 @njit(cache=True)
-def by_direct_ratio(types, indptr, operands, user_indptr, users, type_count):
+def by_direct_ratio(
+    types: np.ndarray,
+    indptr: np.ndarray,
+    operands: np.ndarray,
+    user_indptr: np.ndarray,
+    users: np.ndarray,
+    type_count: int,
+) -> Record:
     """The ready type of largest direct ratio; ties go to the larger batch, then the first type."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
@@ -67,4 +97,32 @@ def by_direct_ratio(types, indptr, operands, user_indptr, users, type_count):
                 best, best_ready = kind, ready
         unblock_direct(graph, frontier, waiting, total, best)
         run_batch(graph, frontier, record, best)
+    return record
+
+
+@njit(cache=True)
+def by_bound(
+    types: np.ndarray,
+    indptr: np.ndarray,
+    user_indptr: np.ndarray,
+    users: np.ndarray,
+    order: np.ndarray,
+    type_count: int,
+) -> Record:
+    """A ready type whose batch brings the remaining bound down, or any if none does; the larger batch of
+    several, then the first type."""
+    graph = Graph(types, user_indptr, users)
+    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
+    depths = remaining_depths(types, user_indptr, users, order, type_count)
+    critical = Critical(depths, first_reach(frontier, depths))
+    kinds = np.empty(type_count, np.int32)
+    while record.offsets[record.length[0]] < len(types):
+        count = ready_types(frontier, kinds)
+        best, best_critical, best_ready = -1, False, 0
+        for kind in kinds[:count]:
+            brings_down = is_critical(critical.reach, kinds, count, kind)
+            ready = frontier.end[kind] - frontier.begin[kind]
+            if (brings_down, ready) > (best_critical, best_ready):
+                best, best_critical, best_ready = kind, brings_down, ready
+        run_critical_batch(graph, frontier, record, critical, best)
     return record

@@ -113,11 +113,19 @@ def _sufficient_direct(graph: TypedGraph) -> Schedule:
     return Schedule.from_record(by_direct_ratio(graph.types, *edges, len(graph.names)))
 
 
+def _greedy(graph: TypedGraph) -> Schedule:
+    from edbatch.policy.heuristic_loops import by_bound
+
+    edges = (graph.indptr, *graph.successors)
+    return Schedule.from_record(by_bound(graph.types, *edges, graph.topological, len(graph.names)))
+
+
 def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
     from edbatch.policy.search_loops import beam_search, replay
 
     edges = (graph.indptr, *graph.successors)
-    sequence = beam_search(graph.types, *edges, graph.topological, len(graph.names), width)
+    code = np.random.default_rng(0).integers(1 << 62, size=len(graph))
+    sequence = beam_search(graph.types, *edges, graph.topological, len(graph.names), width, code)
     return Schedule.from_record(replay(graph.types, *edges, len(graph.names), sequence))
 
 
@@ -128,7 +136,7 @@ RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
     "sufficient": _sufficient,
     "sufficient-direct": _sufficient_direct,
     "none": _none,
-    "greedy": lambda graph: _beam(graph, 1),
+    "greedy": _greedy,
     "beam": _beam,
 }
 RUN_TIME_RULES = ("depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct")

@@ -30,7 +30,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     frontier: list[str]
     choice: str
     q: list[float]
-    phase: int = 0
+    mark: int = 0  # what the encoding adds to the types
     next: dict[str, int] = {}  # number of the following state, or "end" -> how often, in training
 
 
@@ -114,8 +114,8 @@ def _fsm_to_file(policy: Policy) -> FSMFile:
     states = []
     for state in range(int(policy.states.size[0])):
         names = policy.state_types(state)
-        choice, phase = int(policy.states.choice[state]), int(policy.states.phase[state])
-        states.append(State(names, names[choice], policy.state_q(state), phase))
+        choice, mark = int(policy.states.choice[state]), int(policy.states.mark[state])
+        states.append(State(names, names[choice], policy.state_q(state), mark))
     for (before, after), count in sorted(policy.transitions.items()):
         states[before].next["end" if after == END else str(after)] = count
     return FSMFile(VERSION, "fsm", policy.encoding, list(policy.types), states, policy.training)
@@ -137,7 +137,7 @@ def _fsm_from_file(path: str | os.PathLike[str], content: FSMFile) -> Policy:
         if len(row.q) != len(row.frontier):
             raise EdBatchError(f"{place}: {len(row.frontier)} types, but {len(row.q)} values of q")
         letters = np.array([letter[name] for name in row.frontier], np.int32)
-        if insert(table, letters, len(letters), row.phase) != state:
+        if insert(table, letters, len(letters), row.mark) != state:
             raise EdBatchError(f"{place}: the same state stands in the file twice")
         table.choice[state] = row.frontier.index(row.choice)
         table.q[table.start[state] : table.start[state + 1]] = row.q

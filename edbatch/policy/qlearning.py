@@ -15,7 +15,7 @@ from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy import Policy
-from edbatch.policy.rollouts import NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, seed_random, take_best
+from edbatch.policy.rollouts import CALM, NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, take_best
 from edbatch.policy.state_table import StateTable, copied, new_table
 from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import TypedGraph
@@ -23,7 +23,7 @@ from edbatch.policy.typed_graph import TypedGraph
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
 TEACHERS = ("sufficient", "sufficient-direct", "agenda", "agenda-remaining", "greedy", "beam")
 LEAST_EPSILON = 0.02
-FOLLOW = (0.0, 0.0, False, NO_TEACHER)  # an episode that follows the table's choices
+FOLLOW = (0.0, 0.0, False, NO_TEACHER, CALM)  # an episode that follows the table's choices
 WORK_LIMIT = 50_000_000  # nodes and edges visited by all episodes together: one or two seconds
 
 
@@ -83,7 +83,9 @@ def learn(
     if not graphs:
         raise EdBatchError("learn: at least one graph is needed")
     if encoding not in ENCODINGS:
-        raise EdBatchError(f"learn: no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
+        raise EdBatchError(
+            f"learn: no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}"
+        )
     if episodes < 0 or not 0 <= epsilon <= 1 or not 0 < rate <= 1 or not 0 <= discount <= 1 or steps < 1:
         raise EdBatchError(
             "learn: needs episodes >= 0, 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1, steps >= 1"
@@ -112,7 +114,8 @@ class _Trainer:
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
         letter = {name: index for index, name in enumerate(self.types)}
         self.arenas = [
-            new_arena(graph, np.array([letter[name] for name in graph.names], np.int32)) for graph in graphs
+            new_arena(graph, np.array([letter[name] for name in graph.names], np.int32), encoding)
+            for graph in graphs
         ]
         self.bounds = [lower_bound(graph) for graph in graphs]
         self.taught: dict[str, list[int]] = {}
@@ -153,9 +156,11 @@ class _Trainer:
             self.taught[teacher] = []
             for index, graph in enumerate(self.graphs):
                 sequence = Heuristic(teacher).schedule(graph).types
-                table, decisions = self.run(table, index, 0.0, 0.0, False, sequence)
+                table, decisions = self.run(table, index, 0.0, 0.0, False, sequence, CALM)
                 arena = self.arenas[index]
-                pairs = zip(arena.states[:decisions].tolist(), arena.positions[:decisions].tolist(), strict=True)
+                pairs = zip(
+                    arena.states[:decisions].tolist(), arena.positions[:decisions].tolist(), strict=True
+                )
                 votes.update(pairs)
                 self.taught[teacher].append(len(sequence))
             for (state, position), _ in sorted(votes.items(), key=lambda vote: (vote[1], vote[0])):
@@ -166,12 +171,12 @@ class _Trainer:
 
     def explore(self, episodes: int, seed: int, alpha: float, epsilon: float, *returns: float) -> None:
         """Q-learning proper."""
-        seed_random(seed)
+        random = np.random.default_rng(seed)
         table = _empty()
         for number in range(episodes if not self.optimal else 0):
             index = number % len(self.graphs)
             greed = max(LEAST_EPSILON, epsilon * (1 - number / episodes))
-            table, decisions = self.run(table, index, alpha, greed, True, NO_TEACHER)
+            table, decisions = self.run(table, index, alpha, greed, True, NO_TEACHER, random)
             learn_from(self.arenas[index], table, decisions, *returns)
             self.bar.update()
             if (number + 1) % CHECK_EVERY == 0:
@@ -222,4 +227,4 @@ class _Trainer:
 
 def _empty(like: StateTable | None = None) -> StateTable:
     """An empty table, with the room of another one."""
-    return new_table(64, 512) if like is None else new_table(len(like.phase), len(like.letters))
+    return new_table(64, 512) if like is None else new_table(len(like.mark), len(like.letters))

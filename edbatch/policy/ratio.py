@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from edbatch.policy.frontier import EXECUTED
+from edbatch.policy.frontier import EXECUTED, Frontier, Graph
 
 
 class Blockers(NamedTuple):
@@ -22,7 +22,9 @@ class Blockers(NamedTuple):
 
 
 @njit(cache=True)
-def repeating_types(types, indptr, operands, order, type_count):
+def repeating_types(
+    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
+) -> np.ndarray:
     """bool[T]: the types that occur more than once on some path."""
     words = (type_count + 63) // 64
     above = np.zeros((len(types), words), np.uint64)  # bit set of the types of a node and its ancestors
@@ -41,7 +43,14 @@ def repeating_types(types, indptr, operands, order, type_count):
 
 
 @njit(cache=True)
-def new_blockers(types, indptr, operands, order, missing, type_count):
+def new_blockers(
+    types: np.ndarray,
+    indptr: np.ndarray,
+    operands: np.ndarray,
+    order: np.ndarray,
+    missing: np.ndarray,
+    type_count: int,
+) -> Blockers:
     """The path ratios of what remains of a graph (`missing` as in Frontier); O(repeating types x edges)."""
     repeats = repeating_types(types, indptr, operands, order, type_count)
     row = np.full(type_count, -1, np.int32)
@@ -72,7 +81,7 @@ def new_blockers(types, indptr, operands, order, missing, type_count):
 
 
 @njit(cache=True)
-def unblock(graph, frontier, blockers, kind):
+def unblock(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) -> None:
     """Take the coming batch of type `kind` into account; to be called just before `run_batch`.
 
     Only counts of this type fall; one that reaches 0 propagates until the next node of the type.
@@ -101,7 +110,7 @@ def unblock(graph, frontier, blockers, kind):
 
 
 @njit(cache=True)
-def best_ratio(frontier, blockers, kinds, count):
+def best_ratio(frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
     """The type with the largest ratio among kinds[:count]; ties go to the larger batch, then the first."""
     best, best_ready, best_total = -1, 0, 1
     for index in range(count):
@@ -115,7 +124,9 @@ def best_ratio(frontier, blockers, kinds, count):
 
 
 @njit(cache=True)
-def new_direct_blockers(types, indptr, operands, type_count):
+def new_direct_blockers(
+    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, type_count: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(waiting int32[n], total int64[T]) where only operands of the node's own type block it."""
     waiting = np.zeros(len(types), np.int32)
     total = np.zeros(type_count, np.int64)
@@ -129,7 +140,9 @@ def new_direct_blockers(types, indptr, operands, type_count):
 
 
 @njit(cache=True)
-def unblock_direct(graph, frontier, waiting, total, kind):
+def unblock_direct(
+    graph: Graph, frontier: Frontier, waiting: np.ndarray, total: np.ndarray, kind: int
+) -> None:
     """The direct reading's `unblock`."""
     first, last = frontier.begin[kind], frontier.end[kind]
     total[kind] -= last - first

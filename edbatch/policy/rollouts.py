@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from edbatch.policy.encodings import encode
+from edbatch.policy.critical import NOT_TRACKED, Critical, new_critical, run_critical_batch
+from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import Blockers, best_ratio, new_blockers, unblock
 from edbatch.policy.state_table import StateTable, copied, insert, new_table
@@ -13,6 +14,7 @@ from edbatch.policy.typed_graph import TypedGraph
 
 TABLE_FULL = -1
 NO_TEACHER = np.empty(0, np.int32)
+CALM = np.random.default_rng(0)  # for episodes without random decisions
 
 
 class Arena(NamedTuple):
@@ -23,6 +25,8 @@ class Arena(NamedTuple):
     start_blockers: Blockers
     frontier: Frontier
     blockers: Blockers
+    critical: Critical
+    start_reach: np.ndarray
     record: Record
     to_policy: np.ndarray  # int32[T]: the policy's letter of each of the graph's types
     states: np.ndarray  # int32[n]: per decision the state,
@@ -30,18 +34,21 @@ class Arena(NamedTuple):
     rewards: np.ndarray  # float64[n]: and the rewards until the next decision
 
 
-def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
-    """The arena of a TypedGraph."""
+def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
+    """The arena of a graph; `to_policy` translates its types to the policy's letters."""
     kinds, nodes = len(graph.names), len(graph)
     start = new_frontier(graph.types, graph.indptr, kinds)
     edges = (graph.types, graph.indptr, graph.operands, graph.topological)
     blockers = new_blockers(*edges, start.missing, kinds)
+    critical = new_critical(graph, start) if encoding == CRITICAL else NOT_TRACKED
     return Arena(
         Graph(graph.types, *graph.successors),
         start,
         blockers,
         Frontier(*(column.copy() for column in start)),
         Blockers(*(column.copy() for column in blockers)),
+        critical,
+        critical.reach.copy(),
         new_record(nodes),
         to_policy,
         np.empty(nodes, np.int32),
@@ -51,13 +58,29 @@ def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
 
 
 @njit(cache=True)
-def seed_random(seed):
-    """Seed the generator of compiled code."""
-    np.random.seed(seed)
+def restart(arena: Arena) -> None:
+    """Undo all batches."""
+    arena.frontier.missing[:] = arena.start.missing
+    arena.frontier.pool[:] = arena.start.pool
+    arena.frontier.begin[:] = arena.start.begin
+    arena.frontier.end[:] = arena.start.end
+    arena.blockers.waiting[:] = arena.start_blockers.waiting
+    arena.blockers.total[:] = arena.start_blockers.total
+    arena.critical.reach[:] = arena.start_reach
+    arena.record.length[0] = 0
 
 
 @njit(cache=True)
-def episode(arena, table, encoding, alpha, epsilon, greedy, sequence):
+def episode(
+    arena: Arena,
+    table: StateTable,
+    encoding: int,
+    alpha: float,
+    epsilon: float,
+    greedy: bool,
+    sequence: np.ndarray,
+    random: np.random.Generator,
+) -> int:
     """Schedule the graph once and record the trajectory; returns the number of decisions, or TABLE_FULL.
 
     Decisions follow `sequence` (the types a teacher ran) if it is not empty; else they are random with
@@ -66,44 +89,23 @@ def episode(arena, table, encoding, alpha, epsilon, greedy, sequence):
     The number of batches is left in `arena.record.length[0]`.
     """
     graph, frontier, blockers, record = arena.graph, arena.frontier, arena.blockers, arena.record
-    frontier.missing[:] = arena.start.missing
-    frontier.begin[:] = arena.start.begin
-    frontier.end[:] = arena.start.end
-    frontier.pool[:] = arena.start.pool
-    blockers.waiting[:] = arena.start_blockers.waiting
-    blockers.total[:] = arena.start_blockers.total
-    record.length[0] = 0
-    nodes = len(graph.types)
-    kinds = np.empty(len(arena.to_policy), np.int32)
-    letters = np.empty(len(arena.to_policy), np.int32)
+    restart(arena)
+    kinds, letters = np.empty(len(arena.to_policy), np.int32), np.empty(len(arena.to_policy), np.int32)
     decisions = 0
-    while record.offsets[record.length[0]] < nodes:
+    while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
         position = 0
         if count > 1:
-            for index in range(count):
-                letters[index] = arena.to_policy[kinds[index]]
-            done = record.offsets[record.length[0]]
-            phase = encode(encoding, frontier.end - frontier.begin, letters, kinds, count, done, nodes)
-            known = table.size[0]
-            state = insert(table, letters, count, phase)
+            state = enter(arena, table, encoding, kinds, letters, count)
             if state < 0:
                 return TABLE_FULL
-            first = table.start[state]
-            if table.size[0] > known:
-                best = best_ratio(frontier, blockers, kinds, count)
-                for index in range(count):
-                    if kinds[index] == best:
-                        table.choice[state] = index
             if len(sequence) > 0:
                 while kinds[position] != sequence[record.length[0]]:
                     position += 1
-            elif epsilon > 0 and np.random.random() < epsilon:
-                position = np.random.randint(count)
+            elif epsilon > 0 and random.random() < epsilon:
+                position = int(random.random() * count)
             elif greedy:
-                for index in range(1, count):
-                    if table.q[first + index] > table.q[first + position]:
-                        position = index
+                position = np.argmax(table.q[table.start[state] : table.start[state + 1]])
             else:
                 position = table.choice[state]
             arena.states[decisions] = state
@@ -115,12 +117,38 @@ def episode(arena, table, encoding, alpha, epsilon, greedy, sequence):
         if decisions > 0:
             arena.rewards[decisions - 1] += alpha * ratio - 1.0
         unblock(graph, frontier, blockers, kind)
-        run_batch(graph, frontier, record, kind)
+        if encoding == CRITICAL:
+            run_critical_batch(graph, frontier, record, arena.critical, kind)
+        else:
+            run_batch(graph, frontier, record, kind)
     return decisions
 
 
 @njit(cache=True)
-def learn_from(arena, table, decisions, rate, discount, steps):
+def enter(
+    arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, letters: np.ndarray, count: int
+) -> int:
+    """The number of the present state, with kinds[:count] in its order; a new one chooses by path ratio."""
+    frontier, record = arena.frontier, arena.record
+    for index in range(count):
+        letters[index] = arena.to_policy[kinds[index]]
+    ready = frontier.end - frontier.begin
+    done = record.offsets[record.length[0]] / len(record.order)
+    mark = encode(encoding, ready, arena.critical.reach, letters, kinds, count, done)
+    known = table.size[0]
+    state = insert(table, letters, count, mark)
+    if table.size[0] > known:
+        best = best_ratio(frontier, arena.blockers, kinds, count)
+        for index in range(count):
+            if kinds[index] == best:
+                table.choice[state] = index
+    return state
+
+
+@njit(cache=True)
+def learn_from(
+    arena: Arena, table: StateTable, decisions: int, rate: float, discount: float, steps: int
+) -> None:
     """n-step Q-learning over a recorded trajectory, last decision first.
 
     Q(s_t, a_t) moves towards r_t + ... + r_{t+n-1} + max_a Q(s_{t+n}, a).
@@ -137,9 +165,8 @@ def learn_from(arena, table, decisions, rate, discount, steps):
         table.q[entry] += rate * (target - table.q[entry])
 
 
-
 @njit(cache=True)
-def take_best(table):
+def take_best(table: StateTable) -> None:
     """Choose in every state the type with the largest Q; the first of equals."""
     for state in range(table.size[0]):
         table.choice[state] = np.argmax(table.q[table.start[state] : table.start[state + 1]])
@@ -150,6 +177,6 @@ def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy:
     known = int(table.size[0])
     # a trajectory meets at most one new state per node: with that room the table is never full
     room = new_table(known + len(graph), len(table.letters) + len(graph) * len(graph.names))
-    arena = new_arena(graph, to_policy)
-    decisions = episode(arena, copied(table, room), encoding, 0.0, 0.0, False, NO_TEACHER)
+    arena = new_arena(graph, to_policy, encoding)
+    decisions = episode(arena, copied(table, room), encoding, 0.0, 0.0, False, NO_TEACHER, CALM)
     return [state for state in arena.states[:decisions].tolist() if state < known]

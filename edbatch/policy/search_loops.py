@@ -1,128 +1,152 @@
 """Beam search over batching sequences, compiled."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from edbatch.policy.bound_loops import remaining_depths
-from edbatch.policy.frontier import Frontier, Graph, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.critical import (
+    Critical,
+    first_reach,
+    is_critical,
+    remaining_depths,
+    run_critical_batch,
+)
+from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
+
+
+class Prefixes(NamedTuple):
+    """The sequences kept at one step; every column's first axis is `width`."""
+
+    missing: np.ndarray  # int32[width, n], and so on: the prefix's Frontier
+    pool: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    reach: np.ndarray  # int32[width, T, T]: as in Critical
+    executed: np.ndarray  # int64[width]: nodes run so far
+    signature: np.ndarray  # int64[width]: the sum of their codes
+    wasted: np.ndarray  # int64[width]: batches that did not bring the bound down
 
 
 @njit(cache=True)
-def advance(graph, frontier, record, depths, reach, kind):
-    """Run a batch and keep reach[s, t] = the largest depths[v, t] over the ready nodes v of type s."""
-    before = frontier.end.copy()
-    run_batch(graph, frontier, record, kind)
-    reach[kind] = 0
-    for other in range(len(before)):
-        for node in frontier.pool[before[other] : frontier.end[other]]:
-            for kind_below in range(len(before)):
-                reach[other, kind_below] = max(reach[other, kind_below], depths[node, kind_below])
+def new_prefixes(width: int, nodes: int, type_count: int) -> Prefixes:
+    """Room for `width` prefixes."""
+    return Prefixes(
+        np.empty((width, nodes), np.int32),
+        np.empty((width, nodes), np.int32),
+        np.empty((width, type_count), np.int32),
+        np.empty((width, type_count), np.int32),
+        np.empty((width, type_count, type_count), np.int32),
+        np.zeros(width, np.int64),
+        np.zeros(width, np.int64),
+        np.zeros(width, np.int64),
+    )
 
 
 @njit(cache=True)
-def falls(reach, kinds, count, kind):
-    """Whether a batch of `kind` brings the bound of the remaining graph down (by one, never more).
+def frontier_of(prefixes: Prefixes, index: int) -> Frontier:
+    """One prefix's frontier, to be changed in place."""
+    return Frontier(prefixes.missing[index], prefixes.pool[index], prefixes.begin[index], prefixes.end[index])
 
-    It does when every path with the most nodes of the type starts with one of the batch.
+
+@njit(cache=True)
+def copy_prefix(source: Prefixes, index: int, target: Prefixes, place: int) -> None:
+    """target[place] = source[index]."""
+    target.missing[place] = source.missing[index]
+    target.pool[place] = source.pool[index]
+    target.begin[place] = source.begin[index]
+    target.end[place] = source.end[index]
+    target.reach[place] = source.reach[index]
+    target.executed[place] = source.executed[index]
+    target.signature[place] = source.signature[index]
+    target.wasted[place] = source.wasted[index]
+
+
+@njit(cache=True)
+def rank(prefixes: Prefixes, alive: int, code: np.ndarray, score: np.ndarray, sums: np.ndarray) -> None:
+    """Judge every extension (prefix, ready type): `score`, infinite where the type is not ready, and the
+    signature after it, `sums`; both float64/int64[alive * T]."""
+    nodes, type_count = len(code), prefixes.begin.shape[1]
+    kinds = np.empty(type_count, np.int32)
+    score[: alive * type_count] = np.inf
+    for index in range(alive):
+        frontier = frontier_of(prefixes, index)
+        count = ready_types(frontier, kinds)
+        for kind in kinds[:count]:
+            extension = index * type_count + kind
+            batch = frontier.pool[frontier.begin[kind] : frontier.end[kind]]
+            sums[extension] = prefixes.signature[index]
+            for node in batch:
+                sums[extension] += code[node]
+            waste = not is_critical(prefixes.reach[index], kinds, count, kind)
+            score[extension] = prefixes.wasted[index] + waste + len(batch) / (nodes + 1)
+
+
+@njit(cache=True)
+def beam_search(
+    types: np.ndarray,
+    indptr: np.ndarray,
+    user_indptr: np.ndarray,
+    users: np.ndarray,
+    order: np.ndarray,
+    type_count: int,
+    width: int,
+    code: np.ndarray,
+) -> np.ndarray:
+    """int32[batches]: the shortest sequence of types found, keeping the `width` best prefixes at each step.
+
+    The best waste the fewest batches, that is, batches that do not bring the bound of the remaining graph
+    down; of equals, those with the smaller last batch (a batch that waits grows).
+    `code` (int64[n], random) tells sets of executed nodes apart, so that no two prefixes lead to the same.
     """
-    for other in kinds[:count]:
-        if other != kind and reach[other, kind] >= reach[kind, kind]:
-            return False
-    return True
-
-
-@njit(cache=True)
-def beam_search(types, indptr, user_indptr, users, order, type_count, width, mode=0):
-    """int32[batches]: the best sequence of types found."""
     nodes = len(types)
     graph = Graph(types, user_indptr, users)
     depths = remaining_depths(types, user_indptr, users, order, type_count)
-    np.random.seed(0)
-    code = np.random.randint(0, 1 << 62, nodes)  # the executed set as a sum of random codes
-    record = new_record(nodes)  # scratch: sequences are kept as parent pointers
-
+    now, after = new_prefixes(width, nodes, type_count), new_prefixes(width, nodes, type_count)
     first = new_frontier(types, indptr, type_count)
-    missing = np.empty((2, width, nodes), np.int32)
-    pool = np.empty((2, width, nodes), np.int32)
-    begin = np.empty((2, width, type_count), np.int32)
-    end = np.empty((2, width, type_count), np.int32)
-    reach = np.zeros((2, width, type_count, type_count), np.int32)
-    executed = np.zeros((2, width), np.int64)
-    signature = np.zeros((2, width), np.int64)
-    wasted = np.zeros((2, width), np.int64)
-    missing[0, 0], pool[0, 0], begin[0, 0], end[0, 0] = first
-    for kind in range(type_count):
-        for node in first.pool[first.begin[kind] : first.end[kind]]:
-            for below in range(type_count):
-                reach[0, 0, kind, below] = max(reach[0, 0, kind, below], depths[node, below])
-
-    parents = np.empty((nodes, width), np.int32)
-    actions = np.empty((nodes, width), np.int32)
-    kinds = np.empty(type_count, np.int32)
-    alive, step, now = 1, 0, 0
-    while True:
-        # every (beam, type) is a candidate, ranked by wasted batches, then by executed nodes
-        candidates = alive * type_count
-        score = np.full(candidates, np.inf)
-        sums = np.zeros(candidates, np.int64)
-        for beam in range(alive):
-            frontier = Frontier(missing[now, beam], pool[now, beam], begin[now, beam], end[now, beam])
-            count = ready_types(frontier, kinds)
-            for kind in kinds[:count]:
-                index = beam * type_count + kind
-                batch = frontier.pool[frontier.begin[kind] : frontier.end[kind]]
-                sums[index] = signature[now, beam]
-                for node in batch:
-                    sums[index] += code[node]
-                waste = wasted[now, beam] + (not falls(reach[now, beam], kinds, count, kind))
-                done = executed[now, beam] + len(batch)
-                if mode == 0:
-                    tie = 1.0 - done / (nodes + 1)
-                elif mode == 1:
-                    tie = done / (nodes + 1)
-                else:
-                    tie = len(batch) / (nodes + 1)
-                score[index] = waste + tie
+    now.missing[0], now.pool[0], now.begin[0], now.end[0] = first
+    now.reach[0] = first_reach(first, depths)
+    score, sums = np.empty(width * type_count), np.empty(width * type_count, np.int64)
+    parents, chosen = np.empty((nodes, width), np.int32), np.empty((nodes, width), np.int32)
+    scratch = new_record(nodes)  # prefixes are kept as parent pointers instead
+    alive, step = 1, 0
+    while now.executed[:alive].max() < nodes:
+        rank(now, alive, code, score, sums)
         survivors = 0
-        for index in np.argsort(score, kind="mergesort"):
-            if survivors == width or score[index] == np.inf:
+        for extension in np.argsort(score[: alive * type_count], kind="mergesort"):
+            if survivors == width or score[extension] == np.inf:
                 break
-            beam, kind = index // type_count, index % type_count
-            twin = False
-            for other in range(survivors):
-                twin |= signature[1 - now, other] == sums[index]
-            if twin:
+            if (after.signature[:survivors] == sums[extension]).any():
                 continue
-            there = 1 - now
-            missing[there, survivors] = missing[now, beam]
-            pool[there, survivors] = pool[now, beam]
-            begin[there, survivors] = begin[now, beam]
-            end[there, survivors] = end[now, beam]
-            reach[there, survivors] = reach[now, beam]
-            frontier = Frontier(
-                missing[there, survivors], pool[there, survivors], begin[there, survivors], end[there, survivors]
-            )
-            batch_size = frontier.end[kind] - frontier.begin[kind]
-            wasted[there, survivors] = np.int64(score[index])
-            executed[there, survivors] = executed[now, beam] + batch_size
-            signature[there, survivors] = sums[index]
-            record.length[0] = 0
-            advance(graph, frontier, record, depths, reach[there, survivors], kind)
-            parents[step, survivors] = beam
-            actions[step, survivors] = kind
+            parent, kind = extension // type_count, extension % type_count
+            copy_prefix(now, parent, after, survivors)
+            after.executed[survivors] += now.end[parent, kind] - now.begin[parent, kind]
+            after.signature[survivors] = sums[extension]
+            after.wasted[survivors] = np.int64(score[extension])
+            scratch.length[0] = 0
+            critical = Critical(depths, after.reach[survivors])
+            run_critical_batch(graph, frontier_of(after, survivors), scratch, critical, kind)
+            parents[step, survivors], chosen[step, survivors] = parent, kind
             survivors += 1
-        now, alive, step = 1 - now, survivors, step + 1
-        for beam in range(alive):
-            if executed[now, beam] == nodes:
-                sequence = np.empty(step, np.int32)
-                for back in range(step - 1, -1, -1):
-                    sequence[back] = actions[back, beam]
-                    beam = parents[back, beam]
-                return sequence
+        now, after = after, now
+        alive, step = survivors, step + 1
+    sequence = np.empty(step, np.int32)
+    place = np.argmax(now.executed[:alive])
+    for back in range(step - 1, -1, -1):
+        sequence[back] = chosen[back, place]
+        place = parents[back, place]
+    return sequence
 
 
 @njit(cache=True)
-def replay(types, indptr, user_indptr, users, type_count, sequence):
+def replay(
+    types: np.ndarray,
+    indptr: np.ndarray,
+    user_indptr: np.ndarray,
+    users: np.ndarray,
+    type_count: int,
+    sequence: np.ndarray,
+) -> Record:
     """The schedule that runs the given types in turn."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))

@@ -7,14 +7,14 @@ from numba import njit
 
 
 class StateTable(NamedTuple):
-    """States by number; state s is (phase[s], letters[start[s]:start[s + 1]]).
+    """States by number; state s is (mark[s], letters[start[s]:start[s + 1]]).
 
-    `q` and `visits` run parallel to `letters`: one entry for each type the state may choose.
+    `q` runs parallel to `letters`: one value for each type the state may choose.
     """
 
     slots: np.ndarray  # int32[power of two]: open addressing with linear probing, -1 where empty
     start: np.ndarray  # int32[capacity + 1]
-    phase: np.ndarray  # int32[capacity]
+    mark: np.ndarray  # int32[capacity]
     choice: np.ndarray  # int32[capacity]: position of the chosen type in the state's letters
     letters: np.ndarray  # int32[letter capacity]
     q: np.ndarray  # float64[letter capacity]
@@ -22,7 +22,7 @@ class StateTable(NamedTuple):
 
     def grown(self) -> "StateTable":
         """A copy with twice the room."""
-        return copied(self, new_table(2 * len(self.phase), 2 * len(self.letters)))
+        return copied(self, new_table(2 * len(self.mark), 2 * len(self.letters)))
 
 
 def new_table(states: int, letters: int) -> StateTable:
@@ -40,20 +40,20 @@ def new_table(states: int, letters: int) -> StateTable:
 
 
 @njit(cache=True)
-def copied(table, into):
+def copied(table: StateTable, into: StateTable) -> StateTable:
     """`into`, an empty table, filled with the states of `table` under the same numbers."""
     for state in range(table.size[0]):
         first, last = table.start[state], table.start[state + 1]
-        insert(into, table.letters[first:last], last - first, table.phase[state])
+        insert(into, table.letters[first:last], last - first, table.mark[state])
         into.choice[state] = table.choice[state]
         into.q[first:last] = table.q[first:last]
     return into
 
 
 @njit(cache=True)
-def find(table, letters, count, phase):
+def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple[int, int]:
     """(state or -1, slot): keys are compared letter by letter, so equal hashes do no harm."""
-    code = np.uint64(phase + 1)
+    code = np.uint64(mark + 1)
     for letter in letters[:count]:
         code = (code ^ np.uint64(letter + 1)) * np.uint64(0x9E3779B97F4A7C15)
         code ^= code >> np.uint64(29)
@@ -62,7 +62,7 @@ def find(table, letters, count, phase):
     while table.slots[slot] >= 0:
         state = table.slots[slot]
         first = table.start[state]
-        if table.phase[state] == phase and table.start[state + 1] - first == count:
+        if table.mark[state] == mark and table.start[state + 1] - first == count:
             index = 0
             while index < count and table.letters[first + index] == letters[index]:
                 index += 1
@@ -73,17 +73,17 @@ def find(table, letters, count, phase):
 
 
 @njit(cache=True)
-def insert(table, letters, count, phase):
+def insert(table: StateTable, letters: np.ndarray, count: int, mark: int) -> int:
     """The number of the state, added if it is new; -1 when it is new and the table is full."""
-    state, slot = find(table, letters, count, phase)
+    state, slot = find(table, letters, count, mark)
     if state >= 0:
         return state
     state = table.size[0]
     first = table.start[state]
-    if state == len(table.phase) or first + count > len(table.letters):
+    if state == len(table.mark) or first + count > len(table.letters):
         return -1
     table.slots[slot] = state
-    table.phase[state] = phase
+    table.mark[state] = mark
     table.letters[first : first + count] = letters[:count]
     table.start[state + 1] = first + count
     table.size[0] = state + 1

@@ -5,7 +5,7 @@ from numba import njit
 
 
 @njit(cache=True)
-def successors(indptr, operands):
+def successors(indptr: np.ndarray, operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The reversed edges: (indptr int32[n + 1], nodes int32[m]); users of a node by ascending id."""
     nodes = len(indptr) - 1
     ends = np.zeros(nodes + 1, np.int32)
@@ -24,7 +24,9 @@ def successors(indptr, operands):
 
 
 @njit(cache=True)
-def topological_order(indptr, operands, user_indptr, users):
+def topological_order(
+    indptr: np.ndarray, operands: np.ndarray, user_indptr: np.ndarray, users: np.ndarray
+) -> tuple[np.ndarray, int]:
     """(order int32[n], how many were reached); fewer than n are reached when there is a cycle."""
     nodes = len(indptr) - 1
     order = np.empty(nodes, np.int32)
@@ -57,7 +59,7 @@ def topological_order(indptr, operands, user_indptr, users):
 
 
 @njit(cache=True)
-def depths(indptr, operands, order):
+def depths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
     """int32[n]: the longest path from a node without operands (depth 0)."""
     depth = np.zeros(len(order), np.int32)
     for node in order:

@@ -139,7 +139,5 @@ class TypedGraph:
             raise EdBatchError(f"node {node}: type {self.types[node]}, but there are {len(self.names)} names")
         if (wrong := np.flatnonzero((self.operands < 0) | (self.operands >= nodes))).size:
             node = int(np.searchsorted(self.indptr, wrong[0], side="right")) - 1
-            raise EdBatchError(
-                f"node {node}: operand {self.operands[wrong[0]]}, but there are {nodes} nodes"
-            )
+            raise EdBatchError(f"node {node}: operand {self.operands[wrong[0]]}, but there are {nodes} nodes")
         _ = self.topological
