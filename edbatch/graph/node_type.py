@@ -24,7 +24,8 @@ class NodeType:
         operands: one spec per operand (one in all for a variadic op); a `ParameterSpec` is an operand that all nodes
             of the type share and that has no place in the graph.
         out: spec of the result.
-        n_args: integers a node of the type adds to the graph's argument column, -1 when that varies.
+        n_args: integers a node of the type adds to the graph's argument column (operands that are nodes, then payload),
+            -1 when that varies.
     """
 
     __slots__ = ("attributes", "id", "n_args", "name", "op", "operands", "out")
@@ -35,7 +36,8 @@ class NodeType:
         self.attributes = attributes
         self.operands = operands
         self.out = out
-        self.n_args = -1 if op.variadic else len(operands) + op.payload
+        nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
+        self.n_args = -1 if op.variadic else nodes + op.payload
         self.name = type_name(op, attributes, operands, out)
 
     def __repr__(self) -> str:

@@ -29,9 +29,8 @@ class Parameter:
         array([3., 6.], dtype=float32)
     """
 
-    # What the recording functions read of an operand: a parameter belongs to no graph and has no node.
+    # What the recording functions read of an operand: a parameter belongs to no graph.
     graph = None
-    id = -1
     __array_ufunc__ = None
     _order: Literal["C", "F"] = "F"
 

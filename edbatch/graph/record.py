@@ -7,6 +7,7 @@ find or expect - a first call, a number, a parameter alone, an expression of ano
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from operator import index as as_index
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.node_type import NodeType, intern, node_type
+from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
@@ -35,25 +36,7 @@ def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **a
     if all(isinstance(operand, Parameter) for operand in converted):
         converted[0] = parameter_node(graph, converted[0])
     type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
-    return graph.add(type, (*(operand.id for operand in converted), *payload))
-
-
-def record_variadic(op: Op, operands: Iterable[Any]) -> Expression:
-    """Record a node of a variadic op over a list of expressions of one shape."""
-    listed = list(operands)
-    if not listed:
-        raise EdBatchError(f"{op.name}([]): expected at least one expression")
-    graph = graph_of(op.name, listed)
-    if any(operand.__class__ is not Expression for operand in listed):
-        listed = [to_node(graph, to_operand(op, graph, operand)) for operand in listed]
-    specs = {operand.spec for operand in listed}
-    if len(specs) > 1:
-        at, other = next((i, x.spec) for i, x in enumerate(listed) if x.spec is not listed[0].spec)
-        raise EdBatchError(
-            f"{op.name}([...]): expected expressions of one shape, got {listed[0].spec!r} at 0 and {other!r} at {at}"
-        )
-    type = node_type(op, (), tuple(specs))
-    return graph.add(type, [len(listed), *[operand.id for operand in listed]])
+    return graph.add(type, (*(x.id for x in converted if isinstance(x, Expression)), *payload))
 
 
 def graph_of(name: str, operands: Iterable[Any]) -> Columns:
@@ -149,26 +132,104 @@ def binary(op: Op) -> Callable[[Any, Any], Expression]:
         except (KeyError, AttributeError):
             return remember(a, b)
         graph = a.graph
-        if b.graph is not graph:
-            if graph is None:
-                graph = b.graph
-            elif b.graph is not None:
-                return remember(a, b)
+        if b.graph is graph:
+            push = graph.push
+            push(a.id)
+            push(b.id)
+        elif b.graph is None:  # a parameter
+            graph.push(a.id)
+        elif graph is None:
+            graph = b.graph
+            graph.push(b.id)
+        else:
+            return remember(a, b)
         node = graph.n
         graph.n = node + 1
         graph.push_type(type_id)
-        push = graph.push
-        push(a.id)
-        push(b.id)
         return Expression(graph, node, spec)
 
     def remember(a: Any, b: Any) -> Expression:
+        if b.__class__ in (int, float) and a.__class__ is Expression:
+            return call(a, number(a.graph, b))
+        if a.__class__ in (int, float) and b.__class__ is Expression:
+            return call(number(b.graph, a), b)
         out = record(op, (a, b))
-        if isinstance(a, Expression | Parameter) and isinstance(b, Expression | Parameter):
-            if isinstance(a, Expression) or isinstance(b, Expression):
-                type = node_type(op, (), (a.spec, b.spec))
-                entries.setdefault(a.spec, {})[b.spec] = (type.id, out.spec)
+        # Only what contains an expression: two parameters alone do not say which graph they go to.
+        if Expression in (a.__class__, b.__class__) and hasattr(a, "spec") and hasattr(b, "spec"):
+            type = node_type(op, (), (a.spec, b.spec))
+            entries.setdefault(a.spec, {})[b.spec] = (type.id, out.spec)
         return out
+
+    return call
+
+
+def attributed(op: Op, attributes_of: Callable[..., dict[str, Any]]) -> Callable[..., Expression]:
+    """The fast way for ops of one operand and attributes.
+
+    Args:
+        attributes_of: (spec, *arguments) -> the op's attributes; checks the arguments a caller gave. It runs once
+            for each spec and arguments.
+    """
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, *arguments: Any) -> Expression:
+        try:
+            type_id, spec = entries[x.spec, arguments]
+        except (KeyError, AttributeError, TypeError):
+            return remember(x, arguments)
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.push_type(type_id)
+        graph.push(x.id)
+        return Expression(graph, node, spec)
+
+    def remember(x: Any, arguments: tuple[Any, ...]) -> Expression:
+        graph = graph_of(op.name, (x,))
+        node = to_node(graph, to_operand(op, graph, x))
+        type = node_type(op, tuple(attributes_of(node.spec, *arguments).items()), (node.spec,))
+        with suppress(TypeError):  # a list among the arguments is no key
+            entries[node.spec, arguments] = (type.id, type.out)
+        return graph.add(type, (node.id,))
+
+    return call
+
+
+def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
+    """The fast way for reductions over a list of expressions of one shape."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(xs: Any) -> Expression:
+        try:
+            graph, first = xs[0].graph, xs[0].spec
+            type_id, spec = entries[first]
+            for x in xs:
+                if x.graph is not graph or x.spec is not first:
+                    return remember(xs)
+        except (KeyError, AttributeError, TypeError, IndexError):
+            return remember(xs)
+        node = graph.n
+        graph.n = node + 1
+        graph.push_type(type_id)
+        graph.push(len(xs))
+        graph.args += [x.id for x in xs]
+        return Expression(graph, node, spec)
+
+    def remember(xs: Iterable[Any]) -> Expression:
+        listed = list(xs)
+        if not listed:
+            raise EdBatchError(f"{op.name}([]): expected at least one expression")
+        graph = graph_of(op.name, listed)
+        nodes = [to_node(graph, to_operand(op, graph, x)) for x in listed]
+        first = nodes[0].spec
+        for at, x in enumerate(nodes):
+            if x.spec is not first:
+                raise EdBatchError(
+                    f"{op.name}([...]): expected expressions of one shape, got {first!r} at 0 and {x.spec!r} at {at}"
+                )
+        type = node_type(op, (), (first,))
+        entries[first] = (type.id, type.out)
+        return graph.add(type, [len(nodes), *[x.id for x in nodes]])
 
     return call
 
@@ -217,5 +278,3 @@ def checked_index(index: Any, size: int, place: str) -> int:
         raise EdBatchError(f"{place}: index {found} is out of range for {size} entries")
     return found % size
 
-
-__all__ = ["NodeType", "binary", "indexed", "record", "record_variadic", "unary"]

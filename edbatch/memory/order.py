@@ -19,7 +19,7 @@ def order_rows(order, offsets, starts, counts, variadic, args, root, first, batc
         offsets: [batches + 1], of the batches in `order`.
         starts, counts: per node, where its operands are in `args` and how many.
         variadic: per node, whether its operands are read as one list (position-major) and not slot by slot.
-        args: operand ids, numbered from 0 for the graph's first node; -1 is no node.
+        args: operand ids, numbered from 0 for the graph's first node.
         root: per operand id, the node whose memory it shows.
         first: id of the first node that takes part; nodes are numbered from there elsewhere.
         batch_of: [nodes], scratch.
@@ -61,9 +61,8 @@ def order_rows(order, offsets, starts, counts, variadic, args, root, first, batc
             for i in range(hi - 1, lo - 1, -1):
                 node = order[i]
                 for slot in range(counts[node] - 1, -1, -1):
-                    source = args[starts[node] + slot]
-                    if source >= 0 and root[source] >= first:
-                        producer = root[source] - first
+                    producer = root[args[starts[node] + slot]] - first
+                    if producer >= 0:
                         pushed[top] = producer
                         follow[top] = head[batch_of[producer]]
                         head[batch_of[producer]] = top
@@ -71,9 +70,8 @@ def order_rows(order, offsets, starts, counts, variadic, args, root, first, batc
         else:
             for slot in range(counts[order[lo]] - 1, -1, -1):
                 for i in range(hi - 1, lo - 1, -1):
-                    source = args[starts[order[i]] + slot]
-                    if source >= 0 and root[source] >= first:
-                        producer = root[source] - first
+                    producer = root[args[starts[order[i]] + slot]] - first
+                    if producer >= 0:
                         pushed[top] = producer
                         follow[top] = head[batch_of[producer]]
                         head[batch_of[producer]] = top

@@ -14,12 +14,11 @@ from edbatch.memory.order import order_rows
 class Access(IntEnum):
     """How a batch reaches an operand."""
 
-    PARAMETER = 0  # part of the type: one array for the whole batch
-    SLICE = 1  # consecutive rows: a view
-    SHARED = 2  # one row for the whole batch: a view
-    STRIDED = 3  # rows at a constant distance: a view
-    GATHER = 4  # rows of one window, copied side by side
-    GATHER_MANY = 5  # rows of several windows, copied side by side
+    SLICE = 0  # consecutive rows: a view
+    SHARED = 1  # one row for the whole batch: a view
+    STRIDED = 2  # rows at a constant distance: a view
+    GATHER = 3  # rows of one window, copied side by side
+    GATHER_MANY = 4  # rows of several windows, copied side by side
 
 
 @dataclass
@@ -27,14 +26,14 @@ class Plan:
     """A mini-batch ready to run.
 
     Attributes:
-        batches: int64 [batches, 6]: type, first row of the result, nodes, first operand, start of the payload in
+        batches: int32 [batches, 6]: type, first row of the result, nodes, first operand, start of the payload in
             `indices` (column-major: all first integers, all second ...), start of a variadic batch's segment offsets.
-        operands: int64 [operands, 5]: `Access`, window, first row, distance between rows, number of rows; for gathers:
+        operands: int32 [operands, 5]: `Access`, window, first row, distance between rows, number of rows; for gathers:
             `Access`, window, start of the rows in `indices`, 0, number of rows; for `GATHER_MANY`: `Access`, -1,
             first segment, number of segments, number of rows.
-        segments: int64 [segments, 4]: window, start of the rows in `indices`, start of the positions, number.
-        indices: int64, everything the plan indexes with, in one buffer.
-        rows: int64 [windows], rows in use by arena, numbered by its plain window.
+        segments: int32 [segments, 4]: window, start of the rows in `indices`, start of the positions, number.
+        indices: int32, everything the plan indexes with, in one buffer.
+        rows: int32 [windows], rows in use by arena, numbered by its plain window.
     """
 
     batches: np.ndarray
@@ -67,7 +66,7 @@ def make_plan(
         starts, counts: per node from `first` on: where its operands are in `args`, and how many.
         payloads: per type, integers that follow the operands in `args`.
         variadic: per type, whether its nodes have any number of operands.
-        args: operand ids (-1: a parameter) and payloads.
+        args: operand ids and payloads.
         root, window, row: per node from the graph's first on: the node whose memory it shows, the window it is seen
             through, its row. `row` is filled in for the nodes of the plan.
         first: id of the plan's first node.
@@ -101,10 +100,10 @@ def _lay_out(order, offsets, types, starts, counts, payloads, variadic, args, ro
     for node in range(len(types)):
         if root[first + node] != first + node:
             row[first + node] = row[root[first + node]]
-    batches = np.zeros((n_batches, 6), np.int64)
-    operands = np.zeros((n_operands, 5), np.int64)
-    segments = np.zeros((16, 4), np.int64)
-    indices = np.empty(size, np.int64)
+    batches = np.zeros((n_batches, 6), np.int32)
+    operands = np.zeros((n_operands, 5), np.int32)
+    segments = np.zeros((16, 4), np.int32)
+    indices = np.empty(size, np.int32)
     used = 0
     n_segments = 0
     operand = 0
@@ -131,10 +130,6 @@ def _lay_out(order, offsets, types, starts, counts, payloads, variadic, args, ro
             total = n
             slots = counts[head]
         for slot in range(slots):
-            if not variadic[kind] and args[starts[head] + slot] < 0:
-                operands[operand, 0] = 0
-                operand += 1
-                continue
             # Fill in the rows, looking for one window and a constant distance on the way.
             begin = used
             shown = window[args[starts[head] + slot]]
@@ -151,24 +146,24 @@ def _lay_out(order, offsets, types, starts, counts, payloads, variadic, args, ro
                         even = False
                     used += 1
             operands[operand, 4] = total
-            if one_window and even:
-                distance = indices[begin + 1] - indices[begin] if total > 1 else 1
-                operands[operand, 0] = 1 if distance == 1 else 2 if distance == 0 else 3
+            distance = indices[begin + 1] - indices[begin] if total > 1 else 1
+            if one_window and even and not (distance == 0 and variadic[kind]):  # segments need every row
+                operands[operand, 0] = 0 if distance == 1 else 1 if distance == 0 else 2
                 operands[operand, 1] = shown
                 operands[operand, 2] = indices[begin]
                 operands[operand, 3] = distance
                 used = begin
             elif one_window:
-                operands[operand, 0] = 4
+                operands[operand, 0] = 3
                 operands[operand, 1] = shown
                 operands[operand, 2] = begin
             else:
-                operands[operand, 0] = 5
+                operands[operand, 0] = 4
                 operands[operand, 1] = -1
                 operands[operand, 2] = n_segments
                 # Sort by window in a second pass over the nodes; there are few windows.
                 flat_rows = indices[begin:used].copy()
-                flat_windows = np.empty(total, np.int64)
+                flat_windows = np.empty(total, np.int32)
                 at = 0
                 for i in range(lo, hi):
                     node = order[i]
@@ -192,7 +187,7 @@ def _lay_out(order, offsets, types, starts, counts, payloads, variadic, args, ro
                             used += 1
                             flat_windows[at] = -1
                     if n_segments == len(segments):
-                        grown = np.zeros((2 * n_segments, 4), np.int64)
+                        grown = np.zeros((2 * n_segments, 4), np.int32)
                         grown[:n_segments] = segments
                         segments = grown
                     segments[n_segments, 0] = shown

@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Models, built on the public API alone."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.gather import gather_rows, gather_rows_to
+from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
-from edbatch.memory.windows import Arenas
-from edbatch.runtime.type_table import BoundType
+from edbatch.runtime.type_table import BoundType, TypeTable
 
 # Plain ints: comparing with an IntEnum's member costs more than the rest of the dispatch.
 _SLICE, _SHARED, _STRIDED, _GATHER = int(Access.SLICE), int(Access.SHARED), int(Access.STRIDED), int(Access.GATHER)
@@ -22,14 +22,15 @@ class Executor:
 
     Args:
         arenas: where values live.
-        bound: the graph's types; grows with the graph.
+        table: the graph's types and windows.
         pool: for the buffer that gathers write to.
         check_nan: raise after the first batch with a NaN.
     """
 
-    def __init__(self, arenas: Arenas, bound: list[BoundType], pool: BufferPool, check_nan: bool) -> None:
+    def __init__(self, arenas: Arenas, table: TypeTable, pool: BufferPool, check_nan: bool) -> None:
         self._arenas = arenas
-        self._bound = bound
+        self._bound = table.bound
+        self._windows = table.windows.windows
         self._pool = pool
         self._check_nan = check_nan
         self._scratch: dict[np.dtype, Any] = {}
@@ -42,12 +43,10 @@ class Executor:
             inputs: arrays of the input nodes, found by payload.
         """
         arenas, bound = self._arenas, self._bound
-        for window in range(len(plan.rows)):
-            if plan.rows[window]:
-                arenas.reserve(window, int(plan.rows[window]))
-        arrays = [
-            arenas.array(w) if arenas.arenas[seen.arena].rows else None for w, seen in enumerate(arenas.windows)
-        ]
+        for window, rows in enumerate(plan.rows.tolist()):
+            if rows:
+                arenas.reserve(window, rows)
+        arrays = arenas.arrays()
         batches, operands, indices = plan.batches.tolist(), plan.operands.tolist(), plan.indices
         for batch in batches[:n_sources]:
             self._stage(batch, arrays, indices, inputs)
@@ -66,7 +65,8 @@ class Executor:
                     if given is not None:
                         found.append(given)
                         continue
-                    access, window, start, distance, count = operands[at + slot]
+                    access, window, start, distance, count = operand = operands[at]
+                    at += 1
                     if access == _SLICE:
                         found.append(arrays[window][start : start + count])
                     elif access <= _STRIDED:
@@ -74,7 +74,7 @@ class Executor:
                     else:
                         size = type.type.operands[slot].size
                         target = self._target(out.dtype, used, count * size)
-                        self._gather(operands[at + slot], plan, arrays, target, size, used, None)
+                        self._gather(operand, plan, arrays, target, size, used, None)
                         shape = (count, *type.type.operands[slot].shape)
                         found.append(target[used : used + count * size].reshape(shape))
                         used += count * size
@@ -109,20 +109,23 @@ class Executor:
         """Copy operands to their parts of the result, gathers straight from where they come from."""
         parts = type.parts(out)
         assert type.places is not None
-        arena = self._arenas.arenas[self._arenas.windows[type.window].arena]
+        arena = self._arenas.arenas[self._windows[type.window].arena]
+        at = 0
         for slot, (column, width) in enumerate(type.places):
-            access, window, start, distance, count = operands[slot]
             if given[slot] is not None:
                 parts[slot][...] = given[slot]
-            elif access <= _STRIDED:
+                continue
+            access, window, start, distance, count = operand = operands[at]
+            at += 1
+            if access <= _STRIDED:
                 parts[slot][...] = _rows(arrays[window], access, start, distance, count)
             elif width:
                 begin = row * arena.width + column
-                self._gather(operands[slot], plan, arrays, arena.flat, width, begin, arena.width)
+                self._gather(operand, plan, arrays, arena.flat, width, begin, arena.width)
             else:
                 size = type.type.operands[slot].size
                 target = self._target(out.dtype, 0, count * size)
-                self._gather(operands[slot], plan, arrays, target, size, 0, None)
+                self._gather(operand, plan, arrays, target, size, 0, None)
                 parts[slot][...] = target[: count * size].reshape(count, *type.type.operands[slot].shape)
 
     def _gather(
@@ -136,7 +139,7 @@ class Executor:
         else:
             segments = plan.segments[start : start + number].tolist()
         for window, rows, positions, n in segments:
-            seen = self._arenas.windows[window]
+            seen = self._windows[window]
             if seen.width:
                 arena = self._arenas.arenas[seen.arena]
                 source = (arena.flat, arena.width, seen.column, plan.indices, rows)

@@ -15,14 +15,14 @@ from edbatch.graph.columns import Columns, _current
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.kernels.numpy_backend import NumPyBackend
+from edbatch.memory.arenas import Arenas
 from edbatch.memory.pool import BufferPool
-from edbatch.memory.windows import Arenas
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.report import Report
-from edbatch.runtime.type_table import TypeTable
+from edbatch.runtime.type_table import shared_table
 
 _POOL = BufferPool()
 _BACKEND = NumPyBackend()
@@ -75,8 +75,8 @@ class Graph(Columns):
         super().__init__(dtype)
         self._policy = None if policy is None else get_policy(policy)
         self._check_nan = check_nan
-        self._arenas = Arenas(_POOL)
-        self._table = TypeTable(self._arenas, _BACKEND)
+        self._table = shared_table(_BACKEND)
+        self._arenas = Arenas(self._table.windows, _POOL)
         self._nodes = Nodes()
         self._done = 0  # nodes that have run
         self._executor: Any = None
@@ -250,9 +250,7 @@ class Graph(Columns):
             self._scheduled.append(graph)
             clock.stop("scheduling")
         sources, source_offsets = _by_type(np.flatnonzero(table.is_source[kinds]), kinds)
-        rows = np.zeros(len(self._arenas.windows), np.int64)
-        for window in set(table.window.tolist()):
-            rows[window] = self._arenas.arenas[self._arenas.windows[window].arena].rows
+        rows = np.array(self._arenas.rows(), np.int32)
         plan = make_plan(
             np.concatenate([sources, order]).astype(np.int32),
             np.concatenate([source_offsets, len(sources) + offsets[1:]]),
@@ -261,14 +259,14 @@ class Graph(Columns):
         )  # fmt: skip
         clock.stop("planning")
         if self._executor is None:
-            self._executor = Executor(self._arenas, table.bound, _POOL, self._check_nan)
+            self._executor = Executor(self._arenas, table, _POOL, self._check_nan)
         self._executor.run(plan, len(source_offsets) - 1, self.inputs)
         self.inputs.clear()
         clock.stop("execution")
         self._done = self.n
         self._report.nodes += len(graph)
         self._report.edges += len(graph.operands)
-        self._report.count_operands(plan, self._arenas)
+        self._report.count_operands(plan, table.windows)
         self._last = perf_counter()
 
 

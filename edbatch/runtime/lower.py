@@ -90,10 +90,9 @@ def contract(first, types, is_source, starts, counts, args, root):
     for v in range(n):
         i = nodes[v]
         for j in range(starts[i], starts[i] + counts[i]):
-            if args[j] >= 0:
-                source = root[args[j]] - first
-                if source >= 0 and position[source] >= 0:
-                    operands[used] = position[source]
-                    used += 1
+            source = root[args[j]] - first
+            if source >= 0 and position[source] >= 0:
+                operands[used] = position[source]
+                used += 1
         indptr[v + 1] = used
     return nodes[:n].copy(), indptr, operands[:used].copy()

@@ -20,9 +20,9 @@ class Nodes:
     def __init__(self) -> None:
         self.n = 0
         self.n_args = 0
-        self.args = np.empty(0, np.int64)
+        self.args = np.empty(0, np.int32)
         for name in self.PER_NODE:
-            setattr(self, name, np.empty(0, np.int64))
+            setattr(self, name, np.empty(0, np.int32))
 
     types: np.ndarray
     starts: np.ndarray

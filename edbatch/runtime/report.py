@@ -8,7 +8,7 @@ import numpy as np
 from tabulate import tabulate
 
 from edbatch.memory.plan import Access, Plan
-from edbatch.memory.windows import Arenas
+from edbatch.memory.windows import Windows
 
 
 @dataclass
@@ -58,13 +58,13 @@ class Report:
         rows += [(stage, f"{1e3 * seconds:,.2f} ms") for stage, seconds in self.seconds.items()]
         return tabulate(rows, tablefmt="plain", colalign=("left", "right"), disable_numparse=True)
 
-    def count_operands(self, plan: Plan, arenas: Arenas) -> None:
+    def count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""
         access, window, start, number, rows = plan.operands.T
         row_bytes = np.array(
-            [seen.entries * arenas.arenas[seen.arena].dtype.itemsize for seen in arenas.windows], np.int64
+            [seen.entries * windows.layouts[seen.arena][1].itemsize for seen in windows.windows], np.int64
         )
-        in_place = (access >= Access.SLICE) & (access <= Access.STRIDED)
+        in_place = access <= Access.STRIDED
         self.viewed += int(in_place.sum())
         self.viewed_bytes += int((row_bytes[window] * rows)[in_place].sum())
         self.gathered += int((access >= Access.GATHER).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
-from edbatch.memory.windows import Arenas, contiguous_columns
+from edbatch.memory.windows import Windows, contiguous_columns
 
 
 class BoundType:
@@ -25,9 +26,9 @@ class BoundType:
 
     __slots__ = ("call", "places", "type", "window")
 
-    def __init__(self, type: NodeType, arenas: Arenas, backend: Any) -> None:
+    def __init__(self, type: NodeType, windows: Windows, backend: Any) -> None:
         self.type = type
-        self.window = arenas.arena_of(type.out.shape, type.out.dtype)
+        self.window = windows.plain(type.out.shape, type.out.dtype)
         self.call = bind(type, backend)
         self.places: list[tuple[int, int]] | None = None
         if type.op.places is not None:
@@ -77,65 +78,50 @@ def bind(type: NodeType, backend: Any) -> Callable[..., None]:
 
 
 class TypeTable:
-    """Numbers the types of a graph 0, 1, 2, ... in order of appearance and holds their columns.
+    """Numbers types 0, 1, 2, ... in order of appearance and holds their columns.
+
+    Graphs share a table (see `shared_table`), so that a mini-batch of types that have been seen finds all in place.
 
     Attributes:
         bound: the types, ready to run.
+        windows: of all arenas.
         n_args, n_payload, variadic, is_view, is_source, window: per type; see `runtime.lower`.
         view_windows: [windows, types]; see `lower.resolve_views`.
     """
 
-    def __init__(self, arenas: Arenas, backend: Any) -> None:
-        self._arenas = arenas
+    def __init__(self, backend: Any) -> None:
         self._backend = backend
-        self._local = np.full(64, -1, np.int64)
-        self.bound: list[BoundType] = []
-        self.view_windows = np.empty((0, 0), np.int64)
+        self._lock = threading.Lock()
+        self._local = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
+        self.windows = Windows()
+        self.bound: list[BoundType] = []
+        self.view_windows = np.empty((0, 0), np.int32)
         self._columns()
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
-        if len(self._local) < len(TYPES):
-            grown = np.full(2 * len(TYPES), -1, np.int64)
-            grown[: len(self._local)] = self._local
-            self._local = grown
+        if len(types) and int(types.max()) >= len(self._local):
+            with self._lock:
+                self._local = np.append(self._local, np.full(len(TYPES), -1, np.int32))
         local = self._local[types]
         if len(local) and local.min() < 0:
-            for id in np.unique(types[local < 0]).tolist():
-                self._local[id] = len(self.bound)
-                self.bound.append(BoundType(TYPES[id], self._arenas, self._backend))
-            self._columns()
+            with self._lock:
+                for id in np.unique(types[self._local[types] < 0]).tolist():
+                    self.bound.append(BoundType(TYPES[id], self.windows, self._backend))
+                    self._local[id] = len(self.bound) - 1
+                self._columns()
             local = self._local[types]
         return local
 
     def fill_view(self, kind: int, operand_window: int) -> None:
         """Find the window that view type `kind` makes of a window."""
-        type = self.bound[kind].type
-        view = partial(type.op.forward, **dict(type.attributes))  # type: ignore[arg-type]
-        self.view_windows[operand_window, kind] = self._arenas.look(operand_window, view)
-        self._fit_views()
-
-    def _columns(self) -> None:
-        types = [bound.type for bound in self.bound]
-        self.n_args = np.array([type.n_args for type in types], np.int64)
-        self.n_payload = np.array([type.op.payload for type in types], np.int64)
-        self.variadic = np.array([type.op.variadic for type in types], np.bool_)
-        self.is_source = np.array([type.op.kind is Kind.SOURCE for type in types], np.bool_)
-        # A view of a parameter alone has been given a node for it, so a view's operand is always in the graph.
-        self.is_view = np.array([type.op.kind is Kind.VIEW for type in types], np.bool_)
-        self.window = np.array([bound.window for bound in self.bound], np.int64)
-        self._fit_views()
-
-    def _fit_views(self) -> None:
-        shape = (len(self._arenas.windows), len(self.bound))
-        if self.view_windows.shape != shape:
-            grown = np.full(shape, -2, np.int64)
-            old = self.view_windows
-            grown[: old.shape[0], : old.shape[1]] = old
-            self.view_windows = grown
-
-
+        with self._lock:
+            type = self.bound[kind].type
+            view = partial(type.op.forward, **dict(type.attributes))  # type: ignore[arg-type]
+            if self.view_windows[operand_window, kind] == -2:
+                self.view_windows[operand_window, kind] = self.windows.look(operand_window, view)
+                self._fit_views()
 
     def names(self, present: np.ndarray) -> tuple[str, ...]:
         """The names of the types with `present[type]`, made distinct where two models use one name."""
@@ -150,3 +136,36 @@ class TypeTable:
                 names.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
             found = self._names[key] = tuple(names)
         return found
+
+    def _columns(self) -> None:
+        types = [bound.type for bound in self.bound]
+        self.n_args = np.array([type.n_args for type in types], np.int32)
+        self.n_payload = np.array([type.op.payload for type in types], np.int32)
+        self.variadic = np.array([type.op.variadic for type in types], np.bool_)
+        self.is_source = np.array([type.op.kind is Kind.SOURCE for type in types], np.bool_)
+        self.is_view = np.array([type.op.kind is Kind.VIEW for type in types], np.bool_)
+        self.window = np.array([bound.window for bound in self.bound], np.int32)
+        self._fit_views()
+
+    def _fit_views(self) -> None:
+        shape = (len(self.windows.windows), len(self.bound))
+        if self.view_windows.shape != shape:
+            grown = np.full(shape, -2, np.int32)
+            old = self.view_windows
+            grown[: old.shape[0], : old.shape[1]] = old
+            self.view_windows = grown
+
+
+# A table with more types than this is left to the graphs that use it, and a new one is begun: shapes that vary per
+# sample make types without end.
+MAX_TYPES = 1000
+
+_shared: dict[str, TypeTable] = {}
+
+
+def shared_table(backend: Any) -> TypeTable:
+    """The type table that new graphs on this backend use."""
+    table = _shared.get(backend.name)
+    if table is None or len(table.bound) > MAX_TYPES:
+        table = _shared[backend.name] = TypeTable(backend)
+    return table

@@ -11,7 +11,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import binary, record, unary
+from edbatch.graph.record import attributed, binary, unary
 from edbatch.graph.spec import Shape
 
 
@@ -89,9 +89,9 @@ def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: f
     return _documented(binary(op), name, doc)
 
 
-def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -> Op:
-    """Declare an element-wise op of one operand with attributes."""
-    return declare(
+def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -> Callable[..., Expression]:
+    """Declare an element-wise op of one operand with attributes that are numbers."""
+    op = declare(
         Op(
             name,
             lambda shape, **_: shape,
@@ -100,6 +100,8 @@ def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -
             samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
         )
     )
+    names = tuple(samples[0])
+    return attributed(op, lambda spec, *given: dict(zip(names, map(float, given), strict=True)))
 
 
 def _silu(k: Any, out: Any, x: Any) -> None:
@@ -167,11 +169,11 @@ minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minim
 maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out), "3.0000")
 # fmt: on
 
-LEAKY_RELU = _attributed("leaky_relu", _leaky_relu, [{"slope": 0.01}, {"slope": 0.3}])
-ELU = _attributed("elu", _elu, [{"alpha": 1.0}, {"alpha": 0.3}])
-CLIP = _attributed("clip", lambda k, out, x, low, high: k.clip(x, low, high, out=out), [{"low": -0.5, "high": 0.7}])
+_leaky_relu_call = _attributed("leaky_relu", _leaky_relu, [{"slope": 0.01}, {"slope": 0.3}])
+_elu_call = _attributed("elu", _elu, [{"alpha": 1.0}, {"alpha": 0.3}])
+_clip_call = _attributed("clip", lambda k, out, x, low, high: k.clip(x, low, high, out=out), [{"low": -0.5, "high": 0.7}])
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
-POWER = _attributed("power_of", lambda k, out, x, exponent: k.power(x, exponent, out=out), [{"exponent": 3.0}])
+_power_of = _attributed("power_of", lambda k, out, x, exponent: k.power(x, exponent, out=out), [{"exponent": 3.0}])
 
 
 def leaky_relu(x: Any, slope: float = 0.01) -> Expression:
@@ -188,7 +190,7 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Expression:
         >>> y.value()
         array([ 2., -1.], dtype=float32)
     """
-    return record(LEAKY_RELU, (x,), slope=float(slope))
+    return _leaky_relu_call(x, slope)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Expression:
@@ -205,7 +207,7 @@ def elu(x: Any, alpha: float = 1.0) -> Expression:
         >>> y.value()
         array([2., 0.], dtype=float32)
     """
-    return record(ELU, (x,), alpha=float(alpha))
+    return _elu_call(x, alpha)
 
 
 def clip(x: Any, low: float, high: float) -> Expression:
@@ -222,7 +224,7 @@ def clip(x: Any, low: float, high: float) -> Expression:
         array([1. , 0.5, 0. ], dtype=float32)
     """
     expect(low <= high, f"clip: expected low <= high, got {low} and {high}")
-    return record(CLIP, (x,), low=float(low), high=float(high))
+    return _clip_call(x, low, high)
 
 
 def pow(a: Any, b: Any) -> Expression:
@@ -241,7 +243,7 @@ def pow(a: Any, b: Any) -> Expression:
         return square(a)
     if b == 0.5:
         return sqrt(a)
-    return record(POWER, (a,), exponent=float(b))
+    return _power_of(a, b)
 
 
 def _set_operators() -> None:

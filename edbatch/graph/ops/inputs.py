@@ -165,7 +165,5 @@ def lookup(table: LookupParameters, index: int) -> Expression:
     node = graph.n
     graph.n = node + 1
     graph.push_type(type_id)
-    push = graph.push
-    push(-1)
-    push(index)
+    graph.push(index)
     return Expression(graph, node, spec)

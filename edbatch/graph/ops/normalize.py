@@ -8,7 +8,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import graph_of, record, to_operand
+from edbatch.graph.record import attributed, graph_of, record
 from edbatch.graph.spec import Shape
 
 
@@ -26,6 +26,8 @@ def _log_softmax(k: Any, out: Any, x: Any, axis: int) -> None:
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
 SOFTMAX = declare(Op("softmax", lambda shape, axis: shape, _softmax, samples=_SAMPLES))
 LOG_SOFTMAX = declare(Op("log_softmax", lambda shape, axis: shape, _log_softmax, samples=_SAMPLES))
+_softmax_call = attributed(SOFTMAX, lambda spec, axis: {"axis": checked_axis("softmax", spec, axis)})
+_log_softmax_call = attributed(LOG_SOFTMAX, lambda spec, axis: {"axis": checked_axis("log_softmax", spec, axis)})
 
 
 def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Shape:
@@ -85,7 +87,7 @@ def softmax(x: Any, axis: int = -1) -> Expression:
         >>> y.value()
         array([0.5, 0.5], dtype=float32)
     """
-    return _along(SOFTMAX, x, axis)
+    return _softmax_call(x, axis)
 
 
 def log_softmax(x: Any, axis: int = -1) -> Expression:
@@ -98,12 +100,7 @@ def log_softmax(x: Any, axis: int = -1) -> Expression:
         >>> y.value().round(4)
         array([-0.6931, -0.6931], dtype=float32)
     """
-    return _along(LOG_SOFTMAX, x, axis)
-
-
-def _along(op: Op, x: Any, axis: int) -> Expression:
-    x = to_operand(op, graph_of(op.name, (x,)), x)
-    return record(op, (x,), axis=checked_axis(f"{op.name}({x.spec!r})", len(x.spec.shape), axis))
+    return _log_softmax_call(x, axis)
 
 
 def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expression:
@@ -132,7 +129,7 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     Args:
         x: expression of any shape.
         rate: in [0, 1); part of the type.
-        seed: of this node's mask, at least 0; by default the number of the node in its graph.
+        seed: of this node's mask, in [0, 2**31); by default the number of the node in its graph.
 
     Raises:
         EdBatchError: rate or seed is out of range.
@@ -147,7 +144,7 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     """
     if not 0 <= rate < 1:
         raise EdBatchError(f"dropout: expected a rate in [0, 1), got {rate}")
-    if seed is not None and not 0 <= seed < 2**63:
-        raise EdBatchError(f"dropout: expected a seed in [0, 2**63), got {seed}")
+    if seed is not None and not 0 <= seed < 2**31:
+        raise EdBatchError(f"dropout: expected a seed in [0, 2**31), got {seed}")
     graph = graph_of("dropout", (x,))
     return record(DROPOUT, (x,), (graph.n if seed is None else int(seed),), rate=float(rate))

@@ -10,8 +10,11 @@ from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import maximum2, minimum2
 from edbatch.graph.ops.shape import checked_axis
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import graph_of, record, record_variadic, to_operand
-from edbatch.graph.spec import Shape
+from edbatch.graph.record import attributed, variadic
+from edbatch.graph.spec import Shape, Spec
+
+
+Axis = int | Sequence[int] | None
 
 
 def _reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
@@ -24,7 +27,7 @@ def _batched(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis + 1 for axis in axes)
 
 
-def _reduction(name: str, reduce: Callable) -> Op:
+def _reduction(name: str, reduce: Callable) -> Callable[..., Expression]:
     """Declare a reduction over axes; `reduce(k, x, axis=, keepdims=)` returns the result."""
 
     def forward(k: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> None:
@@ -39,7 +42,16 @@ def _reduction(name: str, reduce: Callable) -> Op:
         sample((2, 3), (1,), False),
         sample((2, 3), (0,), True),
     )
-    return declare(Op(name, _reduced_shape, forward, samples=samples))
+    op = declare(Op(name, _reduced_shape, forward, samples=samples))
+
+    def attributes(spec: Spec, axis: Axis, keepdims: bool) -> dict[str, Any]:
+        ndim = len(spec.shape)
+        given = range(ndim) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+        axes = tuple(sorted(checked_axis(name, spec, a) for a in given))
+        expect(len(set(axes)) == len(axes), f"{name}({spec!r}): axis {axis} names an axis twice")
+        return {"axes": axes, "keepdims": bool(keepdims)}
+
+    return attributed(op, attributes)
 
 
 def _logsumexp(k: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
@@ -50,10 +62,10 @@ def _logsumexp(k: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return total if keepdims else k.squeeze(total, axis)
 
 
-def _variadic(name: str, forward: Callable) -> Op:
+def _variadic(name: str, forward: Callable) -> Callable[[Any], Expression]:
     """Declare a reduction over a list: one type for all lengths, run as one segment reduction."""
     samples = (Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),)))
-    return declare(Op(name, lambda shape: shape, forward, variadic=True, samples=samples))
+    return variadic(declare(Op(name, lambda shape: shape, forward, variadic=True, samples=samples)))
 
 
 def _logsumexp_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
@@ -73,31 +85,19 @@ def _mean_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
     out /= lengths.reshape(-1, *(1,) * (out.ndim - 1))
 
 
-SUM = _reduction("sum", lambda k, x, **over: k.sum(x, **over))
-MEAN = _reduction("mean", lambda k, x, **over: k.mean(x, **over))
-STD = _reduction("std", lambda k, x, **over: k.std(x, **over))
-MAX = _reduction("max", lambda k, x, **over: k.max(x, **over))
-MIN = _reduction("min", lambda k, x, **over: k.min(x, **over))
-LOGSUMEXP = _reduction("logsumexp", _logsumexp)
-NORM = _reduction("norm", lambda k, x, **over: k.sqrt(k.sum(k.square(x), **over)))
+_sum_over = _reduction("sum", lambda k, x, **over: k.sum(x, **over))
+_mean_over = _reduction("mean", lambda k, x, **over: k.mean(x, **over))
+_std_over = _reduction("std", lambda k, x, **over: k.std(x, **over))
+_max_over = _reduction("max", lambda k, x, **over: k.max(x, **over))
+_min_over = _reduction("min", lambda k, x, **over: k.min(x, **over))
+_logsumexp_over = _reduction("logsumexp", _logsumexp)
+_norm_over = _reduction("norm", lambda k, x, **over: k.sqrt(k.sum(k.square(x), **over)))
 
-SUM_LIST = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets))
-MEAN_LIST = _variadic("mean_list", _mean_list)
-MAXIMUM_LIST = _variadic("maximum_list", lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets))
-MINIMUM_LIST = _variadic("minimum_list", lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets))
-LOGSUMEXP_LIST = _variadic("logsumexp_list", _logsumexp_list)
-
-Axis = int | Sequence[int] | None
-
-
-def _reduce(op: Op, x: Any, axis: Axis, keepdims: bool) -> Expression:
-    x = to_operand(op, graph_of(op.name, (x,)), x)
-    ndim = len(x.spec.shape)
-    given = range(ndim) if axis is None else [axis] if isinstance(axis, int) else list(axis)
-    axes = tuple(sorted(checked_axis(f"{op.name}({x.spec!r})", ndim, a) for a in given))
-    expect(len(set(axes)) == len(axes), f"{op.name}({x.spec!r}): axis {axis} names an axis twice")
-    return record(op, (x,), axes=axes, keepdims=bool(keepdims))
-
+_sum_list_of = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets))
+_mean_list_of = _variadic("mean_list", _mean_list)
+_maximum_list_of = _variadic("maximum_list", lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets))
+_minimum_list_of = _variadic("minimum_list", lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets))
+_logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_list)
 
 def _is_list(x: Any) -> bool:
     return not isinstance(x, Expression | Parameter) and isinstance(x, list | tuple)
@@ -124,7 +124,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> values
         [array([4., 6.], dtype=float32), np.float32(3.0)]
     """
-    return record_variadic(SUM_LIST, x) if _is_list(x) else _reduce(SUM, x, axis, keepdims)
+    return _sum_list_of(x) if _is_list(x) else _sum_over(x, axis, keepdims)
 
 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -137,7 +137,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.5)
     """
-    return record_variadic(MEAN_LIST, x) if _is_list(x) else _reduce(MEAN, x, axis, keepdims)
+    return _mean_list_of(x) if _is_list(x) else _mean_over(x, axis, keepdims)
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -150,7 +150,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> print(f"{y.value():.3f}")
         1000.693
     """
-    return record_variadic(LOGSUMEXP_LIST, x) if _is_list(x) else _reduce(LOGSUMEXP, x, axis, keepdims)
+    return _logsumexp_list_of(x) if _is_list(x) else _logsumexp_over(x, axis, keepdims)
 
 
 def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -163,7 +163,7 @@ def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _reduce(STD, x, axis, keepdims)
+    return _std_over(x, axis, keepdims)
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -176,7 +176,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         array([5., 3.], dtype=float32)
     """
-    return _reduce(MAX, x, axis, keepdims)
+    return _max_over(x, axis, keepdims)
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -189,7 +189,7 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _reduce(MIN, x, axis, keepdims)
+    return _min_over(x, axis, keepdims)
 
 
 def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -202,7 +202,7 @@ def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(5.0)
     """
-    return _reduce(NORM, x, axis, keepdims)
+    return _norm_over(x, axis, keepdims)
 
 
 def maximum(a: Any, b: Any = None) -> Expression:
@@ -216,7 +216,7 @@ def maximum(a: Any, b: Any = None) -> Expression:
         >>> y.value()
         array([3., 4.], dtype=float32)
     """
-    return record_variadic(MAXIMUM_LIST, a) if b is None else maximum2(a, b)
+    return _maximum_list_of(a) if b is None else maximum2(a, b)
 
 
 def minimum(a: Any, b: Any = None) -> Expression:
@@ -229,4 +229,4 @@ def minimum(a: Any, b: Any = None) -> Expression:
         >>> y.value()
         array([1., 2.], dtype=float32)
     """
-    return record_variadic(MINIMUM_LIST, a) if b is None else minimum2(a, b)
+    return _minimum_list_of(a) if b is None else minimum2(a, b)

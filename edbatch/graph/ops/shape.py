@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from operator import index as as_index
 from typing import Any
 
@@ -13,8 +14,8 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Kind, Op, Sample, declare, expect
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
-from edbatch.graph.spec import Shape
+from edbatch.graph.record import attributed, checked_index, graph_of, record, to_node, to_operand, unary
+from edbatch.graph.spec import Shape, Spec
 
 # A static index: per axis an int or a (start, stop, step) triple, hashable as part of a type.
 Index = tuple[int | tuple[int | None, int | None, int | None], ...]
@@ -108,14 +109,15 @@ STACK = declare(
 )
 
 
-def checked_axis(name: str, ndim: int, axis: Any) -> int:
-    """`axis` as an int in [0, ndim)."""
+def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:
+    """`axis` as an int in [0, number of axes + new)."""
+    ndim = len(spec.shape) + new
     try:
         found = as_index(axis)
     except TypeError:
-        raise EdBatchError(f"{name}: expected an integer axis, got {axis!r}") from None
+        raise EdBatchError(f"{name}({spec!r}): expected an integer axis, got {axis!r}") from None
     if not -ndim <= found < ndim:
-        raise EdBatchError(f"{name}: axis {found} of a value with {ndim} axes")
+        raise EdBatchError(f"{name}({spec!r}): there is no axis {found}, expected one in [{-ndim}, {ndim})")
     return found % ndim
 
 
@@ -136,7 +138,7 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Expression:
         >>> y.value()
         array([1., 2., 3.], dtype=float32)
     """
-    return _placed(CONCATENATE, xs, axis, 0)
+    return _concatenate_call(xs, axis)
 
 
 def stack(xs: Sequence[Any], axis: int = 0) -> Expression:
@@ -150,33 +152,50 @@ def stack(xs: Sequence[Any], axis: int = 0) -> Expression:
         array([[1., 2.],
                [3., 4.]], dtype=float32)
     """
-    return _placed(STACK, xs, axis, 1)
+    return _stack_call(xs, axis)
 
 
-_placed_types: dict[Any, tuple[int, Any]] = {}
+def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]:
+    """The fast way for ops that put operands side by side: per axis, a trie of operand specs."""
+    tries: dict[Any, Any] = {}
 
+    def call(xs: Sequence[Any], axis: int) -> Expression:
+        try:
+            graph = xs[0].graph
+            trie = tries[axis]
+            for x in xs:
+                if x.graph is not graph:
+                    return remember(xs, axis)
+                trie = trie[x.spec]
+            type_id, spec = trie[None]
+        except (KeyError, AttributeError, TypeError, IndexError):
+            return remember(xs, axis)
+        node = graph.n
+        graph.n = node + 1
+        graph.push_type(type_id)
+        push = graph.push
+        for x in xs:
+            push(x.id)
+        return Expression(graph, node, spec)
 
-def _placed(op: Op, xs: Sequence[Any], axis: int, new_axes: int) -> Expression:
-    if not xs:
-        raise EdBatchError(f"{op.name}([]): expected at least one expression")
-    graph = xs[0].graph if xs[0].__class__ is Expression else None
-    try:
-        type_id, spec = _placed_types[op, axis, *[x.spec for x in xs]]
-        if graph is None or any(x.graph is not graph for x in xs):
-            raise KeyError
-    except (KeyError, AttributeError):
-        owner = graph_of(op.name, xs)
-        ndim = len(to_operand(op, owner, xs[0]).spec.shape)
-        out = record(op, tuple(xs), axis=checked_axis(op.name, ndim + new_axes, axis))
+    def remember(xs: Sequence[Any], axis: int) -> Expression:
+        if isinstance(xs, Expression | Parameter) or not len(xs):
+            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {xs!r}")
+        graph = graph_of(op.name, xs)
+        listed = [to_operand(op, graph, x) for x in xs]
+        out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
         if all(isinstance(x, Expression) for x in xs):
-            _placed_types[op, axis, *[x.spec for x in xs]] = (out.graph.type_of(out).id, out.spec)
+            trie = tries.setdefault(axis, {})
+            for x in xs:
+                trie = trie.setdefault(x.spec, {})
+            trie[None] = (graph.type_of(out).id, out.spec)
         return out
-    node = graph.n
-    graph.n = node + 1
-    graph.push_type(type_id)
-    for x in xs:
-        graph.push(x.id)
-    return Expression(graph, node, spec)
+
+    return call
+
+
+_concatenate_call = _placer(CONCATENATE, 0)
+_stack_call = _placer(STACK, 1)
 
 
 def _parse_index(place: str, shape: Shape, key: Any) -> Index:
@@ -205,26 +224,42 @@ def _parse_index(place: str, shape: Shape, key: Any) -> Index:
 
 
 # Per spec, from a key as the user writes it to (type id, result spec); slices are no dictionary keys before Python
-# 3.12, their three numbers are.
-_indexed_types: dict[Any, tuple[int, Any]] = {}
+# 3.12, their numbers are.
+_indexed_types: dict[Spec, dict[Any, tuple[int, Spec]]] = {}
 
 
 def _getitem(x: Expression, key: Any) -> Expression:
-    plain = (key.start, key.stop, key.step, x.spec) if key.__class__ is slice else (key, x.spec)
     try:
-        type_id, spec = _indexed_types[plain]
+        plain = (key.start, key.stop) if key.__class__ is slice and key.step is None else key
+        type_id, spec = _indexed_types[x.spec][plain]
     except (KeyError, TypeError):
-        index = _parse_index(f"{x.spec!r}[{key!r}]", x.spec.shape, key)
-        type = node_type(INDEX, (("index", index),), (x.spec,))
-        type_id, spec = type.id, type.out
-        if key.__class__ in (slice, int):
-            _indexed_types[plain] = (type_id, spec)
+        return _index(x, key)
     graph = x.graph
     node = graph.n
     graph.n = node + 1
     graph.push_type(type_id)
     graph.push(x.id)
     return Expression(graph, node, spec)
+
+
+def _index(x: Expression, key: Any) -> Expression:
+    index = _parse_index(f"{x.spec!r}[{_shown(key)}]", x.spec.shape, key)
+    type = node_type(INDEX, (("index", index),), (x.spec,))
+    known = _indexed_types.setdefault(x.spec, {})
+    if key.__class__ is int:
+        known[key] = (type.id, type.out)
+    elif key.__class__ is slice and key.step is None:
+        known[key.start, key.stop] = (type.id, type.out)
+    return x.graph.add(type, (x.id,))
+
+
+def _shown(key: Any) -> str:
+    if isinstance(key, tuple):
+        return ", ".join(map(_shown, key))
+    if not isinstance(key, slice):
+        return "..." if key is Ellipsis else repr(key)
+    parts = [key.start, key.stop] + ([] if key.step is None else [key.step])
+    return ":".join("" if part is None else str(part) for part in parts)
 
 
 def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
@@ -235,7 +270,8 @@ def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
 
-_split_types: dict[Any, list[tuple[int, Any]]] = {}
+# From (spec, parts, axis) to the parts' type ids and specs.
+_split_types: dict[Any, tuple[list[int], list[Spec]]] = {}
 
 
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]:
@@ -256,41 +292,39 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
         >>> b.value()
         array([3., 4.], dtype=float32)
     """
-    if x.__class__ is not Expression:
-        x = to_node(graph_of("split", (x,)), to_operand(INDEX, graph_of("split", (x,)), x))
-    plain = (x.spec, parts if isinstance(parts, int) else tuple(parts), axis)
-    entries = _split_types.get(plain)
-    if entries is None:
-        entries = _split_types[plain] = _split_entries(x, parts, axis)
-    graph, id = x.graph, x.id
-    out = []
-    for type_id, spec in entries:
+    try:
+        type_ids, specs = _split_types[x.spec, parts, axis]
+        graph = x.graph
         node = graph.n
-        graph.n = node + 1
-        graph.push_type(type_id)
-        graph.push(id)
-        out.append(Expression(graph, node, spec))
-    return out
+    except (KeyError, AttributeError, TypeError):
+        graph = graph_of("split", (x,))
+        x = to_node(graph, to_operand(INDEX, graph, x))
+        type_ids, specs = _split(x.spec, parts, axis)
+        node = graph.n
+    n = len(specs)
+    graph.n = node + n
+    graph.types += type_ids
+    graph.args += [x.id] * n
+    return [Expression(graph, node + i, spec) for i, spec in enumerate(specs)]
 
 
-def _split_entries(x: Expression, parts: int | Sequence[int], axis: int) -> list[tuple[int, Any]]:
-    place = f"split({x.spec!r}, {parts!r}, axis={axis})"
-    shape = x.spec.shape
-    axis = checked_axis(place, len(shape), axis)
+def _split(spec: Spec, parts: int | Sequence[int], axis: int) -> tuple[list[int], list[Spec]]:
+    place = f"split({spec!r}, {parts!r}, axis={axis})"
+    axis = checked_axis("split", spec, axis)
+    entries = spec.shape[axis]
     if isinstance(parts, int):
-        expect(parts > 0 and shape[axis] % parts == 0, f"{place}: {shape[axis]} entries do not divide evenly")
-        sizes = [shape[axis] // parts] * parts
+        expect(parts > 0 and entries % parts == 0, f"{place}: {entries} entries do not divide evenly")
+        sizes = (entries // parts,) * parts
     else:
-        sizes = [int(size) for size in parts]
-        expect(min(sizes, default=0) > 0 and sum(sizes) == shape[axis], f"{place}: expected sizes adding to {shape[axis]}")
-    entries = []
-    start = 0
-    for size in sizes:
-        key = (*[slice(None)] * axis, slice(start, start + size))
-        type = node_type(INDEX, (("index", _parse_index(place, shape, key)),), (x.spec,))
-        entries.append((type.id, type.out))
-        start += size
-    return entries
+        sizes = tuple(int(size) for size in parts)
+        expect(min(sizes, default=0) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
+    types = []
+    for end, size in zip(accumulate(sizes), sizes, strict=True):
+        key = (*[slice(None)] * axis, slice(end - size, end))
+        types.append(node_type(INDEX, (("index", _parse_index(place, spec.shape, key)),), (spec,)))
+    found = [type.id for type in types], [type.out for type in types]
+    _split_types[spec, parts if isinstance(parts, int) else sizes, axis] = found
+    return found
 
 
 def reshape(x: Any, shape: int | Sequence[int]) -> Expression:
@@ -306,14 +340,19 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Expression:
         >>> y.shape
         (2, 2)
     """
-    given = [shape] if isinstance(shape, int) else list(shape)
-    x = to_operand(RESHAPE, graph_of("reshape", (x,)), x)
+    return _reshape_call(x, shape)
+
+
+def _reshape_attributes(spec: Spec, shape: int | Sequence[int]) -> dict[str, Any]:
+    given = [shape] if isinstance(shape, int) else [int(size) for size in shape]
     known = int(np.prod([size for size in given if size != -1]))
-    if given.count(-1) == 1 and known > 0 and x.spec.size % known == 0:
-        given[given.index(-1)] = x.spec.size // known
-    if any(size < 0 for size in given):
-        raise EdBatchError(f"reshape({x.spec!r}, {tuple(shape) if not isinstance(shape, int) else shape}): does not fit")
-    return record(RESHAPE, (x,), shape_to=tuple(int(size) for size in given))
+    if given.count(-1) == 1 and known > 0 and spec.size % known == 0:
+        given[given.index(-1)] = spec.size // known
+    expect(min(given, default=1) > 0, f"reshape({spec!r}, {shape!r}): expected sizes that give {spec.size} entries")
+    return {"shape_to": tuple(given)}
+
+
+_reshape_call = attributed(RESHAPE, _reshape_attributes)
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Expression:
@@ -329,11 +368,17 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Expression:
         >>> y.shape
         (3, 1)
     """
-    x = to_operand(TRANSPOSE, graph_of("transpose", (x,)), x)
-    ndim = len(x.spec.shape)
-    order = tuple(range(ndim))[::-1] if axes is None else tuple(checked_axis("transpose", ndim, a) for a in axes)
-    expect(sorted(order) == list(range(ndim)), f"transpose({x.spec!r}, {axes}): expected a permutation of the axes")
-    return record(TRANSPOSE, (x,), axes=order)
+    return _transpose_call(x, axes)
+
+
+def _transpose_attributes(spec: Spec, axes: Sequence[int] | None) -> dict[str, Any]:
+    ndim = len(spec.shape)
+    order = tuple(range(ndim))[::-1] if axes is None else tuple(checked_axis("transpose", spec, a) for a in axes)
+    expect(sorted(order) == list(range(ndim)), f"transpose({spec!r}, {axes}): expected a permutation of the axes")
+    return {"axes": order}
+
+
+_transpose_call = attributed(TRANSPOSE, _transpose_attributes)
 
 
 def flip(x: Any, axis: int = 0) -> Expression:
@@ -346,10 +391,15 @@ def flip(x: Any, axis: int = 0) -> Expression:
         >>> y.value()
         array([3., 2., 1.], dtype=float32)
     """
-    graph = graph_of("flip", (x,))
-    x = to_node(graph, to_operand(INDEX, graph, x))
-    axis = checked_axis("flip", len(x.spec.shape), axis)
-    return _getitem(x, (*[slice(None)] * axis, slice(None, None, -1)))
+    return _flip_call(x, axis)
+
+
+def _flip_attributes(spec: Spec, axis: int) -> dict[str, Any]:
+    key = (*[slice(None)] * checked_axis("flip", spec, axis), slice(None, None, -1))
+    return {"index": _parse_index("flip", spec.shape, key)}
+
+
+_flip_call = attributed(INDEX, _flip_attributes)
 
 
 def stop_gradient(x: Any) -> Expression:
@@ -362,7 +412,10 @@ def stop_gradient(x: Any) -> Expression:
         >>> y.value()
         np.float32(2.0)
     """
-    return record(STOP_GRADIENT, (x,))
+    return _stop_gradient_call(x)
+
+
+_stop_gradient_call = unary(STOP_GRADIENT)
 
 
 Expression.__getitem__ = _getitem  # type: ignore[method-assign]

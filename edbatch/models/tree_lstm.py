@@ -1,0 +1,77 @@
+"""Binary TreeLSTM (Tai et al. 2015, equations 9-14) with a softmax at every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import edbatch as eb
+
+
+class TreeLSTM:
+    """Constituency TreeLSTM over binary trees whose leaves are words.
+
+    Args:
+        model: collection that the parameters are added to.
+        words: size of the vocabulary.
+        labels: number of classes.
+        dim: size of embeddings, hidden and cell states.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> lstm = TreeLSTM(model, words=10, labels=5, dim=4)
+        >>> with eb.Graph():
+        ...     hidden = lstm.hidden([3, 7, None], [(), (), (0, 1)])
+        ...     scores = lstm.scores(hidden[-1])
+        >>> hidden[-1].shape, scores.shape
+        ((4,), (5,))
+    """
+
+    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
+        self.dim = dim
+        self.embed = model.add_lookup_parameters((words, dim), name="embed")
+        # Gates in the order input, output, (forget left, forget right,) update: sigmoids side by side.
+        self.W = model.add_parameters((3 * dim, dim), name="W")
+        self.b_leaf = model.add_parameters((3 * dim,), name="b_leaf")
+        self.U = model.add_parameters((5 * dim, 2 * dim), name="U")
+        self.b = model.add_parameters((5 * dim,), name="b")
+        self.W_out = model.add_parameters((labels, dim), name="W_out")
+        self.b_out = model.add_parameters((labels,), name="b_out")
+
+    def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
+        """Hidden and cell state of a word."""
+        gates, update = eb.split(self.W @ eb.lookup(self.embed, word) + self.b_leaf, (2 * self.dim, self.dim))
+        i, o = eb.split(eb.sigmoid(gates), 2)
+        c = i * eb.tanh(update)
+        return o * eb.tanh(c), c
+
+    def compose(
+        self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression
+    ) -> tuple[eb.Expression, eb.Expression]:
+        """Hidden and cell state of a node with two children."""
+        gates, update = eb.split(self.U @ eb.concatenate([h1, h2]) + self.b, (4 * self.dim, self.dim))
+        i, o, f1, f2 = eb.split(eb.sigmoid(gates), 4)
+        c = i * eb.tanh(update) + f1 * c1 + f2 * c2
+        return o * eb.tanh(c), c
+
+    def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
+        """Hidden state of every node.
+
+        Args:
+            words: per node the word of a leaf, None inside the tree.
+            children: per node the positions of its two children, which come before it; () for a leaf.
+
+        No recursion: a tree may be as deep as memory allows.
+        """
+        states: list[tuple[eb.Expression, eb.Expression]] = []
+        for word, below in zip(words, children, strict=True):
+            if word is not None:
+                states.append(self.leaf(word))
+            else:
+                left, right = below
+                states.append(self.compose(*states[left], *states[right]))
+        return [h for h, _ in states]
+
+    def scores(self, h: eb.Expression) -> eb.Expression:
+        """Scores of the labels [labels]; their softmax are the probabilities."""
+        return self.W_out @ h + self.b_out

@@ -1,0 +1,134 @@
+"""Every op of the table, on its samples: batched == unbatched == float64 oracle, however its operands lie in memory."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import OPS, Kind
+from edbatch.graph.ops.shape import INDEX
+from edbatch.graph.record import to_node
+from tests.oracle import ORACLE
+
+BATCH = 5
+CASES = [
+    pytest.param(op, sample, id=f"{op.name}-{number}")
+    for op in OPS.values()
+    for number, sample in enumerate(op.samples)
+]
+OPERANDS = ["rows", "shared", "parameter", "parameter first", "slices", "flipped", "mixed", "shuffled"]
+
+
+def test_every_op_has_samples_and_an_oracle():
+    computed = {op.name for op in OPS.values() if op.kind is not Kind.SOURCE}
+    assert computed == set(ORACLE)
+    assert {op.name for op in OPS.values() if op.samples} == computed - {"lookup"}
+
+
+def draw(random, shape, sample):
+    """Entries within the sample's range, no two closer than where an op has a kink (0, ties, clip bounds)."""
+    grid = np.linspace(sample.low, sample.high, 64) + 0.0123
+    return random.choice(grid, size=shape, replace=int(np.prod(shape)) > 64)
+
+
+def place(values, how, model, slot, slots):
+    """One operand per sample, with its values where `how` says."""
+    is_parameter = slots > 1 and (how == "parameter" and slot > 0 or how == "parameter first" and slot == 0)
+    if how == "shared" or is_parameter:
+        values[:] = [values[0]] * len(values)
+    if how == "shared" and slot == 0:
+        x = eb.input(values[0])
+        return [x] * len(values)
+    if is_parameter:
+        return [model.add_parameters(values[0].shape, init=values[0])] * len(values)
+    nodes = []
+    for number, value in enumerate(values):
+        if how == "slices" or (how == "mixed" and number % 2):
+            padded = np.pad(value, [(1, 2)] * value.ndim) if value.ndim else np.array([9, value, 9])
+            key = tuple(slice(1, -2) for _ in range(value.ndim)) if value.ndim else 1
+            nodes.append(eb.input(padded)[key])
+        elif how == "flipped" and value.ndim:
+            nodes.append(eb.flip(eb.input(np.flip(value, -1)), -1))
+        else:
+            nodes.append(eb.input(value))
+    return nodes
+
+
+def build(op, sample, how, policy, random, dtype):
+    """A graph with one node per sample; returns its values and what the oracle says."""
+    attributes = dict(sample.attributes)
+    model = eb.ParameterCollection(dtype=dtype)
+    expected, nodes = [], []
+    with eb.Graph(policy=policy, dtype=dtype) as graph:
+        lengths = [len(sample.shapes)] * BATCH
+        if op.variadic:
+            lengths = [1 + number % 3 for number in range(BATCH)]
+        columns = [[draw(random, shape, sample) for _ in range(BATCH)] for shape in sample.shapes]
+        if op.variadic:
+            columns = [[draw(random, sample.shapes[0], sample) for _ in range(BATCH)] for _ in range(3)]
+        places = [place(values, how, model, slot, len(columns)) for slot, values in enumerate(columns)]
+        if op.kind is Kind.VIEW or op.variadic:
+            places = [[to_node(graph, x) for x in column] for column in places]
+        order = range(BATCH) if how != "shuffled" else [3, 0, 4, 4, 1]
+        for number in order:
+            operands = [column[number] for column in places[: lengths[number]]]
+            payload = [int(random.integers(bound)) for bound in sample.payload]
+            specs = tuple(x.spec for x in operands)
+            type = node_type(op, tuple(attributes.items()), specs[:1] if op.variadic else specs)
+            ids = [x.id for x in operands if isinstance(x, eb.Expression)]
+            nodes.append(graph.add(type, ([len(ids)] if op.variadic else []) + ids + payload))
+            values = [column[number] for column in columns[: lengths[number]]]
+            expected.append(ORACLE[op.name](*values, *payload, **attributes))
+        got = eb.forward(nodes)
+    return got, expected, graph
+
+
+@pytest.mark.parametrize("how", OPERANDS)
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_batched_equals_unbatched_equals_oracle(op, sample, how):
+    for policy in ("sufficient", "none"):
+        random = np.random.default_rng(7)
+        got, expected, graph = build(op, sample, how, policy, random, "float64")
+        for value, want in zip(got, expected, strict=True):
+            assert value.shape == np.shape(want)
+            np.testing.assert_allclose(value, want, rtol=1e-9, atol=1e-11)
+        if policy == "sufficient" and op.kind is Kind.COMPUTE:
+            assert graph.report().batches == 1
+
+
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_float32(op, sample):
+    got, expected, _ = build(op, sample, "rows", "sufficient", np.random.default_rng(3), "float32")
+    for value, want in zip(got, expected, strict=True):
+        assert value.dtype == np.float32
+        np.testing.assert_allclose(value, want, rtol=2e-5, atol=2e-6)
+
+
+def test_lookups_of_different_rows_are_one_batch():
+    model = eb.ParameterCollection(seed=1)
+    table = model.add_lookup_parameters((20, 3), name="table")
+    with eb.Graph(policy="sufficient") as graph:
+        rows = [eb.lookup(table, index) for index in (3, 19, 3, -1, 0)] + [table[7]]
+        got = eb.forward(rows)
+    np.testing.assert_array_equal(got, table.value()[[3, 19, 3, -1, 0, 7]])
+    assert graph.report().batches == 1
+
+
+def test_views_of_views_of_any_depth():
+    values = np.arange(40.0).reshape(5, 8)
+    with eb.Graph(policy="none") as graph:
+        x = eb.input(values)
+        for _ in range(30):
+            x = eb.flip(x.T, 0)
+        total = eb.sum(x, axis=0)
+        got, summed = eb.forward([x, total])
+    want = values
+    for _ in range(30):
+        want = np.flip(want.T, 0)
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_allclose(summed, want.sum(axis=0))
+    assert graph.report().batches < 10
+
+
+def test_index_kind_is_a_view():
+    assert INDEX.kind is Kind.VIEW
