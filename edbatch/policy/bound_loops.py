@@ -45,4 +45,4 @@ def direct_bound(
             if types[operand] == types[node]:
                 longest[node] = max(longest[node], longest[operand] + 1)
         most[types[node]] = max(most[types[node]], longest[node])
-    return most.sum()
+    return int(most.sum())

@@ -1,7 +1,7 @@
 """Which batches bring the lower bound of the remaining graph down, kept up to date while it is scheduled.
 
-What has not run is closed under "uses", so Depth(G^t) of the remaining graph is a maximum over the frontier of
-a number that each node keeps for ever: the most type-t nodes on a path that starts there.
+What has not run is closed under "uses". So Depth(G^t) of the remaining graph is a maximum over the frontier
+of a number that each node keeps for ever: the most type-t nodes on a path that starts there.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,6 @@ import numpy as np
 from numba import njit
 
 from edbatch.policy.frontier import Frontier, Graph, Record, run_batch
-from edbatch.policy.typed_graph import TypedGraph
 
 
 class Critical(NamedTuple):
@@ -18,15 +17,6 @@ class Critical(NamedTuple):
 
     depths: np.ndarray  # int32[n, T]: the most nodes of each type on a path that starts at a node
     reach: np.ndarray  # int32[T, T]: reach[s, t], the largest depths[v, t] of the ready nodes v of type s
-
-
-NOT_TRACKED = Critical(np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
-
-
-def new_critical(graph: TypedGraph, frontier: Frontier) -> Critical:
-    """The tracker of a graph of which nothing has run."""
-    depths = remaining_depths(graph.types, *graph.successors, graph.topological, len(graph.names))
-    return Critical(depths, first_reach(frontier, depths))
 
 
 @njit(cache=True)
@@ -53,6 +43,20 @@ def first_reach(frontier: Frontier, depths: np.ndarray) -> np.ndarray:
     for kind in range(type_count):
         raise_reach(frontier, depths, reach, kind, frontier.begin[kind])
     return reach
+
+
+@njit(cache=True)
+def new_critical(graph: Graph, frontier: Frontier, order: np.ndarray) -> Critical:
+    """The tracker of a graph of which nothing has run; `order` is topological."""
+    type_count = len(frontier.begin)
+    depths = remaining_depths(graph.types, graph.user_indptr, graph.users, order, type_count)
+    return Critical(depths, first_reach(frontier, depths))
+
+
+@njit(cache=True)
+def not_critical() -> Critical:
+    """A placeholder for encodings that do not look at the bound."""
+    return Critical(np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
 
 
 @njit(cache=True)

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from edbatch.policy.critical import is_critical
+from edbatch.policy.frontier import Frontier
 
 ENCODINGS = {"base": 0, "max": 1, "sort": 2, "phase": 3, "critical": 4}
 BASE, MAX, SORT, PHASE, CRITICAL = ENCODINGS.values()
@@ -27,7 +28,7 @@ MARKED_TYPES = 30  # `critical` marks the first of the types; the mark is an int
 @njit(cache=True)
 def encode(
     encoding: int,
-    ready: np.ndarray,
+    frontier: Frontier,
     reach: np.ndarray,
     letters: np.ndarray,
     kinds: np.ndarray,
@@ -38,20 +39,23 @@ def encode(
 
     Args:
         encoding: one of the values of ENCODINGS.
-        ready: int32[T], how many nodes of each of the graph's types are on the frontier.
+        frontier: the frontier; only how many nodes of each type are ready matters.
         reach: int32[T, T], see `critical.Critical`; used by the encoding of that name only.
         letters: int32[>= count], for each type its number in the policy; the state is read from here.
         kinds: int32[>= count], the graph's own numbers of the same types.
         count: the number of types on the frontier.
         done: the share of the nodes that have run.
     """
+    begin, end = frontier.begin, frontier.end
     for last in range(1, count):  # insertion sort: a frontier rarely holds more than ten types
         letter, kind = letters[last], kinds[last]
+        ready = end[kind] - begin[kind]
         place = last
         while place > 0:
             in_order = letters[place - 1] < letter
-            if encoding >= SORT and ready[kinds[place - 1]] != ready[kind]:
-                in_order = ready[kinds[place - 1]] > ready[kind]
+            other = kinds[place - 1]
+            if encoding >= SORT and end[other] - begin[other] != ready:
+                in_order = end[other] - begin[other] > ready
             if in_order:
                 break
             letters[place], kinds[place] = letters[place - 1], kinds[place - 1]
@@ -61,7 +65,8 @@ def encode(
     if encoding == MAX:
         most = 0
         for index in range(1, count):
-            if ready[kinds[index]] > ready[kinds[most]]:
+            kind, other = kinds[index], kinds[most]
+            if end[kind] - begin[kind] > end[other] - begin[other]:
                 most = index
         letter, kind = letters[most], kinds[most]
         for index in range(most, 0, -1):
@@ -79,8 +84,10 @@ def describe(encoding: str, names: list[str], mark: int) -> str:
     """A state as text.
 
     Example:
-        >>> describe("sort", ["I", "O"], 0), describe("phase", ["I", "O"], 3), describe("critical", ["I", "O"], 2)
-        ('I O', 'I O @3/10', 'I O!')
+        >>> describe("sort", ["I", "O"], 0), describe("phase", ["I", "O"], 3)
+        ('I O', 'I O @3/10')
+        >>> describe("critical", ["I", "O"], 0b10)
+        'I O!'
     """
     if encoding == "critical":
         return " ".join(name + "!" * (mark >> index & 1) for index, name in enumerate(names))

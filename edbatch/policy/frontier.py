@@ -9,8 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-EXECUTED = -1
-
 
 class Graph(NamedTuple):
     """The columns of a TypedGraph that compiled loops need."""
@@ -23,7 +21,7 @@ class Graph(NamedTuple):
 class Frontier(NamedTuple):
     """What is ready; changed in place by `run_batch`."""
 
-    missing: np.ndarray  # int32[n]: operands not executed yet; EXECUTED once the node itself is
+    missing: np.ndarray  # int32[n]: operands not executed yet
     pool: np.ndarray  # int32[n]: nodes that became ready, one slice per type
     begin: np.ndarray  # int32[T]: the ready nodes of type t are pool[begin[t]:end[t]]
     end: np.ndarray  # int32[T]
@@ -77,7 +75,6 @@ def run_batch(graph: Graph, frontier: Frontier, record: Record, kind: int) -> No
         node = frontier.pool[position]
         record.order[done] = node
         done += 1
-        frontier.missing[node] = EXECUTED
         for edge in range(graph.user_indptr[node], graph.user_indptr[node + 1]):
             user = graph.users[edge]
             frontier.missing[user] -= 1
@@ -99,3 +96,10 @@ def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
             kinds[count] = kind
             count += 1
     return count
+
+
+@njit(cache=True)
+def finished(record: Record) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arguments of Schedule."""
+    batches = record.length[0]
+    return record.order, record.offsets[: batches + 1].copy(), record.types[:batches].copy()

@@ -10,15 +10,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from edbatch.errors import EdBatchError, EdBatchWarning
-from edbatch.policy import fsm_loop
-from edbatch.policy.critical import NOT_TRACKED, new_critical
 from edbatch.policy.encodings import ENCODINGS, describe
-from edbatch.policy.frontier import new_frontier, new_record
+from edbatch.policy.fsm_loop import run
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable
 from edbatch.policy.training import Training
-from edbatch.policy.typed_graph import Int32s, TypedGraph
+from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
 
+Columns = tuple[Int32s, Int64s, Int32s, int, bool]
 Transitions = dict[tuple[int, int], int]
 END = -1  # in transitions, the state after the last decision
 
@@ -79,18 +78,29 @@ class FSM:
         to_policy = self._letters_of.get(graph.names)
         if to_policy is None:
             to_policy = self.letters_of(graph.names)
-        users = graph.successors
-        frontier = new_frontier(graph.types, graph.indptr, len(graph.names))
-        record = new_record(len(graph))
-        critical = NOT_TRACKED if self.encoding != "critical" else new_critical(graph, frontier)
-        state = (frontier, record, critical, self.states, ENCODINGS[self.encoding], to_policy)
-        if not fsm_loop.run(graph.types, *users, *state):
-            edges = (graph.indptr, graph.operands, *users, graph.topological)
-            unseen, unknown = fsm_loop.run_with_ratio(graph.types, *edges, *state)
-            self.fallbacks += unseen
-            if unknown and not self._warned:
+        columns = self._run(graph, to_policy, with_ratio=False)
+        if columns[3]:
+            columns = self._run(graph, to_policy, with_ratio=True)
+            self.fallbacks += columns[3]
+            if columns[4] and not self._warned:
                 self._warn(graph.names)
-        return Schedule.from_record(record)
+        return Schedule(*columns[:3])
+
+    def _run(self, graph: TypedGraph, to_policy: Int32s, with_ratio: bool) -> Columns:
+        users = graph.successors
+        ordered = with_ratio or self.encoding == "critical"
+        return run(
+            graph.types,
+            graph.indptr,
+            graph.operands,
+            users.indptr,
+            users.nodes,
+            graph.topological if ordered else users.nodes[:0],
+            self.states,
+            ENCODINGS[self.encoding],
+            to_policy,
+            with_ratio,
+        )
 
     def letters_of(self, names: tuple[str, ...]) -> Int32s:
         """int32[T]: this policy's number of each type name, -1 for those it does not know; cached."""
@@ -143,7 +153,8 @@ class FSM:
         seen: Counter[tuple[int, int]] = Counter()
         for graph in graphs:
             states = decisions_of(graph, self.states, ENCODINGS[self.encoding], self.letters_of(graph.names))
-            seen.update(zip(states, [*states[1:], END], strict=True))
+            if states:  # where every frontier has one type, nothing is decided
+                seen.update(zip(states, [*states[1:], END], strict=True))
         return dict(seen)
 
     def to_dot(self) -> str:

@@ -3,81 +3,68 @@
 import numpy as np
 from numba import njit
 
-from edbatch.policy.critical import Critical, run_critical_batch
+from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
-from edbatch.policy.frontier import Frontier, Graph, Record, ready_types, run_batch
-from edbatch.policy.ratio import best_ratio, new_blockers, unblock
+from edbatch.policy.frontier import (
+    Frontier,
+    Graph,
+    Record,
+    finished,
+    new_frontier,
+    new_record,
+    ready_types,
+    run_batch,
+)
+from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers, unblock
 from edbatch.policy.state_table import StateTable, find
 
 
 @njit(cache=True)
 def run(
     types: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    frontier: Frontier,
-    record: Record,
-    critical: Critical,
-    table: StateTable,
-    encoding: int,
-    to_policy: np.ndarray,
-) -> bool:
-    """Schedule until all is done or a state is unseen; returns whether all is done.
-
-    `to_policy` (int32[T]) translates the graph's types to the policy's letters; -1 is an unknown type.
-    """
-    graph = Graph(types, user_indptr, users)
-    kinds, letters = np.empty(len(to_policy), np.int32), np.empty(len(to_policy), np.int32)
-    while record.offsets[record.length[0]] < len(types):
-        count = ready_types(frontier, kinds)
-        choice = decide(frontier, record, critical, table, encoding, to_policy, kinds, letters, count)
-        if choice < 0:
-            return False
-        if encoding == CRITICAL:
-            run_critical_batch(graph, frontier, record, critical, kinds[choice])
-        else:
-            run_batch(graph, frontier, record, kinds[choice])
-    return True
-
-
-@njit(cache=True)
-def run_with_ratio(
-    types: np.ndarray,
     indptr: np.ndarray,
     operands: np.ndarray,
     user_indptr: np.ndarray,
     users: np.ndarray,
     order: np.ndarray,
-    frontier: Frontier,
-    record: Record,
-    critical: Critical,
     table: StateTable,
     encoding: int,
     to_policy: np.ndarray,
-) -> tuple[int, bool]:
-    """Finish a schedule, deciding unseen states by the path ratio.
+    with_ratio: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:
+    """Schedule a graph: (order, offsets, types, unseen states, whether an unknown type stood in one).
 
-    Returns how many there were, and whether one held a type that the policy does not know.
+    In an unseen state the path ratio decides `with_ratio`; else the schedule ends there, incomplete, because
+    keeping the ratios would cost more than the rest and most graphs need none. `order` may be empty without
+    them, unless the encoding is `critical`. `to_policy` (int32[T]) translates the graph's types to the
+    policy's letters; -1 is an unknown type.
     """
     graph = Graph(types, user_indptr, users)
-    blockers = new_blockers(types, indptr, operands, order, frontier.missing, len(to_policy))
-    kinds, letters = np.empty(len(to_policy), np.int32), np.empty(len(to_policy), np.int32)
+    type_count = len(to_policy)
+    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
+    critical = new_critical(graph, frontier, order) if encoding == CRITICAL else not_critical()
+    blockers = new_blockers(types, indptr, operands, order, type_count) if with_ratio else no_blockers()
+    kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
     unseen, unknown = 0, False
     while record.offsets[record.length[0]] < len(types):
         count = ready_types(frontier, kinds)
         choice = decide(frontier, record, critical, table, encoding, to_policy, kinds, letters, count)
         kind = kinds[max(choice, 0)]
         if choice < 0:
-            kind = best_ratio(frontier, blockers, kinds, count)
             unseen += 1
             for other in kinds[:count]:
                 unknown |= to_policy[other] < 0
-        unblock(graph, frontier, blockers, kind)
+            if not with_ratio:
+                break
+            kind = best_ratio(frontier, blockers, kinds, count)
+        if with_ratio:
+            unblock(graph, frontier, blockers, kind)
         if encoding == CRITICAL:
             run_critical_batch(graph, frontier, record, critical, kind)
         else:
             run_batch(graph, frontier, record, kind)
-    return unseen, unknown
+    nodes, offsets, batch_types = finished(record)
+    return nodes, offsets, batch_types, unseen, unknown
 
 
 @njit(cache=True)
@@ -99,8 +86,7 @@ def decide(
         letters[index] = to_policy[kinds[index]]
         if letters[index] < 0:
             return -1
-    ready = frontier.end - frontier.begin
     done = record.offsets[record.length[0]] / len(record.order)
-    mark = encode(encoding, ready, critical.reach, letters, kinds, count, done)
+    mark = encode(encoding, frontier, critical.reach, letters, kinds, count, done)
     state, _ = find(table, letters, count, mark)
     return table.choice[state] if state >= 0 else -1

@@ -3,14 +3,8 @@
 import numpy as np
 from numba import njit
 
-from edbatch.policy.critical import (
-    Critical,
-    first_reach,
-    is_critical,
-    remaining_depths,
-    run_critical_batch,
-)
-from edbatch.policy.frontier import Graph, Record, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.critical import is_critical, new_critical, run_critical_batch
+from edbatch.policy.frontier import Graph, finished, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import (
     best_ratio,
     new_blockers,
@@ -18,6 +12,8 @@ from edbatch.policy.ratio import (
     unblock,
     unblock_direct,
 )
+
+Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
 
 
 @njit(cache=True)
@@ -29,7 +25,7 @@ def by_agenda(
     depth: np.ndarray,
     type_count: int,
     only_remaining: bool,
-) -> Record:
+) -> Columns:
     """The ready type of smallest average depth; averages over all nodes or over the remaining ones."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
@@ -49,7 +45,7 @@ def by_agenda(
                 depth_sum[best] -= depth[node]
                 number[best] -= 1
         run_batch(graph, frontier, record, best)
-    return record
+    return finished(record)
 
 
 @njit(cache=True)
@@ -61,17 +57,17 @@ def by_path_ratio(
     users: np.ndarray,
     order: np.ndarray,
     type_count: int,
-) -> Record:
+) -> Columns:
     """The ready type of largest path ratio."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
-    blockers = new_blockers(types, indptr, operands, order, frontier.missing, type_count)
+    blockers = new_blockers(types, indptr, operands, order, type_count)
     kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(types):
         kind = best_ratio(frontier, blockers, kinds, ready_types(frontier, kinds))
         unblock(graph, frontier, blockers, kind)
         run_batch(graph, frontier, record, kind)
-    return record
+    return finished(record)
 
 
 @njit(cache=True)
@@ -82,7 +78,7 @@ def by_direct_ratio(
     user_indptr: np.ndarray,
     users: np.ndarray,
     type_count: int,
-) -> Record:
+) -> Columns:
     """The ready type of largest direct ratio; ties go to the larger batch, then the first type."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
@@ -97,7 +93,7 @@ def by_direct_ratio(
                 best, best_ready = kind, ready
         unblock_direct(graph, frontier, waiting, total, best)
         run_batch(graph, frontier, record, best)
-    return record
+    return finished(record)
 
 
 @njit(cache=True)
@@ -108,13 +104,12 @@ def by_bound(
     users: np.ndarray,
     order: np.ndarray,
     type_count: int,
-) -> Record:
+) -> Columns:
     """A ready type whose batch brings the remaining bound down, or any if none does; the larger batch of
     several, then the first type."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
-    depths = remaining_depths(types, user_indptr, users, order, type_count)
-    critical = Critical(depths, first_reach(frontier, depths))
+    critical = new_critical(graph, frontier, order)
     kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(types):
         count = ready_types(frontier, kinds)
@@ -125,4 +120,4 @@ def by_bound(
             if (brings_down, ready) > (best_critical, best_ready):
                 best, best_critical, best_ready = kind, brings_down, ready
         run_critical_batch(graph, frontier, record, critical, best)
-    return record
+    return finished(record)

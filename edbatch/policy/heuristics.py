@@ -93,16 +93,14 @@ def _agenda(graph: TypedGraph, only_remaining: bool = False) -> Schedule:
 
     depth = depths(graph.indptr, graph.operands, graph.topological)
     users = graph.successors
-    return Schedule.from_record(
-        by_agenda(graph.types, graph.indptr, *users, depth, len(graph.names), only_remaining)
-    )
+    return Schedule(*by_agenda(graph.types, graph.indptr, *users, depth, len(graph.names), only_remaining))
 
 
 def _sufficient(graph: TypedGraph) -> Schedule:
     from edbatch.policy.heuristic_loops import by_path_ratio
 
     edges = (graph.indptr, graph.operands, *graph.successors)
-    return Schedule.from_record(by_path_ratio(graph.types, *edges, graph.topological, len(graph.names)))
+    return Schedule(*by_path_ratio(graph.types, *edges, graph.topological, len(graph.names)))
 
 
 def _sufficient_direct(graph: TypedGraph) -> Schedule:
@@ -110,14 +108,14 @@ def _sufficient_direct(graph: TypedGraph) -> Schedule:
 
     _ = graph.topological  # a cycle would never become ready
     edges = (graph.indptr, graph.operands, *graph.successors)
-    return Schedule.from_record(by_direct_ratio(graph.types, *edges, len(graph.names)))
+    return Schedule(*by_direct_ratio(graph.types, *edges, len(graph.names)))
 
 
 def _greedy(graph: TypedGraph) -> Schedule:
     from edbatch.policy.heuristic_loops import by_bound
 
     edges = (graph.indptr, *graph.successors)
-    return Schedule.from_record(by_bound(graph.types, *edges, graph.topological, len(graph.names)))
+    return Schedule(*by_bound(graph.types, *edges, graph.topological, len(graph.names)))
 
 
 def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
@@ -126,7 +124,7 @@ def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
     edges = (graph.indptr, *graph.successors)
     code = np.random.default_rng(0).integers(1 << 62, size=len(graph))
     sequence = beam_search(graph.types, *edges, graph.topological, len(graph.names), width, code)
-    return Schedule.from_record(replay(graph.types, *edges, len(graph.names), sequence))
+    return Schedule(*replay(graph.types, *edges, len(graph.names), sequence))
 
 
 RULES: dict[str, Callable[[TypedGraph], Schedule]] = {

@@ -15,15 +15,14 @@ from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy import Policy
-from edbatch.policy.rollouts import CALM, NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, take_best
+from edbatch.policy.rollouts import NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, take_best
 from edbatch.policy.state_table import StateTable, copied, new_table
 from edbatch.policy.training import Training
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
 TEACHERS = ("sufficient", "sufficient-direct", "agenda", "agenda-remaining", "greedy", "beam")
 LEAST_EPSILON = 0.02
-FOLLOW = (0.0, 0.0, False, NO_TEACHER, CALM)  # an episode that follows the table's choices
 WORK_LIMIT = 50_000_000  # nodes and edges visited by all episodes together: one or two seconds
 
 
@@ -97,9 +96,9 @@ def learn(
         total=episodes, desc="learning to batch", unit="episode", disable=progress is False,
         delay=1.0 if progress is None else 0.0, leave=False,
     ) as bar:  # fmt: skip
-        trainer = _Trainer(graphs, ENCODINGS[encoding], bar)
+        trainer = _Trainer(graphs, ENCODINGS[encoding], seed, bar)
         trainer.follow_teachers()
-        trainer.explore(episodes // 2, seed, alpha, epsilon, rate, discount, steps)
+        trainer.explore(episodes // 2, alpha, epsilon, rate, discount, steps)
         trainer.improve(episodes)
     return trainer.policy(encoding, seed, started)
 
@@ -107,10 +106,12 @@ def learn(
 class _Trainer:
     """The state of one call of `learn`: arenas, and the best table so far."""
 
-    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, bar: tqdm) -> None:
+    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, seed: int, bar: tqdm) -> None:
         self.graphs = graphs
         self.encoding = encoding
+        self.random = np.random.default_rng(seed)
         self.bar = bar
+        self.episodes = 0
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
         letter = {name: index for index, name in enumerate(self.types)}
         self.arenas = [
@@ -127,10 +128,20 @@ class _Trainer:
         """Whether the best table reaches every lower bound."""
         return self.batches == self.bounds
 
-    def run(self, table: StateTable, index: int, *how: object) -> tuple[StateTable, int]:
+    def run(
+        self,
+        table: StateTable,
+        index: int,
+        *,
+        alpha: float = 0.0,
+        epsilon: float = 0.0,
+        greedy: bool = False,
+        sequence: Int32s = NO_TEACHER,
+    ) -> tuple[StateTable, int]:
         """One episode on graph `index`: (the table, grown if it had to be, the number of decisions)."""
         while True:
-            decisions = episode(self.arenas[index], table, self.encoding, *how)
+            arena = self.arenas[index]
+            decisions = episode(arena, table, self.encoding, alpha, epsilon, greedy, sequence, self.random)
             if decisions != TABLE_FULL:
                 return table, decisions
             table = table.grown()
@@ -140,13 +151,18 @@ class _Trainer:
         batches: list[int] = []
         visits: Counter[int] = Counter()
         for index, arena in enumerate(self.arenas):
-            table, decisions = self.run(table, index, *FOLLOW)
+            table, decisions = self.run(table, index)
             batches.append(int(arena.record.length[0]))
             visits.update(arena.states[:decisions].tolist())
         if self.batches and sum(batches) >= sum(self.batches):
             return False
         self.best, self.batches, self.visits = table, batches, visits
         return True
+
+    def count(self, episodes: int) -> None:
+        """Note that so many episodes have run."""
+        self.episodes += episodes
+        self.bar.update(episodes)
 
     def follow_teachers(self) -> None:
         """One table per teacher, by majority vote over its decisions in each state."""
@@ -156,7 +172,7 @@ class _Trainer:
             self.taught[teacher] = []
             for index, graph in enumerate(self.graphs):
                 sequence = Heuristic(teacher).schedule(graph).types
-                table, decisions = self.run(table, index, 0.0, 0.0, False, sequence, CALM)
+                table, decisions = self.run(table, index, sequence=sequence)
                 arena = self.arenas[index]
                 pairs = zip(
                     arena.states[:decisions].tolist(), arena.positions[:decisions].tolist(), strict=True
@@ -169,16 +185,17 @@ class _Trainer:
             if self.optimal:
                 return
 
-    def explore(self, episodes: int, seed: int, alpha: float, epsilon: float, *returns: float) -> None:
+    def explore(
+        self, episodes: int, alpha: float, epsilon: float, rate: float, discount: float, steps: int
+    ) -> None:
         """Q-learning proper."""
-        random = np.random.default_rng(seed)
         table = _empty()
         for number in range(episodes if not self.optimal else 0):
             index = number % len(self.graphs)
-            greed = max(LEAST_EPSILON, epsilon * (1 - number / episodes))
-            table, decisions = self.run(table, index, alpha, greed, True, NO_TEACHER, random)
-            learn_from(self.arenas[index], table, decisions, *returns)
-            self.bar.update()
+            chance = max(LEAST_EPSILON, epsilon * (1 - number / episodes))
+            table, decisions = self.run(table, index, alpha=alpha, epsilon=chance, greedy=True)
+            learn_from(self.arenas[index], table, decisions, rate, discount, steps)
+            self.count(1)
             if (number + 1) % CHECK_EVERY == 0:
                 greedy = copied(table, _empty(table))
                 take_best(greedy)
@@ -194,12 +211,12 @@ class _Trainer:
             for state, _ in sorted(self.visits.items(), key=lambda visit: (-visit[1], visit[0])):
                 options = int(self.best.start[state + 1] - self.best.start[state])
                 for change in range(1, options):
-                    if self.optimal or self.bar.n + len(self.graphs) > episodes:
+                    if self.optimal or self.episodes + len(self.graphs) > episodes:
                         return
                     table = copied(self.best, _empty(self.best))
                     table.choice[state] = (table.choice[state] + change) % options
                     better |= self.check(table)
-                    self.bar.update(len(self.graphs))
+                    self.count(len(self.graphs))
 
     def policy(self, encoding: str, seed: int, started: float) -> Policy:
         """The best there is: the table's FSM, or a run-time heuristic that runs fewer batches."""
@@ -210,7 +227,7 @@ class _Trainer:
         learned = sum(self.batches) <= sum(self.taught[heuristic])
         training = Training(
             graphs=len(self.graphs),
-            episodes=self.bar.n,
+            episodes=self.episodes,
             seconds=round(time.perf_counter() - started, 3),
             seed=seed,
             batches=self.batches if learned else self.taught[heuristic],

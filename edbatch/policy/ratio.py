@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from edbatch.policy.frontier import EXECUTED, Frontier, Graph
+from edbatch.policy.frontier import Frontier, Graph
 
 
 class Blockers(NamedTuple):
@@ -48,10 +48,9 @@ def new_blockers(
     indptr: np.ndarray,
     operands: np.ndarray,
     order: np.ndarray,
-    missing: np.ndarray,
     type_count: int,
 ) -> Blockers:
-    """The path ratios of what remains of a graph (`missing` as in Frontier); O(repeating types x edges)."""
+    """The path ratios of a graph of which nothing has run; O(repeating types * edges)."""
     repeats = repeating_types(types, indptr, operands, order, type_count)
     row = np.full(type_count, -1, np.int32)
     rows = 0
@@ -65,19 +64,24 @@ def new_blockers(
         if row[kind] >= 0:
             here = waiting[row[kind]]
             for node in order:
-                if missing[node] == EXECUTED:
-                    continue
                 blocked = 0
                 for edge in range(indptr[node], indptr[node + 1]):
                     operand = operands[edge]
-                    if missing[operand] != EXECUTED and (here[operand] > 0 or types[operand] == kind):
+                    if here[operand] > 0 or types[operand] == kind:
                         blocked += 1
                 here[node] = blocked
     for node in range(len(types)):
         kind = types[node]
-        if missing[node] != EXECUTED and (row[kind] < 0 or waiting[row[kind], node] == 0):
+        if row[kind] < 0 or waiting[row[kind], node] == 0:
             total[kind] += 1
     return Blockers(row, waiting, total, np.empty(len(types), np.int32))
+
+
+@njit(cache=True)
+def no_blockers() -> Blockers:
+    """A placeholder where no ratio is needed."""
+    none = np.empty(0, np.int32)
+    return Blockers(none, np.empty((0, 0), np.int32), np.empty(0, np.int64), none)
 
 
 @njit(cache=True)

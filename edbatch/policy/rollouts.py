@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from edbatch.policy.critical import NOT_TRACKED, Critical, new_critical, run_critical_batch
+from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import Blockers, best_ratio, new_blockers, unblock
@@ -14,7 +14,6 @@ from edbatch.policy.typed_graph import TypedGraph
 
 TABLE_FULL = -1
 NO_TEACHER = np.empty(0, np.int32)
-CALM = np.random.default_rng(0)  # for episodes without random decisions
 
 
 class Arena(NamedTuple):
@@ -39,10 +38,13 @@ def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
     kinds, nodes = len(graph.names), len(graph)
     start = new_frontier(graph.types, graph.indptr, kinds)
     edges = (graph.types, graph.indptr, graph.operands, graph.topological)
-    blockers = new_blockers(*edges, start.missing, kinds)
-    critical = new_critical(graph, start) if encoding == CRITICAL else NOT_TRACKED
+    blockers = new_blockers(*edges, kinds)
+    columns = Graph(graph.types, *graph.successors)
+    critical = not_critical()
+    if encoding == CRITICAL:
+        critical = new_critical(columns, start, graph.topological)
     return Arena(
-        Graph(graph.types, *graph.successors),
+        columns,
         start,
         blockers,
         Frontier(*(column.copy() for column in start)),
@@ -105,7 +107,7 @@ def episode(
             elif epsilon > 0 and random.random() < epsilon:
                 position = int(random.random() * count)
             elif greedy:
-                position = np.argmax(table.q[table.start[state] : table.start[state + 1]])
+                position = int(np.argmax(table.q[table.start[state] : table.start[state + 1]]))
             else:
                 position = table.choice[state]
             arena.states[decisions] = state
@@ -132,9 +134,8 @@ def enter(
     frontier, record = arena.frontier, arena.record
     for index in range(count):
         letters[index] = arena.to_policy[kinds[index]]
-    ready = frontier.end - frontier.begin
     done = record.offsets[record.length[0]] / len(record.order)
-    mark = encode(encoding, ready, arena.critical.reach, letters, kinds, count, done)
+    mark = encode(encoding, frontier, arena.critical.reach, letters, kinds, count, done)
     known = table.size[0]
     state = insert(table, letters, count, mark)
     if table.size[0] > known:
@@ -178,5 +179,7 @@ def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy:
     # a trajectory meets at most one new state per node: with that room the table is never full
     room = new_table(known + len(graph), len(table.letters) + len(graph) * len(graph.names))
     arena = new_arena(graph, to_policy, encoding)
-    decisions = episode(arena, copied(table, room), encoding, 0.0, 0.0, False, NO_TEACHER, CALM)
-    return [state for state in arena.states[:decisions].tolist() if state < known]
+    decisions = episode(
+        arena, copied(table, room), encoding, 0.0, 0.0, False, NO_TEACHER, np.random.default_rng(0)
+    )
+    return [int(state) for state in arena.states[:decisions] if state < known]

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
-
-if TYPE_CHECKING:
-    from edbatch.policy.frontier import Record
 
 
 class Schedule:
@@ -37,12 +32,6 @@ class Schedule:
         self.order = order
         self.offsets = offsets
         self.types = types
-
-    @classmethod
-    def from_record(cls, record: Record) -> Schedule:
-        """What a compiled loop has recorded."""
-        batches = int(record.length[0])
-        return cls(record.order, record.offsets[: batches + 1], record.types[:batches])
 
     def __len__(self) -> int:
         return len(self.types)

@@ -12,7 +12,15 @@ from edbatch.policy.critical import (
     remaining_depths,
     run_critical_batch,
 )
-from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.frontier import (
+    Frontier,
+    Graph,
+    finished,
+    new_frontier,
+    new_record,
+    ready_types,
+    run_batch,
+)
 
 
 class Prefixes(NamedTuple):
@@ -146,10 +154,10 @@ def replay(
     users: np.ndarray,
     type_count: int,
     sequence: np.ndarray,
-) -> Record:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The schedule that runs the given types in turn."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
     for kind in sequence:
         run_batch(graph, frontier, record, kind)
-    return record
+    return finished(record)

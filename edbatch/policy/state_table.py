@@ -51,7 +51,7 @@ def copied(table: StateTable, into: StateTable) -> StateTable:
 
 
 @njit(cache=True)
-def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple[int, int]:
+def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple[int, np.uint64]:
     """(state or -1, slot): keys are compared letter by letter, so equal hashes do no harm."""
     code = np.uint64(mark + 1)
     for letter in letters[:count]:
@@ -67,7 +67,7 @@ def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple
             while index < count and table.letters[first + index] == letters[index]:
                 index += 1
             if index == count:
-                return state, slot
+                return int(state), slot
         slot = (slot + np.uint64(1)) & mask
     return -1, slot
 
@@ -78,7 +78,7 @@ def insert(table: StateTable, letters: np.ndarray, count: int, mark: int) -> int
     state, slot = find(table, letters, count, mark)
     if state >= 0:
         return state
-    state = table.size[0]
+    state = int(table.size[0])
     first = table.start[state]
     if state == len(table.mark) or first + count > len(table.letters):
         return -1
