@@ -107,9 +107,7 @@ ORACLE = {
     "dropout": dropout,
     "pick": lambda x, index: x[index],
     "cross_entropy": lambda x, label: -np.log(softmax(x, 0)[label]),
-    "hinge": lambda x, label, margin: sum(
-        max(0, margin + score - x[label]) for i, score in enumerate(x) if i != label
-    ),
+    "hinge": lambda x, label, margin: sum(max(0, margin + score - x[label]) for i, score in enumerate(x) if i != label),
     "binary_cross_entropy": lambda p, t: -np.sum(t * np.log(p) + (1 - t) * np.log(1 - p)),
     "squared_distance": lambda a, b: np.sum((a - b) ** 2),
     "l1_distance": lambda a, b: np.sum(abs(a - b)),

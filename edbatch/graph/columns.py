@@ -79,4 +79,3 @@ def current_graph() -> Columns:
     if graph is None:
         raise EdBatchError("no graph: build expressions inside `with eb.Graph() as graph:`")
     return graph
-

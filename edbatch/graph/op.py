@@ -51,14 +51,15 @@ class Op:
         kind: see `Kind`.
         elementwise: operands broadcast like NumPy's, per sample; `forward` gets them already aligned.
         variadic: any number of operands of one shape; `forward(k, out, rows, offsets)` reduces segments of rows.
-        places: for ops that only put operands side by side: the parts of `out`, one per operand, that they go to.
+        places: for ops that only put operands side by side: the parts of `out`, one per operand, that they go to;
+            their `forward` has nothing left to do.
         payload: how many integers go with each node (an index, a label, a seed).
         samples: what it is tested on.
     """
 
     name: str
     shape: Callable[..., Shape]
-    forward: Callable[..., Any] | None
+    forward: Callable[..., Any]
     kind: Kind = Kind.COMPUTE
     elementwise: bool = False
     variadic: bool = False
@@ -76,6 +77,10 @@ def declare(op: Op) -> Op:
         raise EdBatchError(f"op {op.name!r} is declared twice")
     OPS[op.name] = op
     return op
+
+
+def nothing(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:
+    """The forward of an op that is done when its operands are in place."""
 
 
 def expect(condition: bool, message: str) -> None:

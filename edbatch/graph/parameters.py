@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.operators import Operators
 from edbatch.graph.spec import ParameterSpec, Shape, float_dtype
 
 
-class Parameter:
+class Parameter(Operators):
     """A learned array that is used whole: `W @ h + b`.
 
     As an operand it is part of the node's type: all nodes with the same parameter run as one product.
@@ -146,9 +147,7 @@ class ParameterCollection:
     def _add(self, kind: type[Parameter], shape: Any, name: str | None, init: Any) -> Parameter:
         size = (shape,) if isinstance(shape, int) else tuple(shape)
         name = f"p{len(self._parameters)}" if name is None else name
-        if not all(isinstance(n, int | np.integer) and n > 0 for n in size) or (
-            kind is LookupParameters and not size
-        ):
+        if not all(isinstance(n, int | np.integer) and n > 0 for n in size) or (kind is LookupParameters and not size):
             raise EdBatchError(f"parameter {name!r}: expected a shape of positive integers, got {shape!r}")
         if name in self._parameters:
             raise EdBatchError(f"parameter {name!r} exists already; expected a name of its own")

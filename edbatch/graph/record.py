@@ -33,8 +33,8 @@ def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **a
     """
     graph = graph_of(op.name, operands)
     converted = [to_operand(op, graph, operand) for operand in operands]
-    if all(isinstance(operand, Parameter) for operand in converted):
-        converted[0] = parameter_node(graph, converted[0])
+    if not any(isinstance(operand, Expression) for operand in converted):
+        converted[0] = to_node(graph, converted[0])
     type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
     return graph.add(type, (*(x.id for x in converted if isinstance(x, Expression)), *payload))
 
@@ -277,4 +277,3 @@ def checked_index(index: Any, size: int, place: str) -> int:
     if not -size <= found < size:
         raise EdBatchError(f"{place}: index {found} is out of range for {size} entries")
     return found % size
-

@@ -7,7 +7,17 @@ from numba import njit
 
 
 @njit(cache=True)
-def order_rows(order, offsets, starts, counts, variadic, args, root, first, batch_of):
+def order_rows(
+    order: np.ndarray,
+    offsets: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    variadic: np.ndarray,
+    args: np.ndarray,
+    root: np.ndarray,
+    first: int,
+    batch_of: np.ndarray,
+) -> None:
     """Reorder the nodes inside each batch, in place, by who reads them first.
 
     Batches are gone through from the last to the first. When a batch's order is fixed, its operands are pushed, last

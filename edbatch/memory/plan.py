@@ -85,7 +85,22 @@ def make_plan(
 
 
 @njit(cache=True)
-def _lay_out(order, offsets, types, starts, counts, payloads, variadic, args, root, window, row, first, rows, size):
+def _lay_out(
+    order: np.ndarray,
+    offsets: np.ndarray,
+    types: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    payloads: np.ndarray,
+    variadic: np.ndarray,
+    args: np.ndarray,
+    root: np.ndarray,
+    window: np.ndarray,
+    row: np.ndarray,
+    first: int,
+    rows: np.ndarray,
+    size: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
     n_batches = len(offsets) - 1
     rows = rows.copy()
     n_operands = 0

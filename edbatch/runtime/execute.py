@@ -80,8 +80,8 @@ class Executor:
                         used += count * size
                 if type.type.op.variadic:
                     found.append(indices[offsets : offsets + n + 1])
-                for i in range(type.type.op.payload):
-                    found.append(indices[payload + i * n : payload + (i + 1) * n])
+                for begin in range(payload, payload + n * type.type.op.payload, n):
+                    found.append(indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
                 type.call(out, *found)
             if self._check_nan and np.isnan(out).any():
                 raise EdBatchError(f"NaN in a result of {type.type} ({int(np.isnan(out).any())} of {n} in its batch)")
@@ -134,10 +134,8 @@ class Executor:
         """Copy the operand's rows to `target` (flat) from `begin` on, `stride` (default: `size`) entries apart."""
         access, window, start, number, count = operand
         stride = size if stride is None else stride
-        if access == _GATHER:
-            segments = [(window, start, -1, count)]
-        else:
-            segments = plan.segments[start : start + number].tolist()
+        one = access == _GATHER
+        segments = [(window, start, -1, count)] if one else plan.segments[start : start + number].tolist()
         for window, rows, positions, n in segments:
             seen = self._windows[window]
             if seen.width:

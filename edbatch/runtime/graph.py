@@ -58,6 +58,7 @@ class Graph(Columns):
         "_executor",
         "_failed",
         "_last",
+        "_learns",
         "_nodes",
         "_policy",
         "_report",
@@ -74,6 +75,7 @@ class Graph(Columns):
     ) -> None:
         super().__init__(dtype)
         self._policy = None if policy is None else get_policy(policy)
+        self._learns = policy is None
         self._check_nan = check_nan
         self._table = shared_table(_BACKEND)
         self._arenas = Arenas(self._table.windows, _POOL)
@@ -157,12 +159,12 @@ class Graph(Columns):
             EdBatchError: the file cannot be written.
 
         Example:
-            >>> import tempfile, edbatch as eb
+            >>> import pathlib, tempfile, edbatch as eb
             >>> with eb.Graph() as graph:
             ...     y = eb.tanh(eb.scalar(1))
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     graph.save(folder + "/graph.txt")
-            ...     print(open(folder + "/graph.txt").read())
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "graph.txt"
+            >>> graph.save(path)
+            >>> print(path.read_text())
             1
             0 0
             # type 0 tanh([])
@@ -234,7 +236,7 @@ class Graph(Columns):
         self._take_over()
         chosen, graph = self._contracted(first)
         clock.stop("lowering")
-        if self._policy is None and len(graph):
+        if self._learns and len(graph):  # what is new may have types that the last policy does not know
             self._policy = default_policy(graph)
             clock.stop("learning")
         nodes, table = self._nodes, self._table

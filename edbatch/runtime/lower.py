@@ -7,7 +7,15 @@ from numba import njit
 
 
 @njit(cache=True)
-def decode(types, args, base, n_args, n_payload, starts, counts):
+def decode(
+    types: np.ndarray,
+    args: np.ndarray,
+    base: int,
+    n_args: np.ndarray,
+    n_payload: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+) -> int:
     """Find where each node's operands start in `args` (numbered from `base`) and how many it has.
 
     Args:
@@ -36,7 +44,18 @@ def decode(types, args, base, n_args, n_payload, starts, counts):
 
 
 @njit(cache=True)
-def resolve_views(begin, first, types, is_view, plain_window, view_windows, starts, args, root, window):
+def resolve_views(
+    begin: int,
+    first: int,
+    types: np.ndarray,
+    is_view: np.ndarray,
+    plain_window: np.ndarray,
+    view_windows: np.ndarray,
+    starts: np.ndarray,
+    args: np.ndarray,
+    root: np.ndarray,
+    window: np.ndarray,
+) -> int:
     """Give every node the node whose memory it shows (itself unless a view) and the window it is seen through.
 
     Args:
@@ -67,7 +86,15 @@ def resolve_views(begin, first, types, is_view, plain_window, view_windows, star
 
 
 @njit(cache=True)
-def contract(first, types, is_source, starts, counts, args, root):
+def contract(
+    first: int,
+    types: np.ndarray,
+    is_source: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    args: np.ndarray,
+    root: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The graph of what has to be scheduled: no sources, no views, nothing that has run already.
 
     Returns:

@@ -60,7 +60,7 @@ class Report:
 
     def count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""
-        access, window, start, number, rows = plan.operands.T
+        access, window, rows = plan.operands[:, 0], plan.operands[:, 1], plan.operands[:, 4]
         row_bytes = np.array(
             [seen.entries * windows.layouts[seen.arena][1].itemsize for seen in windows.windows], np.int64
         )

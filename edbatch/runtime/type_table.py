@@ -54,12 +54,10 @@ def bind(type: NodeType, backend: Any) -> Callable[..., None]:
     """The op's forward with backend, attributes and the alignment of broadcast operands filled in."""
     op, attributes = type.op, dict(type.attributes)
     if op.kind is Kind.SOURCE:
-        return partial(op.forward, backend)  # type: ignore[arg-type]
+        return partial(op.forward, backend)
     if op.kind is Kind.VIEW:  # a view that memory does not allow: a copy
-        view = partial(op.forward, **attributes)  # type: ignore[arg-type]
+        view = partial(op.forward, **attributes)
         return lambda out, x: backend.copyto(out, view(x))
-    if op.forward is None:
-        return lambda out, *operands: None
     forward = partial(op.forward, backend, **attributes)
     if not op.elementwise:
         return forward
@@ -118,7 +116,7 @@ class TypeTable:
         """Find the window that view type `kind` makes of a window."""
         with self._lock:
             type = self.bound[kind].type
-            view = partial(type.op.forward, **dict(type.attributes))  # type: ignore[arg-type]
+            view = partial(type.op.forward, **dict(type.attributes))
             if self.view_windows[operand_window, kind] == -2:
                 self.view_windows[operand_window, kind] = self.windows.look(operand_window, view)
                 self._fit_views()

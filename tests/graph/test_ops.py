@@ -33,7 +33,7 @@ def draw(random, shape, sample):
 
 def place(values, how, model, slot, slots):
     """One operand per sample, with its values where `how` says."""
-    is_parameter = slots > 1 and (how == "parameter" and slot > 0 or how == "parameter first" and slot == 0)
+    is_parameter = slots > 1 and ((how == "parameter" and slot > 0) or (how == "parameter first" and slot == 0))
     if how == "shared" or is_parameter:
         values[:] = [values[0]] * len(values)
     if how == "shared" and slot == 0:

@@ -30,7 +30,7 @@ def _documented(call: Callable, name: str, doc: str) -> Callable:
     return call
 
 
-def _unary(name: str, formula: str, forward: Callable, example: str, **domain: float) -> Callable[[Any], Expression]:
+def _unary(name: str, formula: str, forward: Callable, example: str, **domain: Any) -> Callable[[Any], Expression]:
     """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
     op = declare(
         Op(
@@ -59,18 +59,15 @@ def _unary(name: str, formula: str, forward: Callable, example: str, **domain: f
     return _documented(unary(op), name, doc)
 
 
-def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: float) -> Callable[..., Expression]:
-    """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
+def _two_operands(name: str, forward: Callable, **domain: Any) -> Callable[..., Expression]:
+    """Declare an element-wise op of two operands."""
     shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
-    op = declare(
-        Op(
-            name,
-            broadcast_shape,
-            forward,
-            elementwise=True,
-            samples=tuple(Sample(pair, **domain) for pair in shapes),
-        )
-    )
+    samples = tuple(Sample(pair, **domain) for pair in shapes)
+    return binary(declare(Op(name, broadcast_shape, forward, elementwise=True, samples=samples)))
+
+
+def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: Any) -> Callable[..., Expression]:
+    """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
     doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
 
     Args:
@@ -86,7 +83,7 @@ def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: f
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return _documented(binary(op), name, doc)
+    return _documented(_two_operands(name, forward, **domain), name, doc)
 
 
 def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -> Callable[..., Expression]:
@@ -164,14 +161,16 @@ add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out), "5.0000
 subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out), "1.0000")
 multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out), "6.0000")
 divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out), "1.5000", low=0.5)
-power = _binary("power", "aᵇ", lambda k, out, a, b: k.power(a, b, out=out), "9.0000", low=0.1)
 minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out), "2.0000")
 maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out), "3.0000")
 # fmt: on
 
+_power_call = _two_operands("power", lambda k, out, a, b: k.power(a, b, out=out), low=0.1)
 _leaky_relu_call = _attributed("leaky_relu", _leaky_relu, [{"slope": 0.01}, {"slope": 0.3}])
 _elu_call = _attributed("elu", _elu, [{"alpha": 1.0}, {"alpha": 0.3}])
-_clip_call = _attributed("clip", lambda k, out, x, low, high: k.clip(x, low, high, out=out), [{"low": -0.5, "high": 0.7}])
+_clip_call = _attributed(
+    "clip", lambda k, out, x, low, high: k.clip(x, low, high, out=out), [{"low": -0.5, "high": 0.7}]
+)
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
 _power_of = _attributed("power_of", lambda k, out, x, exponent: k.power(x, exponent, out=out), [{"exponent": 3.0}])
 
@@ -227,7 +226,7 @@ def clip(x: Any, low: float, high: float) -> Expression:
     return _clip_call(x, low, high)
 
 
-def pow(a: Any, b: Any) -> Expression:
+def power(a: Any, b: Any) -> Expression:
     """a ** b; a number as exponent is part of the type.
 
     Example:
@@ -238,7 +237,7 @@ def pow(a: Any, b: Any) -> Expression:
         array([1., 4., 9.], dtype=float32)
     """
     if not isinstance(b, int | float):
-        return power(a, b)
+        return _power_call(a, b)
     if b == 2:
         return square(a)
     if b == 0.5:
@@ -246,16 +245,14 @@ def pow(a: Any, b: Any) -> Expression:
     return _power_of(a, b)
 
 
-def _set_operators() -> None:
-    def reflected(call: Callable) -> Callable:
-        return lambda self, other: call(other, self)
-
-    for cls in (Expression, Parameter):
-        for name, call in [("add", add), ("sub", subtract), ("mul", multiply), ("truediv", divide), ("pow", pow)]:
-            setattr(cls, f"__{name}__", call)
-            setattr(cls, f"__r{name}__", reflected(call))
-        cls.__neg__ = negative  # type: ignore[method-assign, union-attr]
-        cls.__abs__ = absolute  # type: ignore[method-assign, union-attr]
+def _reflected(call: Callable) -> Callable:
+    return lambda self, other: call(other, self)
 
 
-_set_operators()
+_BINARY = {"add": add, "sub": subtract, "mul": multiply, "truediv": divide, "pow": power}
+for _class in (Expression, Parameter):
+    for _name, _call in _BINARY.items():
+        setattr(_class, f"__{_name}__", _call)
+        setattr(_class, f"__r{_name}__", _reflected(_call))
+    for _name, _unary_call in {"neg": negative, "abs": absolute}.items():
+        setattr(_class, f"__{_name}__", _unary_call)

@@ -27,7 +27,7 @@ LOOKUP = declare(
 )
 
 
-def input(value: Any) -> Expression:  # noqa: A001
+def input(value: Any) -> Expression:
     """An array as a value of the current graph, copied now and cast to the graph's dtype.
 
     Args:

@@ -63,10 +63,16 @@ def _huber(k: Any, difference: Any, delta: float) -> Any:
 _PAIRS = (Sample(((4,), (4,))), Sample(((), ())), Sample(((2, 3), (2, 3))))
 _LABELLED = (Sample(((5,),), payload=(5,)),)
 
+
+def _picked_shape(shape: Shape) -> Shape:
+    expect(len(shape) > 0, "expected at least one axis")
+    return shape[1:]
+
+
 PICK = declare(
     Op(
         "pick",
-        lambda shape: (expect(len(shape) > 0, "expected at least one axis"), shape[1:])[1],
+        _picked_shape,
         lambda k, out, x, index: k.copyto(out, _entries(k, x, index)),
         payload=1,
         samples=(Sample(((5,),), payload=(5,)), Sample(((4, 3),), payload=(4,))),

@@ -113,5 +113,5 @@ def dot(a: Any, b: Any) -> Expression:
 
 
 for _class in (Expression, Parameter):
-    _class.__matmul__ = _matmul_call  # type: ignore[method-assign, union-attr]
-    _class.__rmatmul__ = lambda self, other: _matmul_call(other, self)  # type: ignore[method-assign, union-attr]
+    for _name, _call in {"matmul": _matmul_call, "rmatmul": lambda self, other: _matmul_call(other, self)}.items():
+        setattr(_class, f"__{_name}__", _call)

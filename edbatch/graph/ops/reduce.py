@@ -13,7 +13,6 @@ from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import attributed, variadic
 from edbatch.graph.spec import Shape, Spec
 
-
 Axis = int | Sequence[int] | None
 
 
@@ -95,9 +94,14 @@ _norm_over = _reduction("norm", lambda k, x, **over: k.sqrt(k.sum(k.square(x), *
 
 _sum_list_of = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets))
 _mean_list_of = _variadic("mean_list", _mean_list)
-_maximum_list_of = _variadic("maximum_list", lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets))
-_minimum_list_of = _variadic("minimum_list", lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets))
+_maximum_list_of = _variadic(
+    "maximum_list", lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets)
+)
+_minimum_list_of = _variadic(
+    "minimum_list", lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets)
+)
 _logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_list)
+
 
 def _is_list(x: Any) -> bool:
     return not isinstance(x, Expression | Parameter) and isinstance(x, list | tuple)

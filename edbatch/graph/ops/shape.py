@@ -12,7 +12,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
-from edbatch.graph.op import Kind, Op, Sample, declare, expect
+from edbatch.graph.op import Kind, Op, Sample, declare, expect, nothing
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import attributed, checked_index, graph_of, record, to_node, to_operand, unary
 from edbatch.graph.spec import Shape, Spec
@@ -89,7 +89,7 @@ CONCATENATE = declare(
     Op(
         "concatenate",
         _concatenate_shape,
-        None,
+        nothing,
         places=_concatenate_places,
         samples=(
             Sample(((2,), (3,), (1,)), {"axis": 0}),
@@ -102,7 +102,7 @@ STACK = declare(
     Op(
         "stack",
         _stack_shape,
-        None,
+        nothing,
         places=lambda out, shapes, axis: [out[(slice(None),) * (axis + 1) + (i,)] for i in range(len(shapes))],
         samples=(Sample(((), (), ()), {"axis": 0}), Sample(((3,), (3,)), {"axis": 1})),
     )
@@ -418,7 +418,6 @@ def stop_gradient(x: Any) -> Expression:
 _stop_gradient_call = unary(STOP_GRADIENT)
 
 
-Expression.__getitem__ = _getitem  # type: ignore[method-assign]
-Parameter.__getitem__ = _parameter_getitem  # type: ignore[attr-defined]
-for _class in (Expression, Parameter):
-    _class.T = property(transpose)  # type: ignore[assignment, union-attr]
+for _class, _call in {Expression: _getitem, Parameter: _parameter_getitem}.items():
+    for _name, _value in {"__getitem__": _call, "T": property(transpose)}.items():
+        setattr(_class, _name, _value)
