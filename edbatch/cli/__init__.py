@@ -1,1 +1,72 @@
-"""Placeholder."""
+"""The `edbatch` command: learn policies, look at them, compare them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+import edbatch
+from edbatch.cli import inspect, learn, run, schedule
+from edbatch.errors import EdBatchError
+
+BAD_INPUT = 2  # as argparse exits on a bad argument
+INTERRUPTED = 128 + 2  # as a shell reports a program that SIGINT stopped
+CLOSED_PIPE = 128 + 13  # as a shell reports a program that SIGPIPE stopped
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        argv: the arguments; None takes those of the process.
+
+    Returns:
+        The exit status: 0; 2 after bad input, which is explained in one line on stderr; 130 after Ctrl-C;
+        141 when nobody reads the output any more.
+
+    Raises:
+        SystemExit: the arguments are wrong (2), or `--help` or `--version` was asked for (0).
+
+    Example:
+        >>> main(["inspect", "agenda"])
+        agenda: runs the ready type of smallest average depth, taken once over all its nodes
+        0
+    """
+    arguments = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: print(f"edbatch: warning: {message}", file=sys.stderr)
+        try:
+            arguments.run(arguments)
+            sys.stdout.flush()
+        except EdBatchError as error:
+            return _explain(str(error))
+        except MemoryError as error:
+            return _explain(str(error) or "out of memory")
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except BrokenPipeError:
+            # Python flushes stdout once more when it exits; let that go nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return CLOSED_PIPE
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="edbatch",
+        description="Automatic batching of neural networks whose structure differs per sample.",
+        epilog="`edbatch COMMAND --help` explains a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"edbatch {edbatch.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in (learn, schedule, inspect, run):
+        command.add_parser(commands)
+    return parser
+
+
+def _explain(message: str) -> int:
+    print(f"edbatch: error: {message}", file=sys.stderr)
+    return BAD_INPUT

@@ -1,0 +1,96 @@
+"""`edbatch inspect`: what a policy does, as a sentence, a table or a drawing."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from edbatch.cli.output import print_table
+from edbatch.errors import EdBatchError
+
+if TYPE_CHECKING:
+    from edbatch.policy.fsm import FSM
+    from edbatch.policy.training import Training
+
+RULES = {
+    "depth": "runs the nodes of one type at one depth together, depth by depth",
+    "agenda": "runs the ready type of smallest average depth, taken once over all its nodes",
+    "agenda-remaining": "runs the ready type of smallest average depth, taken over its nodes that remain",
+    "sufficient": "runs the ready type of which the largest share is ready: of its nodes that wait "
+    "for no other of their type on any path",
+    "sufficient-direct": "runs the ready type of which the largest share is ready: of its nodes that wait "
+    "for no other of their type directly",
+    "none": "runs every node alone",
+    "greedy": "runs the type that leaves the smallest lower bound; a search, for off-line use",
+    "beam": "keeps the best partial schedules by the lower bound of what remains; a search, for off-line use",
+}
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "inspect",
+        help="show what a policy does",
+        description="Show a policy: a learned one as a table, one row per state; a heuristic as a sentence.",
+    )
+    parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
+    parser.add_argument("--dot", action="store_true", help="print a learned policy as Graphviz text")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the policy.
+
+    Raises:
+        EdBatchError: the policy cannot be read, or `--dot` for a heuristic.
+    """
+    from edbatch.policy import Heuristic, get_policy
+
+    policy = get_policy(arguments.policy)
+    if isinstance(policy, Heuristic):
+        if arguments.dot:
+            raise EdBatchError(f"{arguments.policy}: the rule {policy.name!r} has no states to draw")
+        print(f"{policy.name}: {RULES[policy.name.partition(':')[0]]}")
+        _print_training(policy.training)
+        return
+    from edbatch.policy.fsm import FSM
+
+    assert isinstance(policy, FSM)
+    if arguments.dot:
+        print(policy.to_dot())
+        return
+    states, types = len(policy.table()), len(policy.types)
+    print(f"{policy.name}: {states:,} state{'s' * (states != 1)} over {types:,} type{'s' * (types != 1)}")
+    _print_training(policy.training)
+    print()
+    _print_states(policy)
+
+
+def _print_training(training: Training | None) -> None:
+    if training is None:
+        return
+    graphs = f"{training.graphs:,} graph{'s' * (training.graphs != 1)}"
+    print(
+        f"trained on {graphs}: {training.episodes:,} episodes, seed {training.seed}, "
+        f"{training.seconds:.2f} s\n"
+        f"reached {sum(training.batches):,} batches; lower bound {sum(training.bounds):,}, "
+        f"best heuristic {sum(training.heuristic_batches):,} ({training.heuristic})"
+    )
+
+
+def _print_states(fsm: FSM) -> None:
+    """One row per state; long type names get a short one, explained in a second table."""
+    from edbatch.policy.encodings import describe
+    from edbatch.policy.fsm_dot import LONGEST
+
+    long = any(len(name) > LONGEST for name in fsm.types)
+    short = {name: f"t{number}" if long else name for number, name in enumerate(fsm.types)}
+    rows = []
+    for state, row in enumerate(fsm.table()):
+        ready = [short[name] for name in fsm.state_types(state)]
+        text = describe(fsm.encoding, ready, int(fsm.states.mark[state]))
+        rows.append([state, text, short[str(row["choice"])], f"{row['q']:.2f}"])
+    print_table(["state", "ready types", "runs", "Q"], rows, left=3)
+    if long:
+        print()
+        print_table(["type", "is"], [[short[name], name] for name in fsm.types], left=2)

@@ -1,0 +1,131 @@
+"""`edbatch learn`: a policy from recorded graphs, or from the mini-batches of a script."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from edbatch.cli.arguments import add_json, check_folder, integer
+from edbatch.cli.output import print_json, print_table
+from edbatch.errors import EdBatchError
+
+if TYPE_CHECKING:
+    from edbatch.policy import Policy, TypedGraph
+
+RULES = ("depth", "agenda", "sufficient")
+
+DESCRIPTION = """\
+Learn a batching policy for graphs like the given ones and write it to a file.
+
+SOURCE is a recorded graph (see eb.Graph.save), or script.py:function: a generator function that builds
+a mini-batch, in the graph that is current, before each of its yields. Nothing of it has to run:
+
+    def mini_batches():
+        for sentences in batches:
+            for sentence in sentences:
+                loss(model, sentence)
+            yield
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "learn",
+        help="learn a batching policy and write it to a file",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="recorded graph, or script.py:function")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="policy file to write")
+    parser.add_argument(
+        "--encoding",
+        default="sort",
+        metavar="NAME",
+        help="what a state is: base, max, sort, ... (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--episodes", type=integer(0), default=1000, help="of Q-learning, at most (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=integer(0), default=0, help="of the exploration (default: %(default)s)")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Learn, write, report.
+
+    Raises:
+        EdBatchError: a source cannot be read or run, or the policy file cannot be written; a file that was
+            there stays as it was.
+    """
+    from tqdm import tqdm
+
+    from edbatch.policy import learn
+    from edbatch.policy.encodings import ENCODINGS
+
+    check_folder(arguments.output)
+    if arguments.encoding not in ENCODINGS:
+        raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {', '.join(ENCODINGS)}")
+    bar = tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)
+    named = list(bar)
+    policy = learn(
+        [graph for _, graph in named],
+        encoding=arguments.encoding,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+    )
+    policy.save(arguments.output)
+    rows = [_row(name, graph, policy) for name, graph in named]
+    if arguments.json:
+        training = getattr(policy, "training", None)
+        print_json({"file": arguments.output, "policy": policy.name, "training": training, "graphs": rows})
+        return
+    print_table([key.replace("_", " ") for key in rows[0]], [list(row.values()) for row in rows])
+    print(_summary(policy, arguments.output))
+
+
+def _graphs(sources: Sequence[str]) -> Iterator[tuple[str, TypedGraph]]:
+    """Every graph of every source, with a name."""
+    from edbatch.cli.script import graphs_from_script
+    from edbatch.policy import read_graph
+
+    for source in sources:
+        if script := re.fullmatch(r"(.+\.py):(\w+)", source):
+            for number, graph in enumerate(graphs_from_script(*script.groups())):
+                yield f"{source} {number}", graph
+        elif source.endswith(".py"):
+            raise EdBatchError(f"{source}: expected {source}:FUNCTION, a generator function of the script")
+        else:
+            graph = read_graph(source)
+            if not len(graph):
+                raise EdBatchError(f"{source}: the graph has no nodes")
+            yield source, graph
+
+
+def _row(name: str, graph: TypedGraph, policy: Policy) -> dict[str, str | int]:
+    from edbatch.policy import get_policy, lower_bound
+
+    return {
+        "graph": name,
+        "nodes": len(graph),
+        "edges": len(graph.operands),
+        "types": len(graph.names),
+        **{rule: len(get_policy(rule).schedule(graph)) for rule in RULES},
+        "learned": len(policy.schedule(graph)),
+        "lower_bound": lower_bound(graph),
+    }
+
+
+def _summary(policy: Policy, path: str) -> str:
+    from edbatch.policy.fsm import FSM
+
+    training = getattr(policy, "training", None)
+    assert training is not None
+    how = f"{training.seconds:.2f} s, {training.episodes:,} episodes"
+    if isinstance(policy, FSM):
+        states = len(policy.table())
+        return f"wrote {path}: {policy.name} with {states:,} state{'s' * (states != 1)} ({how})"
+    return f"wrote {path}: the rule {policy.name!r}, which nothing that was learned could beat ({how})"
