@@ -7,9 +7,7 @@ from edbatch.policy.ratio import repeating_types
 
 
 @njit(cache=True)
-def path_bound(
-    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
-) -> int:
+def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int) -> int:
     """Sum over types of the largest number of nodes of the type on one path."""
     repeats = repeating_types(types, indptr, operands, order, type_count)
     present = np.zeros(type_count, np.bool_)

@@ -68,9 +68,7 @@ def raise_reach(frontier: Frontier, depths: np.ndarray, reach: np.ndarray, kind:
 
 
 @njit(cache=True)
-def run_critical_batch(
-    graph: Graph, frontier: Frontier, record: Record, critical: Critical, kind: int
-) -> None:
+def run_critical_batch(graph: Graph, frontier: Frontier, record: Record, critical: Critical, kind: int) -> None:
     """`run_batch`, with `reach` kept up to date."""
     before = frontier.end.copy()
     run_batch(graph, frontier, record, kind)

@@ -141,9 +141,7 @@ class FSM:
         for state in range(int(self.states.size[0])):
             names, choice = self.state_types(state), int(self.states.choice[state])
             text = describe(self.encoding, names, int(self.states.mark[state]))
-            rows.append(
-                {"number": state, "state": text, "choice": names[choice], "q": self.state_q(state)[choice]}
-            )
+            rows.append({"number": state, "state": text, "choice": names[choice], "q": self.state_q(state)[choice]})
         return rows
 
     def observe(self, graphs: Iterable[TypedGraph]) -> Transitions:

@@ -52,8 +52,7 @@ def to_dot(fsm: FSM) -> str:
     if long:
         used = sorted({name for state in drawn for name in fsm.state_types(state)}, key=fsm.types.index)
         rows = "".join(
-            f'<tr><td align="left">{short[name]}</td><td align="left">{_escaped(name)}</td></tr>'
-            for name in used
+            f'<tr><td align="left">{short[name]}</td><td align="left">{_escaped(name)}</td></tr>' for name in used
         )
         lines.append(f'  legend [shape=plain, label=<<table border="0">{rows}</table>>];')
     return "\n".join([*lines, "}"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.policy.bounds import lower_bound
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import TypedGraph
 
@@ -121,9 +122,14 @@ def _greedy(graph: TypedGraph) -> Schedule:
 def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
     from edbatch.policy.search_loops import beam_search, replay
 
+    greedy = _greedy(graph)
+    if len(greedy) == lower_bound(graph):
+        return greedy
     edges = (graph.indptr, *graph.successors)
     code = np.random.default_rng(0).integers(1 << 62, size=len(graph))
     sequence = beam_search(graph.types, *edges, graph.topological, len(graph.names), width, code)
+    if len(sequence) >= len(greedy):
+        return greedy
     return Schedule(*replay(graph.types, *edges, len(graph.names), sequence))
 
 

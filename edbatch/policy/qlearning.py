@@ -15,15 +15,16 @@ from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy import Policy
-from edbatch.policy.rollouts import NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, take_best
-from edbatch.policy.state_table import StateTable, copied, new_table
+from edbatch.policy.rollouts import NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, take_best, work_of
+from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
-TEACHERS = ("sufficient", "sufficient-direct", "agenda", "agenda-remaining", "greedy", "beam")
+TEACHERS = ("sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remaining", "beam")
 LEAST_EPSILON = 0.02
-WORK_LIMIT = 50_000_000  # nodes and edges visited by all episodes together: one or two seconds
+LEAST_VISITS = 3  # what Q-learning met less often, the path ratio knows better
+WORK_LIMIT = 100_000_000  # of all episodes together, as Arena.work counts: about a second
 
 
 def learn(
@@ -59,8 +60,8 @@ def learn(
     Args:
         graphs: training mini-batches; several make the policy general.
         encoding: what a state is: base, max, sort or phase.
-        episodes: how many at most; large graphs get fewer, so that all episodes together visit at
-            most WORK_LIMIT nodes and edges (but at least 50 episodes).
+        episodes: how many at most; large graphs get fewer, so that learning takes about a second,
+            but at least 50.
         seed: of the exploration.
         alpha: weight of the ratio in the reward.
         epsilon: the share of random decisions in the first episode; falls linearly to 0.02.
@@ -82,21 +83,19 @@ def learn(
     if not graphs:
         raise EdBatchError("learn: at least one graph is needed")
     if encoding not in ENCODINGS:
-        raise EdBatchError(
-            f"learn: no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}"
-        )
+        raise EdBatchError(f"learn: no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
     if episodes < 0 or not 0 <= epsilon <= 1 or not 0 < rate <= 1 or not 0 <= discount <= 1 or steps < 1:
         raise EdBatchError(
             "learn: needs episodes >= 0, 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1, steps >= 1"
         )
     started = time.perf_counter()
-    work = sum(len(graph) + len(graph.operands) for graph in graphs) / len(graphs)
-    episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / max(work, 1))))
+    trainer = _Trainer(graphs, ENCODINGS[encoding], seed)
+    episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainer.work)))
     with tqdm(
         total=episodes, desc="learning to batch", unit="episode", disable=progress is False,
         delay=1.0 if progress is None else 0.0, leave=False,
     ) as bar:  # fmt: skip
-        trainer = _Trainer(graphs, ENCODINGS[encoding], seed, bar)
+        trainer.bar = bar
         trainer.follow_teachers()
         trainer.explore(episodes // 2, alpha, epsilon, rate, discount, steps)
         trainer.improve(episodes)
@@ -106,18 +105,19 @@ def learn(
 class _Trainer:
     """The state of one call of `learn`: arenas, and the best table so far."""
 
-    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, seed: int, bar: tqdm) -> None:
+    bar: tqdm
+
+    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, seed: int) -> None:
         self.graphs = graphs
         self.encoding = encoding
         self.random = np.random.default_rng(seed)
-        self.bar = bar
         self.episodes = 0
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
         letter = {name: index for index, name in enumerate(self.types)}
         self.arenas = [
-            new_arena(graph, np.array([letter[name] for name in graph.names], np.int32), encoding)
-            for graph in graphs
+            new_arena(graph, np.array([letter[name] for name in graph.names], np.int32), encoding) for graph in graphs
         ]
+        self.work = 1 + sum(work_of(arena) for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
         self.taught: dict[str, list[int]] = {}
         self.batches: list[int] = []
@@ -149,14 +149,14 @@ class _Trainer:
     def check(self, table: StateTable) -> bool:
         """Follow the table's choices on every graph; keep it if it is the best so far, and say so."""
         batches: list[int] = []
-        visits: Counter[int] = Counter()
+        met: Counter[int] = Counter()
         for index, arena in enumerate(self.arenas):
             table, decisions = self.run(table, index)
             batches.append(int(arena.record.length[0]))
-            visits.update(arena.states[:decisions].tolist())
+            met.update(arena.states[:decisions].tolist())
         if self.batches and sum(batches) >= sum(self.batches):
-            return False
-        self.best, self.batches, self.visits = table, batches, visits
+            return False  # what `table` learned on the way, states at which the path ratio decided, is lost
+        self.best, self.batches, self.met = table, batches, met
         return True
 
     def count(self, episodes: int) -> None:
@@ -174,9 +174,7 @@ class _Trainer:
                 sequence = Heuristic(teacher).schedule(graph).types
                 table, decisions = self.run(table, index, sequence=sequence)
                 arena = self.arenas[index]
-                pairs = zip(
-                    arena.states[:decisions].tolist(), arena.positions[:decisions].tolist(), strict=True
-                )
+                pairs = zip(arena.states[:decisions].tolist(), arena.positions[:decisions].tolist(), strict=True)
                 votes.update(pairs)
                 self.taught[teacher].append(len(sequence))
             for (state, position), _ in sorted(votes.items(), key=lambda vote: (vote[1], vote[0])):
@@ -185,9 +183,7 @@ class _Trainer:
             if self.optimal:
                 return
 
-    def explore(
-        self, episodes: int, alpha: float, epsilon: float, rate: float, discount: float, steps: int
-    ) -> None:
+    def explore(self, episodes: int, alpha: float, epsilon: float, rate: float, discount: float, steps: int) -> None:
         """Q-learning proper."""
         table = _empty()
         for number in range(episodes if not self.optimal else 0):
@@ -197,9 +193,9 @@ class _Trainer:
             learn_from(self.arenas[index], table, decisions, rate, discount, steps)
             self.count(1)
             if (number + 1) % CHECK_EVERY == 0:
-                greedy = copied(table, _empty(table))
-                take_best(greedy)
-                self.check(greedy)
+                known = table.copied(least_visits=LEAST_VISITS)
+                take_best(known)
+                self.check(known)
                 if self.optimal:
                     return
 
@@ -208,15 +204,18 @@ class _Trainer:
         better = True
         while better:
             better = False
-            for state, _ in sorted(self.visits.items(), key=lambda visit: (-visit[1], visit[0])):
+            for state, _ in sorted(self.met.items(), key=lambda visit: (-visit[1], visit[0])):
                 options = int(self.best.start[state + 1] - self.best.start[state])
+                kept = int(self.best.choice[state])
                 for change in range(1, options):
                     if self.optimal or self.episodes + len(self.graphs) > episodes:
                         return
-                    table = copied(self.best, _empty(self.best))
-                    table.choice[state] = (table.choice[state] + change) % options
-                    better |= self.check(table)
                     self.count(len(self.graphs))
+                    self.best.choice[state] = (kept + change) % options
+                    if self.check(self.best):
+                        better = True
+                        break
+                    self.best.choice[state] = kept
 
     def policy(self, encoding: str, seed: int, started: float) -> Policy:
         """The best there is: the table's FSM, or a run-time heuristic that runs fewer batches."""
@@ -242,6 +241,5 @@ class _Trainer:
         return fsm
 
 
-def _empty(like: StateTable | None = None) -> StateTable:
-    """An empty table, with the room of another one."""
-    return new_table(64, 512) if like is None else new_table(len(like.mark), len(like.letters))
+def _empty() -> StateTable:
+    return new_table(64, 512)

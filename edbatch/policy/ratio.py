@@ -144,9 +144,7 @@ def new_direct_blockers(
 
 
 @njit(cache=True)
-def unblock_direct(
-    graph: Graph, frontier: Frontier, waiting: np.ndarray, total: np.ndarray, kind: int
-) -> None:
+def unblock_direct(graph: Graph, frontier: Frontier, waiting: np.ndarray, total: np.ndarray, kind: int) -> None:
     """The direct reading's `unblock`."""
     first, last = frontier.begin[kind], frontier.end[kind]
     total[kind] -= last - first

@@ -35,8 +35,7 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
         return Heuristic(spec)
     if not Path(spec).is_file():
         raise EdBatchError(
-            f"no policy is named {str(spec)!r} and there is no such file; "
-            f"names are {', '.join(RULES)} and beam:WIDTH"
+            f"no policy is named {str(spec)!r} and there is no such file; names are {', '.join(RULES)} and beam:WIDTH"
         )
     from edbatch.policy.policy_file import load_policy
 

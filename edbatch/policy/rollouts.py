@@ -9,7 +9,7 @@ from edbatch.policy.critical import Critical, new_critical, not_critical, run_cr
 from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import Blockers, best_ratio, new_blockers, unblock
-from edbatch.policy.state_table import StateTable, copied, insert, new_table
+from edbatch.policy.state_table import StateTable, copy_states, insert, new_table
 from edbatch.policy.typed_graph import TypedGraph
 
 TABLE_FULL = -1
@@ -57,6 +57,11 @@ def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
         np.empty(nodes, np.int32),
         np.empty(nodes, np.float64),
     )
+
+
+def work_of(arena: Arena) -> int:
+    """What an episode costs: nodes, edges, and the counts of the path ratio."""
+    return len(arena.graph.types) + len(arena.graph.users) + arena.blockers.waiting.size
 
 
 @njit(cache=True)
@@ -127,9 +132,7 @@ def episode(
 
 
 @njit(cache=True)
-def enter(
-    arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, letters: np.ndarray, count: int
-) -> int:
+def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, letters: np.ndarray, count: int) -> int:
     """The number of the present state, with kinds[:count] in its order; a new one chooses by path ratio."""
     frontier, record = arena.frontier, arena.record
     for index in range(count):
@@ -138,6 +141,8 @@ def enter(
     mark = encode(encoding, frontier, arena.critical.reach, letters, kinds, count, done)
     known = table.size[0]
     state = insert(table, letters, count, mark)
+    if state >= 0:
+        table.visits[state] += 1
     if table.size[0] > known:
         best = best_ratio(frontier, arena.blockers, kinds, count)
         for index in range(count):
@@ -147,9 +152,7 @@ def enter(
 
 
 @njit(cache=True)
-def learn_from(
-    arena: Arena, table: StateTable, decisions: int, rate: float, discount: float, steps: int
-) -> None:
+def learn_from(arena: Arena, table: StateTable, decisions: int, rate: float, discount: float, steps: int) -> None:
     """n-step Q-learning over a recorded trajectory, last decision first.
 
     Q(s_t, a_t) moves towards r_t + ... + r_{t+n-1} + max_a Q(s_{t+n}, a).
@@ -180,6 +183,6 @@ def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy:
     room = new_table(known + len(graph), len(table.letters) + len(graph) * len(graph.names))
     arena = new_arena(graph, to_policy, encoding)
     decisions = episode(
-        arena, copied(table, room), encoding, 0.0, 0.0, False, NO_TEACHER, np.random.default_rng(0)
+        arena, copy_states(table, room, 0), encoding, 0.0, 0.0, False, NO_TEACHER, np.random.default_rng(0)
     )
     return [int(state) for state in arena.states[:decisions] if state < known]

@@ -64,6 +64,4 @@ class Schedule:
         users = np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
         if (early := np.flatnonzero(batch_of[users] <= batch_of[graph.operands])).size:
             user, operand = users[early[0]], graph.operands[early[0]]
-            raise EdBatchError(
-                f"batch {batch_of[user]}: node {user} runs before its operand {operand} is there"
-            )
+            raise EdBatchError(f"batch {batch_of[user]}: node {user} runs before its operand {operand} is there")

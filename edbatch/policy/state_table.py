@@ -18,11 +18,16 @@ class StateTable(NamedTuple):
     choice: np.ndarray  # int32[capacity]: position of the chosen type in the state's letters
     letters: np.ndarray  # int32[letter capacity]
     q: np.ndarray  # float64[letter capacity]
+    visits: np.ndarray  # int64[capacity]: how often training met the state
     size: np.ndarray  # int64[1]: states in use
 
     def grown(self) -> "StateTable":
         """A copy with twice the room."""
-        return copied(self, new_table(2 * len(self.mark), 2 * len(self.letters)))
+        return self.copied(2)
+
+    def copied(self, room: int = 1, least_visits: int = 0) -> "StateTable":
+        """A copy with so many times the room, of the states that training met at least so often."""
+        return copy_states(self, new_table(room * len(self.mark), room * len(self.letters)), least_visits)
 
 
 def new_table(states: int, letters: int) -> StateTable:
@@ -35,18 +40,21 @@ def new_table(states: int, letters: int) -> StateTable:
         np.zeros(states, np.int32),
         np.zeros(letters, np.int32),
         np.zeros(letters, np.float64),
+        np.zeros(states, np.int64),
         np.zeros(1, np.int64),
     )
 
 
 @njit(cache=True)
-def copied(table: StateTable, into: StateTable) -> StateTable:
-    """`into`, an empty table, filled with the states of `table` under the same numbers."""
+def copy_states(table: StateTable, into: StateTable, least_visits: int) -> StateTable:
+    """Add the states of `table` that were met so often to `into`, an empty table with room for them."""
     for state in range(table.size[0]):
-        first, last = table.start[state], table.start[state + 1]
-        insert(into, table.letters[first:last], last - first, table.mark[state])
-        into.choice[state] = table.choice[state]
-        into.q[first:last] = table.q[first:last]
+        if table.visits[state] >= least_visits:
+            first, last = table.start[state], table.start[state + 1]
+            copy = insert(into, table.letters[first:last], last - first, table.mark[state])
+            into.choice[copy] = table.choice[state]
+            into.visits[copy] = table.visits[state]
+            into.q[into.start[copy] : into.start[copy + 1]] = table.q[first:last]
     return into
 
 

@@ -85,9 +85,7 @@ class TypedGraph:
         names = tuple(dict.fromkeys(types))
         number = {name: index for index, name in enumerate(names)}
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in operands])])
-        return cls.checked(
-            [number[name] for name in types], indptr, [node for row in operands for node in row], names
-        )
+        return cls.checked([number[name] for name in types], indptr, [node for row in operands for node in row], names)
 
     @cached_property
     def successors(self) -> Successors:
