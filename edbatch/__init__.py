@@ -4,14 +4,20 @@ Write lazy code for one sample; EdBatch collects the graphs of a mini-batch, dec
 together, and runs each batch as one kernel.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.expression import Expression
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
 from edbatch.graph.parameters import LookupParameters, Parameter, ParameterCollection
+from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.report import Report
+
+if TYPE_CHECKING:
+    from edbatch.policy.qlearning import learn
 
 __version__ = "0.1.0"
 
@@ -23,8 +29,18 @@ __all__ = [
     "LookupParameters",
     "Parameter",
     "ParameterCollection",
+    "Policy",
     "Report",
     "forward",
     "get_policy",
+    "learn",
     *_ops,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "learn":  # imports Numba, which takes 0.2 s
+        from edbatch.policy.qlearning import learn
+
+        return learn
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

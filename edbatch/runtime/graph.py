@@ -226,7 +226,7 @@ class Graph(Columns):
         return chosen, TypedGraph(dense[kinds], indptr, operands, table.names(present))
 
     def _run(self) -> None:
-        from edbatch.memory.plan import make_plan
+        from edbatch.memory.planner import make_plan
         from edbatch.runtime.execute import Executor
         from edbatch.runtime.learned import default_policy
 

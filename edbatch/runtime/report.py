@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from tabulate import tabulate
 
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.windows import Windows
@@ -42,6 +41,8 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        from tabulate import tabulate
+
         rows = [
             ("policy", self.policy),
             ("nodes", f"{self.nodes:,}"),

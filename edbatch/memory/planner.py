@@ -1,0 +1,189 @@
+"""Making plans: rows assigned in consumer order, and each operand's way of access found."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from edbatch.memory.order import order_rows
+from edbatch.memory.plan import Plan
+
+
+def make_plan(
+    order: np.ndarray,
+    offsets: np.ndarray,
+    types: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    payloads: np.ndarray,
+    variadic: np.ndarray,
+    args: np.ndarray,
+    root: np.ndarray,
+    window: np.ndarray,
+    row: np.ndarray,
+    first: int,
+    rows: np.ndarray,
+) -> Plan:
+    """Order the rows of every batch, assign them, and find each operand's way of access.
+
+    Args:
+        order, offsets: the batches, the earliest first; `order` is reordered within batches.
+        types: per node from `first` on.
+        starts, counts: per node from `first` on: where its operands are in `args`, and how many.
+        payloads: per type, integers that follow the operands in `args`.
+        variadic: per type, whether its nodes have any number of operands.
+        args: operand ids and payloads.
+        root, window, row: per node from the graph's first on: the node whose memory it shows, the window it is seen
+            through, its row. `row` is filled in for the nodes of the plan.
+        first: id of the plan's first node.
+        rows: rows in use per window; not changed.
+
+    Linear in nodes and operands.
+    """
+    is_variadic = variadic[types]
+    order_rows(order, offsets, starts, counts, is_variadic, args, root, first, np.empty(len(types), np.int32))
+    edges = int(counts.sum())
+    size = 2 * edges + int(payloads[types].sum()) + len(order) + len(offsets)
+    batches, operands, segments, indices, new_rows, used = _lay_out(
+        order, offsets, types, starts, counts, payloads, variadic, args, root, window, row, first, rows, size
+    )
+    return Plan(batches, operands, segments, indices[:used], new_rows)
+
+
+@njit(cache=True)
+def _lay_out(
+    order: np.ndarray,
+    offsets: np.ndarray,
+    types: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    payloads: np.ndarray,
+    variadic: np.ndarray,
+    args: np.ndarray,
+    root: np.ndarray,
+    window: np.ndarray,
+    row: np.ndarray,
+    first: int,
+    rows: np.ndarray,
+    size: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+    n_batches = len(offsets) - 1
+    rows = rows.copy()
+    n_operands = 0
+    for b in range(n_batches):
+        lo = order[offsets[b]]
+        n_operands += 1 if variadic[types[lo]] else counts[lo]
+        for i in range(offsets[b], offsets[b + 1]):
+            node = order[i]
+            place = window[first + node]
+            row[first + node] = rows[place]
+            rows[place] += 1
+    for node in range(len(types)):
+        if root[first + node] != first + node:
+            row[first + node] = row[root[first + node]]
+    batches = np.zeros((n_batches, 6), np.int32)
+    operands = np.zeros((n_operands, 5), np.int32)
+    segments = np.zeros((16, 4), np.int32)
+    indices = np.empty(size, np.int32)
+    used = 0
+    n_segments = 0
+    operand = 0
+    for b in range(n_batches):
+        lo, hi = offsets[b], offsets[b + 1]
+        head = order[lo]
+        kind = types[head]
+        n = hi - lo
+        batches[b, 0] = kind
+        batches[b, 1] = row[first + head]
+        batches[b, 2] = n
+        batches[b, 3] = operand
+        if variadic[kind]:
+            batches[b, 5] = used
+            total = 0
+            for i in range(lo, hi):
+                indices[used] = total
+                used += 1
+                total += counts[order[i]]
+            indices[used] = total
+            used += 1
+            slots = 1
+        else:
+            total = n
+            slots = counts[head]
+        for slot in range(slots):
+            # Fill in the rows, looking for one window and a constant distance on the way.
+            begin = used
+            shown = window[args[starts[head] + slot]]
+            one_window = True
+            even = True
+            for i in range(lo, hi):
+                node = order[i]
+                for j in range(slot, counts[node] if variadic[kind] else slot + 1):
+                    source = args[starts[node] + j]
+                    indices[used] = row[source]
+                    if window[source] != shown:
+                        one_window = False
+                    if used > begin + 1 and indices[used] - indices[used - 1] != indices[begin + 1] - indices[begin]:
+                        even = False
+                    used += 1
+            operands[operand, 4] = total
+            distance = indices[begin + 1] - indices[begin] if total > 1 else 1
+            if one_window and even and not (distance == 0 and variadic[kind]):  # segments need every row
+                operands[operand, 0] = 0 if distance == 1 else 1 if distance == 0 else 2
+                operands[operand, 1] = shown
+                operands[operand, 2] = indices[begin]
+                operands[operand, 3] = distance
+                used = begin
+            elif one_window:
+                operands[operand, 0] = 3
+                operands[operand, 1] = shown
+                operands[operand, 2] = begin
+            else:
+                operands[operand, 0] = 4
+                operands[operand, 1] = -1
+                operands[operand, 2] = n_segments
+                # Sort by window in a second pass over the nodes; there are few windows.
+                flat_rows = indices[begin:used].copy()
+                flat_windows = np.empty(total, np.int32)
+                at = 0
+                for i in range(lo, hi):
+                    node = order[i]
+                    for j in range(slot, counts[node] if variadic[kind] else slot + 1):
+                        flat_windows[at] = window[args[starts[node] + j]]
+                        at += 1
+                used = begin
+                left = total
+                while left > 0:
+                    shown = -1
+                    begin = used
+                    for at in range(total):
+                        if flat_windows[at] >= 0 and (shown < 0 or flat_windows[at] == shown):
+                            shown = flat_windows[at]
+                            indices[used] = flat_rows[at]
+                            used += 1
+                    number = used - begin
+                    for at in range(total):
+                        if flat_windows[at] == shown:
+                            indices[used] = at
+                            used += 1
+                            flat_windows[at] = -1
+                    if n_segments == len(segments):
+                        grown = np.zeros((2 * n_segments, 4), np.int32)
+                        grown[:n_segments] = segments
+                        segments = grown
+                    segments[n_segments, 0] = shown
+                    segments[n_segments, 1] = begin
+                    segments[n_segments, 2] = begin + number
+                    segments[n_segments, 3] = number
+                    n_segments += 1
+                    left -= number
+                operands[operand, 3] = n_segments - operands[operand, 2]
+            operand += 1
+        if payloads[kind] > 0:
+            batches[b, 4] = used
+            for at in range(payloads[kind]):
+                for i in range(lo, hi):
+                    node = order[i]
+                    indices[used] = args[starts[node] + counts[node] + at]
+                    used += 1
+    return batches, operands, segments[:n_segments], indices, rows, used

@@ -1,0 +1,147 @@
+"""Plans of random graphs, checked operand by operand against the rows and windows they stand for."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edbatch.memory.plan import Access
+from edbatch.memory.planner import make_plan
+
+
+def random_case(seed):
+    """Columns of a random graph with views and variadic nodes, and batches that respect its order."""
+    random = np.random.default_rng(seed)
+    n_types = 5
+    variadic = np.array([False, False, True, False, False])
+    arity = np.array([0, 2, -1, 1, 1])
+    payloads = np.array([1, 0, 0, 2, 0], np.int32)
+    view_type = 4
+    n = int(random.integers(1, 60))
+    types, starts, counts, args, root, window = [], [], [], [], [], []
+    for node in range(n):
+        kind = int(random.integers(n_types)) if node else 0
+        kind = kind if node or arity[kind] == 0 else 0
+        count = int(random.integers(1, 5)) if variadic[kind] else int(arity[kind])
+        if variadic[kind]:
+            args.append(count)
+        types.append(kind)
+        starts.append(len(args))
+        counts.append(count)
+        operands = random.integers(0, node, count).tolist() if count else []
+        args += operands + random.integers(0, 1000, payloads[kind]).tolist()
+        is_view = kind == view_type
+        root.append(root[operands[0]] if is_view else node)
+        # Two arenas; views of an arena are windows 2 and 3.
+        window.append(2 + window[root[-1]] % 2 if is_view else kind % 2)
+    level = [0] * n
+    for node in range(n):
+        below = [level[root[args[starts[node] + j]]] for j in range(counts[node])]
+        level[node] = 1 + max(below, default=-1)
+    scheduled = [node for node in range(n) if root[node] == node]
+    keys = sorted({(level[node], types[node]) for node in scheduled})
+    batches = [[node for node in scheduled if (level[node], types[node]) == key] for key in keys]
+    for batch in batches:
+        random.shuffle(batch)
+    as_int = lambda values: np.array(values, np.int32)  # noqa: E731
+    return {
+        "order": as_int([node for batch in batches for node in batch]),
+        "offsets": np.cumsum([0] + [len(batch) for batch in batches]),
+        "types": as_int(types),
+        "starts": as_int(starts),
+        "counts": as_int(counts),
+        "payloads": payloads,
+        "variadic": variadic,
+        "args": as_int(args),
+        "root": as_int(root),
+        "window": as_int(window),
+        "row": np.full(n, -1, np.int32),
+        "first": 0,
+        "rows": np.array([7, 100, 0, 0], np.int32),  # rows of an earlier plan
+    }
+
+
+def fetched(plan, operand):
+    """(window, row) of every entry of an operand, by its way of access."""
+    access, window, start, distance, count = operand.tolist()
+    if access == Access.SLICE:
+        return [(window, start + i) for i in range(count)]
+    if access == Access.SHARED:
+        return [(window, start)] * count
+    if access == Access.STRIDED:
+        return [(window, start + i * distance) for i in range(count)]
+    if access == Access.GATHER:
+        return [(window, row) for row in plan.indices[start : start + count].tolist()]
+    found = [None] * count
+    for window, rows, positions, n in plan.segments[start : start + distance].tolist():
+        for i in range(n):
+            found[plan.indices[positions + i]] = (window, int(plan.indices[rows + i]))
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32))
+def test_every_operand_is_reached(seed):
+    case = random_case(seed)
+    before = [set(batch.tolist()) for batch in np.split(case["order"], case["offsets"][1:-1])]
+    plan = make_plan(**case)
+    root, window, row, args = case["root"], case["window"], case["row"], case["args"]
+    batches = np.split(case["order"], case["offsets"][1:-1])
+    assert [set(batch.tolist()) for batch in batches] == before
+    # Rows: every arena is filled without gaps or overlap, after what was there.
+    for arena, used in enumerate([7, 100]):
+        rows = sorted(int(row[v]) for v in range(len(row)) if root[v] == v and window[v] == arena)
+        assert rows == list(range(used, used + len(rows)))
+        assert plan.rows[arena] == used + len(rows)
+    for node in range(len(row)):
+        assert row[node] == row[root[node]]
+    for batch, (kind, first_row, n, at, payload, offsets) in zip(batches, plan.batches.tolist(), strict=True):
+        assert n == len(batch)
+        assert row[batch].tolist() == list(range(first_row, first_row + n))
+        starts, counts = case["starts"][batch], case["counts"][batch]
+        if case["variadic"][kind]:
+            assert plan.indices[offsets : offsets + n + 1].tolist() == [0, *np.cumsum(counts).tolist()]
+            slots = [[args[s + j] for s, c in zip(starts, counts, strict=True) for j in range(c)]]
+        else:
+            slots = [[args[s + j] for s in starts] for j in range(counts[0])]
+        for slot, wanted in enumerate(slots):
+            got = fetched(plan, plan.operands[at + slot])
+            assert got == [(window[v], row[v]) for v in wanted]
+        for j in range(case["payloads"][kind]):
+            got = plan.indices[payload + j * n : payload + (j + 1) * n]
+            assert got.tolist() == [args[s + c + j] for s, c in zip(starts, counts, strict=True)]
+
+
+def chain(lengths):
+    """Independent chains of one-operand nodes, batched step by step in shuffled order."""
+    random = np.random.default_rng(0)
+    nodes, levels = [], []
+    for length in lengths:
+        for step in range(length):
+            nodes.append(len(nodes) - 1 if step else -1)
+            levels.append(step)
+    batches = [[v for v, level in enumerate(levels) if level == step] for step in range(max(lengths))]
+    for batch in batches:
+        random.shuffle(batch)
+    n = len(nodes)
+    return {
+        "order": np.array([v for batch in batches for v in batch], np.int32),
+        "offsets": np.cumsum([0] + [len(batch) for batch in batches]),
+        "types": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
+        "starts": np.arange(n, dtype=np.int32),
+        "counts": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
+        "payloads": np.zeros(2, np.int32),
+        "variadic": np.zeros(2, np.bool_),
+        "args": np.array([max(operand, 0) for operand in nodes], np.int32),
+        "root": np.arange(n, dtype=np.int32),
+        "window": np.zeros(n, np.int32),
+        "row": np.zeros(n, np.int32),
+        "first": 0,
+        "rows": np.zeros(1, np.int32),
+    }
+
+
+@pytest.mark.parametrize("lengths", [[5], [5, 5, 5], [9, 2, 7, 1, 4, 4]])
+def test_chains_of_any_lengths_need_no_gather(lengths):
+    plan = make_plan(**chain(lengths))
+    assert set(plan.operands[:, 0].tolist()) <= {Access.SLICE}

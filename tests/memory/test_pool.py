@@ -1,0 +1,29 @@
+import numpy as np
+
+from edbatch.memory.pool import BufferPool
+
+F32 = np.dtype("float32")
+
+
+def test_sizes_are_powers_of_two_of_at_least_1024():
+    pool = BufferPool()
+    assert [len(pool.acquire(n, F32)) for n in (0, 1, 1024, 1025, 5000)] == [1024, 1024, 1024, 2048, 8192]
+
+
+def test_a_released_buffer_comes_back_for_its_size_and_dtype_only():
+    pool = BufferPool()
+    buffer = pool.acquire(2000, F32)
+    pool.release(buffer)
+    assert pool.acquire(2000, np.dtype("float64")) is not buffer
+    assert pool.acquire(4000, F32) is not buffer
+    assert pool.acquire(1500, F32) is buffer
+    assert pool.acquire(1500, F32) is not buffer
+
+
+def test_no_more_is_kept_than_the_limit():
+    pool = BufferPool(limit=3 * 4096)
+    buffers = [pool.acquire(1024, F32) for _ in range(5)]
+    for buffer in buffers:
+        pool.release(buffer)
+    again = [pool.acquire(1024, F32) for _ in range(5)]
+    assert sum(any(new is old for old in buffers) for new in again) == 3
