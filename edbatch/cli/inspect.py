@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from edbatch.cli.output import print_table
+from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.dot:
         print(policy.to_dot())
         return
-    states, types = len(policy.table()), len(policy.types)
-    print(f"{policy.name}: {states:,} state{'s' * (states != 1)} over {types:,} type{'s' * (types != 1)}")
+    print(f"{policy.name}: {counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}")
     _print_training(policy.training)
     print()
     _print_states(policy)
@@ -69,11 +68,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _print_training(training: Training | None) -> None:
     if training is None:
         return
-    graphs = f"{training.graphs:,} graph{'s' * (training.graphs != 1)}"
+    how = f"{counted(training.episodes, 'episode')}, seed {training.seed}, {training.seconds:.2f} s"
     print(
-        f"trained on {graphs}: {training.episodes:,} episodes, seed {training.seed}, "
-        f"{training.seconds:.2f} s\n"
-        f"reached {sum(training.batches):,} batches; lower bound {sum(training.bounds):,}, "
+        f"trained on {counted(training.graphs, 'graph')}: {how}\n"
+        f"reached {counted(sum(training.batches), 'batch')}; lower bound {sum(training.bounds):,}, "
         f"best heuristic {sum(training.heuristic_batches):,} ({training.heuristic})"
     )
 

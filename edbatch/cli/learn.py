@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from edbatch.cli.arguments import add_json, check_folder, integer
-from edbatch.cli.output import print_json, print_table
+from edbatch.cli.output import counted, print_json, print_table
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def _summary(policy: Policy, path: str) -> str:
 
     training = getattr(policy, "training", None)
     assert training is not None
-    how = f"{training.seconds:.2f} s, {training.episodes:,} episodes"
+    how = f"{training.seconds:.2f} s, {counted(training.episodes, 'episode')}"
     if isinstance(policy, FSM):
-        states = len(policy.table())
-        return f"wrote {path}: {policy.name} with {states:,} state{'s' * (states != 1)} ({how})"
+        return f"wrote {path}: {policy.name} with {counted(len(policy.table()), 'state')} ({how})"
     return f"wrote {path}: the rule {policy.name!r}, which nothing that was learned could beat ({how})"

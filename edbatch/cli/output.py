@@ -32,6 +32,17 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], left: int
     print(tabulate(lines, tablefmt="simple", colalign=align, disable_numparse=True))
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts.
+
+    Example:
+        >>> counted(1, "graph"), counted(1200, "batch")
+        ('1 graph', '1,200 batches')
+    """
+    plural = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{plural}"
+
+
 def print_json(value: Any) -> None:
     """Print one JSON value, indented."""
     print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

@@ -65,9 +65,8 @@ def record(lstm: TreeLSTM, mini_batch: MiniBatch) -> TypedGraph:
 
     Example:
         >>> lstm = TreeLSTM(eb.ParameterCollection(), words=10, labels=5, dim=4)
-        >>> graph = record(lstm, [Sample([1], [()]), Sample([1, 2, None], [(), (), (0, 1)])])
-        >>> graph.types.shape, len(graph.names)
-        ((43,), 14)
+        >>> record(lstm, [Sample([1], [()]), Sample([1, 2, None], [(), (), (0, 1)])])
+        TypedGraph(... nodes, ... edges, ... types)
     """
     with eb.Graph() as graph:
         _probabilities(lstm, mini_batch)
@@ -94,8 +93,8 @@ def compare(
         >>> mini_batch = [Sample([1], [()]), Sample([1, 2, None], [(), (), (0, 1)])]
         >>> policies = {name: eb.get_policy(name) for name in ("none", "sufficient")}
         >>> measured = compare(lstm, [mini_batch], policies, rounds=1)
-        >>> measured["none"].batches, measured["sufficient"].batches
-        (43, 19)
+        >>> measured["none"].batches > measured["sufficient"].batches == measured["sufficient"].lower_bound
+        True
         >>> measured["sufficient"].probabilities.shape, measured["sufficient"].difference < 1e-6
         ((2, 5), True)
     """

@@ -1,0 +1,67 @@
+"""`edbatch inspect`: learned policies and heuristics."""
+
+import pytest
+
+from edbatch.cli.inspect import RULES
+from edbatch.policy import Heuristic, TypedGraph, learn
+from edbatch.policy.heuristics import RULES as ALL_RULES
+
+
+@pytest.fixture
+def policy(tmp_path):
+    def save(encoding="sort", names=("I", "O")):
+        a, b = names
+        graph = TypedGraph.from_lists([a, b, a, b], [[], [0], [0], [2]])
+        path = tmp_path / "policy.json"
+        learn([graph], encoding=encoding).save(path)
+        return path
+
+    return save
+
+
+def test_a_learned_policy_is_a_table(edbatch, policy):
+    status, out, err = edbatch("inspect", policy())
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "fsm-sort: 1 state over 2 types"
+    assert lines[1].startswith("trained on 1 graph: 0 episodes, seed 0, ")
+    assert lines[2].startswith("reached 3 batches; lower bound 3, best heuristic 3 (")
+    assert lines[5].split() == ["state", "ready", "types", "runs", "Q"]
+    assert lines[7].split() == ["0", "I", "O", "I", "0.00"]
+
+
+def test_long_type_names_are_explained_in_a_second_table(edbatch, policy):
+    _, out, _ = edbatch("inspect", policy(names=("matmul(W[4,4], [4])", "O")))
+    assert ["0", "t0", "t1", "t0", "0.00"] in [line.split() for line in out.splitlines()]
+    assert "t0    matmul(W[4,4], [4])\n" in out
+
+
+def test_the_phase_is_shown(edbatch, policy):
+    _, out, _ = edbatch("inspect", policy("phase"))
+    assert out.startswith("fsm-phase: ")
+    assert "I O @" in out
+
+
+def test_dot(edbatch, policy):
+    status, out, err = edbatch("inspect", policy(), "--dot")
+    assert (status, err) == (0, "")
+    assert out.startswith('digraph "fsm-sort" {')
+    assert out.endswith("}\n")
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+def test_every_rule_is_explained(edbatch, tmp_path, rule):
+    path = tmp_path / "rule.json"
+    Heuristic(rule).save(path)
+    assert edbatch("inspect", path) == (0, f"{rule}: {RULES[rule]}\n", "")
+
+
+def test_a_beam_of_another_width_is_explained(edbatch):
+    assert edbatch("inspect", "beam:4")[1].startswith("beam:4: keeps the best partial schedules")
+
+
+def test_bad_input(fails, tmp_path):
+    assert fails("inspect", tmp_path / "none.json").startswith("no policy is named")
+    (tmp_path / "bad.json").write_text("{")
+    assert fails("inspect", tmp_path / "bad.json").startswith(f"{tmp_path}/bad.json: not a whole JSON file")
+    assert fails("inspect", "agenda", "--dot") == "agenda: the rule 'agenda' has no states to draw"

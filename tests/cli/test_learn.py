@@ -1,0 +1,188 @@
+"""`edbatch learn`: from recorded graphs and from scripts; what goes wrong names its place."""
+
+import pytest
+
+import edbatch as eb
+
+SCRIPT = """\
+from dataclasses import dataclass
+import edbatch as eb
+import beside
+
+model = eb.ParameterCollection()
+W = model.add_parameters((4, 4), name="W")
+
+@dataclass
+class Chain:
+    length: int
+
+def batches():
+    print("building")
+    for longest in (2, 3):
+        for chain in map(Chain, range(1, longest + 1)):
+            h = eb.zeros(beside.SIZE)
+            for _ in range(chain.length):
+                h = eb.tanh(W @ h)
+        yield
+
+def plain():
+    return 1
+
+def empty():
+    yield
+
+def second_empty():
+    eb.tanh(W @ eb.zeros(4))
+    yield
+    yield
+
+def never():
+    eb.tanh(W @ eb.zeros(4))
+    if not model:
+        yield
+
+def needy(size):
+    yield size
+
+def wrong_shape():
+    W @ eb.zeros(5)
+    yield
+
+def divides():
+    helper()
+    yield
+
+def helper():
+    1 / 0
+
+def leaves():
+    raise SystemExit("bye")
+    yield
+
+async def asynchronous():
+    yield
+
+number = 7
+
+if __name__ == "__main__":
+    raise RuntimeError("the script was run")
+"""
+
+
+def line_of(text):
+    return SCRIPT[: SCRIPT.index(text)].count("\n") + 1
+
+
+@pytest.fixture
+def script(tmp_path):
+    (tmp_path / "beside.py").write_text("SIZE = 4\n")
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def test_learns_from_a_recorded_graph(edbatch, chain, tmp_path):
+    policy = tmp_path / "policy.json"
+    status, out, err = edbatch("learn", chain, "-o", policy)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[1].split() == [
+        "graph", "nodes", "edges", "types", "depth", "agenda", "sufficient", "learned", "lower", "bound",
+    ]  # fmt: skip
+    assert out.splitlines()[3].split() == [str(chain), "4", "3", "2", "4", "3", "3", "3", "3"]
+    assert f"wrote {policy}: fsm-sort with 1 state (" in out
+    assert eb.get_policy(policy).name == "fsm-sort"
+
+
+def test_learns_from_a_script(edbatch, script, tmp_path):
+    policy = tmp_path / "policy.json"
+    status, out, err = edbatch("learn", f"{script}:batches", "-o", policy)
+    assert (status, err) == (0, "building\n")
+    assert f"{script}:batches 0" in out
+    assert f"{script}:batches 1" in out
+    assert eb.get_policy(policy).name == "fsm-sort"
+
+
+def test_json_and_several_sources(edbatch, script, chain, tmp_path):
+    import json
+
+    policy = tmp_path / "policy.json"
+    status, out, _ = edbatch(
+        "learn", chain, f"{script}:batches", "-o", policy, "--encoding", "base", "--episodes", 100, "--json"
+    )
+    assert status == 0
+    result = json.loads(out)
+    assert result["file"] == str(policy)
+    assert result["policy"] == "fsm-base"
+    assert [row["graph"] for row in result["graphs"]] == [
+        str(chain), f"{script}:batches 0", f"{script}:batches 1"
+    ]  # fmt: skip
+    assert all(row["lower_bound"] <= row["learned"] <= row["depth"] for row in result["graphs"])
+    assert result["training"]["graphs"] == 3
+
+
+def test_equal_seeds_learn_equal_policies(edbatch_json, chain, tmp_path):
+    for name in ("a.json", "b.json"):
+        edbatch_json("learn", chain, "-o", tmp_path / name, "--seed", 3)
+    a, b = (eb.get_policy(tmp_path / name) for name in ("a.json", "b.json"))
+    assert a.table() == b.table()
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "message"),
+    [
+        ("nowhere", None, "no function 'nowhere'; its generator functions are batches, empty, second_empty, "),
+        ("number", None, "no function 'number'"),
+        ("plain", "def plain", "plain is no generator function; it must yield after each mini-batch"),
+        ("asynchronous", "async def", "asynchronous is no generator function"),
+        ("empty", "    yield\n\ndef second", "mini-batch 0 is empty; build its expressions before this yield"),
+        ("second_empty", "    yield\n\ndef never", "mini-batch 1 is empty"),
+        ("never", None, "never() ended without a yield; expected one after each mini-batch"),
+        ("needy", "def needy", "needy() is called without arguments: missing a required argument: 'size'"),
+        ("wrong_shape", "    W @ eb.zeros(5)", "matmul(W[4,4], [5])"),
+        ("divides", "    1 / 0", "ZeroDivisionError: division by zero"),
+        ("leaves", "    raise SystemExit", "SystemExit: bye"),
+    ],
+)
+def test_errors_name_the_line_of_the_script(edbatch, script, tmp_path, function, line, message):
+    policy = tmp_path / "policy.json"
+    policy.write_text("old")
+    status, out, err = edbatch("learn", f"{script}:{function}", "-o", policy)
+    assert (status, out) == (2, "")
+    place = str(script) if line is None else f"{script}:{line_of(line)}"
+    assert f"edbatch: error: {place}: {message}" in err
+    assert policy.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.glob("*.json*")) == ["policy.json"]
+
+
+def test_scripts_that_do_not_load(fails, tmp_path):
+    script = tmp_path / "script.py"
+    out = ("-o", tmp_path / "policy.json")
+    assert fails("learn", f"{script}:f", *out).startswith(f"{script}: cannot be read")
+    script.write_text("x = 1\ndef f(:\n")
+    assert fails("learn", f"{script}:f", *out).startswith(f"{script}:2: SyntaxError")
+    script.write_text("\n\nimport no_such_module_at_all\n")
+    assert fails("learn", f"{script}:f", *out).startswith(f"{script}:3: ModuleNotFoundError")
+    assert fails("learn", script, *out) == f"{script}: expected {script}:FUNCTION, a generator function of the script"
+
+
+def test_bad_input_is_told_before_any_work(fails, chain, tmp_path):
+    assert "no folder" in fails("learn", chain, "-o", tmp_path / "none" / "policy.json")
+    assert "is a folder" in fails("learn", chain, "-o", tmp_path)
+    assert "expected one of base, max, sort" in fails("learn", chain, "-o", tmp_path / "p.json", "--encoding", "best")
+
+
+@pytest.mark.parametrize("episodes", ["-1", "many", "1.5"])
+def test_numbers_are_checked(edbatch, chain, episodes):
+    status, _, err = edbatch("learn", chain, "-o", "p.json", f"--episodes={episodes}")
+    assert status == 2
+    assert f"argument --episodes: expected an integer from 0 on, got '{episodes}'" in err
+
+
+def test_bad_graphs(fails, tmp_path):
+    graph, out = tmp_path / "graph.txt", tmp_path / "policy.json"
+    assert fails("learn", graph, "-o", out).startswith(f"{graph}: cannot be read")
+    graph.write_text("1\n0 1 5\n")
+    assert fails("learn", graph, "-o", out).startswith(f"{graph}:2: input 5 is not one of the nodes")
+    graph.write_text("0\n")
+    assert fails("learn", graph, "-o", out) == f"{graph}: the graph has no nodes"
+    assert not out.exists()

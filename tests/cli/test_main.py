@@ -1,0 +1,82 @@
+"""The command as a whole: exit statuses, and that its start is fast."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import edbatch as eb
+from edbatch.cli import inspect, main
+
+
+def python(*arguments, **options):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, **options)
+
+
+def test_python_m_edbatch_is_the_command():
+    result = python("-m", "edbatch", "inspect", "none")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "none: runs every node alone\n"
+    result = python("-m", "edbatch", "inspect", "nothing")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("edbatch: error: no policy is named 'nothing'")
+
+
+def test_a_closed_pipe_is_quiet(tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        [sys.executable, "-m", "edbatch", "inspect", "none"], stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (141, b"")
+
+
+def test_importing_the_command_adds_nothing_heavy():
+    heavy = {"numba", "scipy", "tqdm", "matplotlib", "cupy", "torch"}
+    code = "import sys, edbatch; old = set(sys.modules); import edbatch.cli; print(*set(sys.modules) - old)"
+    assert not heavy & set(python("-c", code).stdout.split())
+
+
+def test_version(edbatch):
+    assert edbatch("--version") == (0, f"edbatch {eb.__version__}\n", "")
+
+
+@pytest.mark.parametrize("argv", [[], ["fly"], ["learn"], ["schedule"], ["inspect"], ["run", "resnet"]])
+def test_wrong_arguments_exit_with_2(edbatch, argv):
+    status, out, err = edbatch(*argv)
+    assert (status, out) == (2, "")
+    assert "error:" in err
+
+
+@pytest.mark.parametrize("command", ["learn", "schedule", "inspect", "run"])
+def test_every_command_has_help(edbatch, command):
+    status, out, err = edbatch(command, "--help")
+    assert (status, err) == (0, "")
+    assert f"usage: edbatch {command}" in out
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (MemoryError("Unable to allocate 3.64 TiB"), 2, "edbatch: error: Unable to allocate 3.64 TiB\n"),
+        (MemoryError(), 2, "edbatch: error: out of memory\n"),
+    ],
+)
+def test_what_stops_a_command(edbatch, monkeypatch, error, status, said):
+    def stop(arguments):
+        raise error
+
+    monkeypatch.setattr(inspect, "run", stop)
+    assert edbatch("inspect", "none") == (status, "", said)
+
+
+def test_errors_of_our_own_are_not_hidden(monkeypatch):
+    def fail(arguments):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(inspect, "run", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["inspect", "none"])

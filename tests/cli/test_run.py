@@ -1,0 +1,108 @@
+"""`edbatch run tree-lstm`: a prediction per tree, and policies side by side."""
+
+import pytest
+
+from edbatch.data.random_trees import random_trees, sample_trees_path
+from edbatch.data.trees import write_trees
+
+SMALL = ("--hidden", 4, "--batch-size", 4)
+
+
+@pytest.fixture
+def trees(tmp_path):
+    path = tmp_path / "trees.txt"
+    write_trees(path, random_trees(10, seed=5))
+    return path
+
+
+def test_without_arguments_it_runs_the_sample(edbatch, tmp_path):
+    status, out, err = edbatch("run", "tree-lstm", "--limit", 3, "--hidden", 4)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "tree-lstm, hidden size 4, random parameters (seed 0)"
+    assert lines[1].startswith(f"{sample_trees_path()}: 3 trees, ")
+    assert lines[2].startswith("1 mini-batch of 64 trees; median of 20 runs each")
+    assert lines[3].startswith("policy fsm-sort (learned) from the first 1 mini-batch in ")
+    assert lines[6].split() == ["none", "depth", "agenda", "sufficient", "fsm-sort", "(learned)"]
+    assert max(map(len, lines[4:])) <= 100
+
+
+def test_json(edbatch_json, trees, tmp_path):
+    out = tmp_path / "predictions.txt"
+    result = edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--out", out)
+    assert (result["trees"], result["mini_batches"], result["rounds"]) == (10, 3, 7)
+    assert result["learning"]["mini_batches"] == 3
+    assert result["predictions"] == str(out)
+    policies = {row["policy"]: row for row in result["policies"]}
+    assert list(policies) == ["none", "depth", "agenda", "sufficient", result["policy"]]
+    assert policies["none"]["largest_difference"] == 0
+    assert policies["none"]["batches"] > policies["depth"]["batches"] >= policies[result["policy"]]["batches"]
+    for row in policies.values():
+        assert row["largest_difference"] < 1e-6
+        assert row["batches"] >= row["lower_bound"]
+        assert row["trees_per_second"] == pytest.approx(10 / sum(row["seconds"].values()))
+        assert {"construction", "scheduling", "planning", "execution", "reading"} <= set(row["seconds"])
+
+
+def test_predictions_do_not_depend_on_policy_or_batch_size(edbatch_json, trees, tmp_path):
+    outs = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
+    edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--out", outs[0])
+    edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--out", outs[1], "--policy", "none")
+    edbatch_json("run", "tree-lstm", "--trees", trees, "--hidden", 4, "--out", outs[2], "--policy", "depth")
+    read = [[line.split() for line in out.read_text().splitlines()] for out in outs]
+    assert len(read[0]) == 10
+    for label, probability in read[0]:
+        assert label in "01234"
+        assert 0.2 <= float(probability) <= 1
+    for other in read[1:]:
+        assert [label for label, _ in other] == [label for label, _ in read[0]]
+        assert [float(p) for _, p in other] == pytest.approx([float(p) for _, p in read[0]], abs=2e-6)
+
+
+def test_a_policy_by_name_or_file_takes_the_place_of_the_learned_one(edbatch_json, edbatch, trees, tmp_path):
+    result = edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--policy", "agenda")
+    assert result["learning"] is None
+    assert [row["policy"] for row in result["policies"]] == ["none", "depth", "agenda", "sufficient"]
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import edbatch as eb\n"
+        "from edbatch.models.tree_lstm import TreeLSTM\n"
+        "lstm = TreeLSTM(eb.ParameterCollection(), 10, 5, 4)\n"
+        "def batches():\n"
+        "    for h in lstm.hidden([1, 2, None], [(), (), (0, 1)]):\n"
+        "        eb.softmax(lstm.scores(h))\n"
+        "    yield\n"
+    )
+    policy = tmp_path / "policy.json"
+    assert edbatch("learn", f"{script}:batches", "-o", policy)[0] == 0
+    status, out, _ = edbatch("run", "tree-lstm", "--trees", trees, *SMALL, "--policy", policy)
+    assert status == 0
+    assert str(policy) in out
+
+
+def test_trees_need_not_be_binary_and_labels_are_their_own(edbatch_json, tmp_path):
+    path, out = tmp_path / "trees.txt", tmp_path / "predictions.txt"
+    path.write_text("(7 (7 a) (9 b) (7 (9 c)))\n(1000000 a)\n")
+    result = edbatch_json("run", "tree-lstm", "--trees", path, *SMALL, "--out", out)
+    assert (result["labels"], result["nodes"]) == (3, 6)
+    assert {line.split()[0] for line in out.read_text().splitlines()} <= {"7", "9", "1000000"}
+
+
+def test_bad_input_leaves_old_predictions(fails, trees, tmp_path):
+    out = tmp_path / "predictions.txt"
+    out.write_text("old")
+    broken = tmp_path / "broken.txt"
+    broken.write_text("(3 good)\n(3 (2 so\n")
+    command = ("run", "tree-lstm", "--out", out, "--trees")
+    assert fails(*command, broken).startswith(f"{broken}:2: column 9: expected ')' after the word 'so'")
+    assert fails(*command, tmp_path / "none.txt").startswith(f"{tmp_path}/none.txt: cannot be read")
+    assert fails(*command, trees, "--policy", "fastest").startswith("no policy is named 'fastest'")
+    assert out.read_text() == "old"
+    assert "no folder" in fails("run", "tree-lstm", "--out", tmp_path / "none" / "out.txt")
+
+
+@pytest.mark.parametrize("option", ["--limit", "--batch-size", "--hidden"])
+def test_sizes_are_checked(edbatch, option):
+    status, _, err = edbatch("run", "tree-lstm", option, "0")
+    assert status == 2
+    assert f"argument {option}: expected an integer from 1 on, got '0'" in err
