@@ -122,7 +122,11 @@ def best_ratio(frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count:
         ready = frontier.end[kind] - frontier.begin[kind]
         total = blockers.total[kind]
         ahead = ready * best_total - best_ready * total
-        if ahead > 0 or (ahead == 0 and ready > best_ready):
+        if ahead == 0:
+            ahead = ready - best_ready
+        if ahead == 0:
+            ahead = best - kind
+        if ahead > 0:
             best, best_ready, best_total = kind, ready, total
     return best
 

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+
+from edbatch.policy.encodings import ENCODINGS, encode
+from edbatch.policy.frontier import Frontier
+
+
+def state(encoding, ready, letters, done=0.0, reach=None):
+    """(letters, mark) of a frontier with ready[kind] nodes of each type."""
+    kinds = np.flatnonzero(ready).astype(np.int32)
+    letters = np.int32(letters)[kinds]
+    begin = np.zeros(len(ready), np.int32)
+    nothing = np.zeros(0, np.int32)
+    frontier = Frontier(nothing, nothing, begin, np.int32(ready))
+    reach = np.zeros((len(ready), len(ready)), np.int32) if reach is None else np.int32(reach)
+    mark = encode(ENCODINGS[encoding], frontier, reach, letters, kinds, len(kinds), done)
+    assert sorted(kinds.tolist()) == np.flatnonzero(ready).tolist()
+    return letters.tolist(), mark
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"), [("base", [5, 6, 7, 8]), ("max", [8, 5, 6, 7]), ("sort", [8, 6, 5, 7])]
+)
+def test_types_are_ordered_by_letter_or_frequency(encoding, expected):
+    # types 0..4 are the policy's letters 8, 7, 9, 6, 5; type 2 is not ready
+    assert state(encoding, [9, 1, 0, 4, 2], [8, 7, 9, 6, 5]) == (expected, 0)
+
+
+def test_equal_frequencies_are_ordered_by_letter():
+    assert state("sort", [2, 2, 2], [1, 2, 0]) == ([0, 1, 2], 0)
+    assert state("max", [2, 2, 2], [1, 2, 0]) == ([0, 1, 2], 0)
+
+
+def test_phase_counts_tenths_of_the_graph():
+    assert [state("phase", [1, 2], [0, 1], done)[1] for done in (0.0, 0.09, 0.1, 0.55, 0.99)] == [0, 0, 1, 5, 9]
+
+
+def test_critical_marks_types_whose_batch_lowers_the_bound():
+    # type 0's longest chain starts at its own ready nodes only; type 1's also below those of type 0
+    reach = [[3, 2], [2, 2]]
+    assert state("critical", [1, 5], [0, 1], reach=reach) == ([1, 0], 0b10)

@@ -1,0 +1,116 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.policy import FSM, Heuristic, TypedGraph, learn, lower_bound
+from edbatch.policy.fsm import END
+from edbatch.policy.state_table import insert, new_table
+
+
+def machine(rows, types=("I", "O"), encoding="base"):
+    """An FSM from (frontier letters, choice) rows."""
+    table = new_table(8, 64)
+    for letters, choice in rows:
+        table.choice[insert(table, np.int32(letters), len(letters), 0)] = choice
+    return FSM(encoding, types, table)
+
+
+TREE = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
+
+
+def test_the_table_decides():
+    assert len(machine([([0, 1], 0)]).schedule(TREE)) == 3
+    assert len(machine([([0, 1], 1)]).schedule(TREE)) == 4
+
+
+def test_types_are_matched_by_name():
+    renumbered = TypedGraph.from_lists(["O", "I", "O", "I"], [[1], [], [3], [1]])
+    assert renumbered.names == ("O", "I")
+    assert len(machine([([0, 1], 0)]).schedule(renumbered)) == 3
+    assert len(machine([([0, 1], 1)]).schedule(renumbered)) == 4
+
+
+def test_an_unseen_state_falls_back_to_the_path_ratio_and_is_counted():
+    fsm = machine([])
+    assert len(fsm.schedule(TREE)) == 3
+    assert fsm.fallbacks == 1  # I and O stand on the frontier once
+    fsm.schedule(TREE)
+    assert fsm.fallbacks == 2
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_an_empty_table_is_the_sufficient_heuristic(random_graph, seed):
+    graph = random_graph(seed, 40, 4)
+    schedule = machine([], ("A", "B", "C", "D")).schedule(graph)
+    assert schedule.types.tolist() == Heuristic("sufficient").schedule(graph).types.tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), encoding=st.sampled_from(["base", "max", "sort", "phase", "critical"]))
+def test_graphs_it_was_not_trained_on_get_valid_schedules(random_graph, seed, encoding):
+    fsm = learn([random_graph(1, 60, 4)], encoding=encoding, episodes=0, progress=False)
+    graph = random_graph(seed, 60, 4)
+    schedule = fsm.schedule(graph)
+    schedule.validate(graph)
+    assert len(schedule) >= lower_bound(graph)
+    again = fsm.schedule(graph)
+    assert again.order.tolist() == schedule.order.tolist()
+
+
+def test_unknown_types_warn_once_and_fall_back():
+    graph = TypedGraph.from_lists(["I", "N", "I", "N"], [[], [0], [0], [2]])
+    fsm = machine([([0, 1], 0)])
+    with pytest.warns(EdBatchWarning, match="not trained with the types N; where they are ready"):
+        assert len(fsm.schedule(graph)) == 3
+    assert fsm.fallbacks == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fsm.schedule(graph)
+
+
+def test_unknown_types_that_stand_alone_are_no_matter():
+    graph = TypedGraph.from_lists(["I", "O", "I", "O", "loss"], [[], [0], [0], [2], [1, 3]])
+    fsm = machine([([0, 1], 0)])
+    assert len(fsm.schedule(graph)) == 4
+    assert fsm.fallbacks == 0
+
+
+def test_names_are_translated_once():
+    fsm = machine([([0, 1], 0)])
+    fsm.schedule(TREE)
+    first = fsm.letters_of(TREE.names)
+    fsm.schedule(TREE)
+    assert fsm.letters_of(TREE.names) is first
+    assert first.tolist() == [0, 1]
+
+
+def test_a_cycle_is_reported_and_does_not_hang():
+    loop = TypedGraph(np.int32([0, 1, 0]), np.int64([0, 0, 1, 2]), np.int32([2, 1]), ("I", "O"))
+    with pytest.raises(EdBatchError, match="cycle"):
+        machine([]).schedule(loop)
+
+
+def test_an_unknown_encoding_is_refused():
+    with pytest.raises(EdBatchError, match="no state encoding is named 'deep'"):
+        machine([], encoding="deep")
+
+
+def test_rows_and_transitions_for_inspection(tree):
+    graph = tree(5)
+    fsm = learn([graph], encoding="base", progress=False)
+    row = next(row for row in fsm.table() if row["state"] == "O I" or row["state"] == "I O")
+    assert row["choice"] == "I"
+    assert set(row) == {"number", "state", "choice", "q"}
+    assert fsm.transitions == fsm.observe([graph])
+    assert sum(count for (_, after), count in fsm.transitions.items() if after == END) == 1
+
+
+def test_observing_leaves_unknown_states_out_and_the_table_alone(random_graph):
+    fsm = machine([([0, 1], 0)], ("A", "B"))
+    fsm.observe([random_graph(seed, 40, 4) for seed in range(5)])
+    assert fsm.states.size[0] == 1

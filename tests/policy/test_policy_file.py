@@ -1,0 +1,108 @@
+import json
+
+import pytest
+
+from edbatch.errors import EdBatchError
+from edbatch.policy import FSM, Heuristic, get_policy, learn
+from edbatch.policy.policy_file import VERSION
+
+
+@pytest.fixture
+def saved(random_graph, tmp_path):
+    """(an FSM, its file, the file's content)."""
+    graphs = [random_graph(seed, 60, 4) for seed in range(4)]
+    for encoding in ("phase", "critical"):
+        policy = learn(graphs, encoding=encoding, episodes=100, progress=False)
+        if isinstance(policy, FSM):
+            break
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    return policy, path, json.loads(path.read_text())
+
+
+def test_an_fsm_survives_a_round_trip(saved, random_graph):
+    policy, path, _ = saved
+    loaded = get_policy(path)
+    assert isinstance(loaded, FSM)
+    assert loaded.table() == policy.table()
+    assert loaded.training == policy.training
+    assert loaded.transitions == policy.transitions
+    assert loaded.to_dot() == policy.to_dot()
+    for seed in range(10):
+        graph = random_graph(seed, 60, 4)
+        assert loaded.schedule(graph).order.tolist() == policy.schedule(graph).order.tolist()
+
+
+def test_a_heuristic_survives_a_round_trip(tmp_path):
+    Heuristic("beam:7").save(tmp_path / "beam.json")
+    assert get_policy(tmp_path / "beam.json").name == "beam:7"
+
+
+def test_a_learned_heuristic_keeps_its_training(saved, tmp_path):
+    training = saved[0].training
+    Heuristic("agenda", training).save(tmp_path / "agenda.json")
+    assert get_policy(tmp_path / "agenda.json").training == training
+
+
+def test_the_file_names_its_types(saved):
+    _, _, content = saved
+    assert content["edbatch_policy"] == VERSION
+    assert set(content["states"][0]["frontier"]) <= set(content["types"])
+
+
+def change(content, path):
+    path.write_text(json.dumps(content))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda c: c.update(edbatch_policy=3), "version 3, this EdBatch reads up to 1"),
+        (lambda c: c.pop("edbatch_policy"), "missing required field `edbatch_policy`"),
+        (lambda c: c.update(kind="net"), "kind 'net'; it must be 'fsm' or 'heuristic'"),
+        (lambda c: c.update(colour="red"), "unknown field `colour`"),
+        (lambda c: c.pop("states"), "missing required field `states`"),
+        (lambda c: c.update(encoding="deep"), "no state encoding is named 'deep'"),
+        (lambda c: c["states"][0].update(choice=4), r"Expected `str`, got `int` - at `\$.states\[0\].choice`"),
+        (lambda c: c["states"][0].update(choice="Z"), "state 0: choice 'Z' is not on its frontier"),
+        (lambda c: c["states"][0].update(q=[]), "state 0: .* types, but 0 values of q"),
+        (lambda c: c["states"][1]["frontier"].append("Z"), "state 1: type 'Z' is not among"),
+        (lambda c: c["states"][0].update(next={"9999": 1}), "state 0: next state '9999' is not there"),
+        (lambda c: c["states"].append(c["states"][0]), "the same state stands in the file twice"),
+    ],
+)
+def test_each_fault_is_named_with_the_file(saved, edit, message):
+    _, path, content = saved
+    edit(content)
+    with pytest.raises(EdBatchError, match=message) as error:
+        get_policy(change(content, path))
+    assert str(error.value).startswith(str(path))
+
+
+def test_half_a_file_is_recognized(saved):
+    _, path, _ = saved
+    path.write_text(path.read_text()[:100])
+    with pytest.raises(EdBatchError, match="not a whole JSON file"):
+        get_policy(path)
+
+
+def test_a_rule_that_is_gone_is_named(tmp_path):
+    path = change({"edbatch_policy": 1, "kind": "heuristic", "name": "lost"}, tmp_path / "lost.json")
+    with pytest.raises(EdBatchError, match="no policy is named 'lost'"):
+        get_policy(path)
+
+
+def test_a_folder_that_is_missing_is_reported(saved, tmp_path):
+    with pytest.raises(EdBatchError, match="cannot be written"):
+        saved[0].save(tmp_path / "nowhere" / "policy.json")
+
+
+def test_foreign_policies_cannot_be_saved(tmp_path):
+    from edbatch.policy.policy_file import save_policy
+
+    class Mine:
+        name = "mine"
+
+    with pytest.raises(EdBatchError, match="Mine 'mine' is not a policy that files can hold"):
+        save_policy(tmp_path / "mine.json", Mine())

@@ -1,0 +1,34 @@
+import pytest
+
+from edbatch.errors import EdBatchError
+from edbatch.policy import Heuristic, Policy, get_policy
+from edbatch.policy.heuristics import RULES
+
+
+@pytest.mark.parametrize("name", [*RULES, "beam:3"])
+def test_names(name):
+    policy = get_policy(name)
+    assert isinstance(policy, Policy)
+    assert policy.name == name
+
+
+def test_policies_are_returned_as_they_are():
+    policy = Heuristic("depth")
+    assert get_policy(policy) is policy
+
+
+def test_files(tmp_path):
+    path = tmp_path / "depth"
+    Heuristic("agenda").save(path)
+    assert get_policy(path).name == "agenda"
+    assert get_policy(str(path)).name == "agenda"
+
+
+def test_neither_a_name_nor_a_file():
+    with pytest.raises(EdBatchError, match="'fast' and there is no such file; names are depth, agenda"):
+        get_policy("fast")
+
+
+def test_something_else():
+    with pytest.raises(EdBatchError, match="a policy, a name or a path is needed, not int"):
+        get_policy(3)

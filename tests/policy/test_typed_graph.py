@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+from edbatch.errors import EdBatchError
+from edbatch.policy import TypedGraph
+
+
+def test_successors_are_the_reversed_edges(random_graph):
+    for seed in range(50):
+        graph = random_graph(seed)
+        forward = sorted(
+            (int(operand), node)
+            for node in range(len(graph))
+            for operand in graph.operands[graph.indptr[node] : graph.indptr[node + 1]]
+        )
+        indptr, users = graph.successors
+        backward = [(node, int(user)) for node in range(len(graph)) for user in users[indptr[node] : indptr[node + 1]]]
+        assert backward == forward
+
+
+def test_topological_order_puts_operands_first(random_graph):
+    for seed in range(50):
+        graph = random_graph(seed)
+        place = np.argsort(graph.topological)
+        users = np.repeat(np.arange(len(graph)), np.diff(graph.indptr))
+        assert (place[graph.operands] < place[users]).all()
+
+
+def test_ids_that_are_topological_stay_the_order(random_graph):
+    graph = random_graph(3, shuffle=False)
+    assert graph.topological.tolist() == list(range(len(graph)))
+
+
+def test_an_empty_graph_is_a_graph():
+    graph = TypedGraph.checked([], [0], [], [])
+    assert len(graph) == 0
+    assert len(graph.topological) == 0
+
+
+@pytest.mark.parametrize(
+    ("types", "indptr", "operands", "names", "message"),
+    [
+        ([0, 1], [0, 0, 1], [0], ["a"], "node 1: type 1, but there are 1 names"),
+        ([-1], [0, 0], [], ["a"], "node 0: type -1"),
+        ([0, 0], [0, 0, 1], [2], ["a"], "node 1: operand 2, but there are 2 nodes"),
+        ([0, 0], [0, 1, 1], [-1], ["a"], "node 0: operand -1"),
+        ([0, 0], [0, 1], [0], ["a"], "indptr must have 3 entries"),
+        ([0, 0], [0, 1, 1], [0, 0], ["a"], "indptr must have 3 entries from 0 to 2"),
+        ([0, 0, 0], [0, 2, 1, 2], [1, 1], ["a"], "node 1: indptr falls there"),
+        ([0], [0, 0], [], ["a", "a"], "two types are named 'a'"),
+        ([0], [0, 1], [0], ["a"], "cycle through node 0 -> 0"),
+        ([0, 0, 0], [0, 1, 2, 3], [1, 2, 0], ["a"], "cycle through node"),
+    ],
+)
+def test_bad_columns_are_named(types, indptr, operands, names, message):
+    with pytest.raises(EdBatchError, match=message):
+        TypedGraph.checked(types, indptr, operands, names)
+
+
+def test_a_cycle_is_shown_in_the_direction_of_the_data():
+    with pytest.raises(EdBatchError, match="node 1 -> 2 -> 1$|node 2 -> 1 -> 2$"):
+        TypedGraph.from_lists(["a", "a", "a"], [[], [0, 2], [1]])
+
+
+def test_a_long_cycle_is_shortened():
+    with pytest.raises(EdBatchError, match=r"\.\.\."):
+        TypedGraph.from_lists(["a"] * 30, [[(node + 1) % 30] for node in range(30)])
