@@ -4,6 +4,7 @@ A policy sees typed graphs as integer arrays and returns schedules; it knows not
 compute.
 
 Example:
+    >>> from edbatch.policy import TypedGraph, get_policy, learn, lower_bound
     >>> graph = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
     >>> len(get_policy("depth").schedule(graph)), lower_bound(graph)
     (4, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -52,14 +53,14 @@ def learn(
     1. Teachers: each heuristic and off-line search shows its schedules, and a table takes, in each state,
        the type its teacher ran most often there.
     2. Q-learning with n-step returns for half the episodes, checked every 50.
-    3. The best table so far is improved one state at a time, keeping a change that costs no batch.
+    3. The best table so far is improved one state at a time, keeping what saves batches.
 
     The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none
     of the tables does, it is that heuristic. It is deterministic in all but `training.seconds`.
 
     Args:
         graphs: training mini-batches; several make the policy general.
-        encoding: what a state is: base, max, sort or phase.
+        encoding: what a state is: base, max, sort, phase or critical (see `encodings`).
         episodes: how many at most; large graphs get fewer, so that learning takes about a second,
             but at least 50.
         seed: of the exploration.
@@ -102,8 +103,20 @@ def learn(
     return trainer.policy(encoding, seed, started)
 
 
+class _Candidate(NamedTuple):
+    """A table and what comes of following its choices."""
+
+    table: StateTable
+    batches: list[int]  # per graph
+    met: Counter[int]  # how often each of its states decided
+
+    @property
+    def cost(self) -> int:
+        return sum(self.batches)
+
+
 class _Trainer:
-    """The state of one call of `learn`: arenas, and the best table so far."""
+    """The state of one call of `learn`: arenas, and the tables tried so far."""
 
     bar: tqdm
 
@@ -120,13 +133,18 @@ class _Trainer:
         self.work = 1 + sum(work_of(arena) for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
         self.taught: dict[str, list[int]] = {}
-        self.batches: list[int] = []
-        self.check(_empty())  # in each state what the path ratio says at its first visit
+        # in each state what the path ratio says at its first visit
+        self.candidates = [self.check(_empty())]
+
+    @property
+    def best(self) -> _Candidate:
+        """The candidate of fewest batches; the first of equals."""
+        return min(self.candidates, key=lambda candidate: candidate.cost)
 
     @property
     def optimal(self) -> bool:
-        """Whether the best table reaches every lower bound."""
-        return self.batches == self.bounds
+        """Whether the best candidate reaches every lower bound."""
+        return self.best.cost == sum(self.bounds)
 
     def run(
         self,
@@ -146,18 +164,15 @@ class _Trainer:
                 return table, decisions
             table = table.grown()
 
-    def check(self, table: StateTable) -> bool:
-        """Follow the table's choices on every graph; keep it if it is the best so far, and say so."""
+    def check(self, table: StateTable) -> _Candidate:
+        """Follow the table's choices on every graph; states it does not hold enter it by path ratio."""
         batches: list[int] = []
         met: Counter[int] = Counter()
         for index, arena in enumerate(self.arenas):
             table, decisions = self.run(table, index)
             batches.append(int(arena.record.length[0]))
             met.update(arena.states[:decisions].tolist())
-        if self.batches and sum(batches) >= sum(self.batches):
-            return False  # what `table` learned on the way, states at which the path ratio decided, is lost
-        self.best, self.batches, self.met = table, batches, met
-        return True
+        return _Candidate(table, batches, met)
 
     def count(self, episodes: int) -> None:
         """Note that so many episodes have run."""
@@ -167,26 +182,27 @@ class _Trainer:
     def follow_teachers(self) -> None:
         """One table per teacher, by majority vote over its decisions in each state."""
         for teacher in TEACHERS:
+            if self.optimal:
+                return
             table = _empty()
             votes: Counter[tuple[int, int]] = Counter()
             self.taught[teacher] = []
             for index, graph in enumerate(self.graphs):
                 sequence = Heuristic(teacher).schedule(graph).types
                 table, decisions = self.run(table, index, sequence=sequence)
-                arena = self.arenas[index]
-                pairs = zip(arena.states[:decisions].tolist(), arena.positions[:decisions].tolist(), strict=True)
-                votes.update(pairs)
+                states, positions = self.arenas[index].states, self.arenas[index].positions
+                votes.update(zip(states[:decisions].tolist(), positions[:decisions].tolist(), strict=True))
                 self.taught[teacher].append(len(sequence))
             for (state, position), _ in sorted(votes.items(), key=lambda vote: (vote[1], vote[0])):
                 table.choice[state] = position  # the most frequent comes last
-            self.check(table)
-            if self.optimal:
-                return
+            self.candidates.append(self.check(table))
 
     def explore(self, episodes: int, alpha: float, epsilon: float, rate: float, discount: float, steps: int) -> None:
         """Q-learning proper."""
         table = _empty()
-        for number in range(episodes if not self.optimal else 0):
+        for number in range(episodes):
+            if number % CHECK_EVERY == 0 and self.optimal:
+                return
             index = number % len(self.graphs)
             chance = max(LEAST_EPSILON, epsilon * (1 - number / episodes))
             table, decisions = self.run(table, index, alpha=alpha, epsilon=chance, greedy=True)
@@ -195,48 +211,49 @@ class _Trainer:
             if (number + 1) % CHECK_EVERY == 0:
                 known = table.copied(least_visits=LEAST_VISITS)
                 take_best(known)
-                self.check(known)
-                if self.optimal:
-                    return
+                self.candidates.append(self.check(known))
 
     def improve(self, episodes: int) -> None:
-        """Change the choice of one state at a time, often visited states first, until nothing helps."""
-        better = True
-        while better:
-            better = False
-            for state, _ in sorted(self.met.items(), key=lambda visit: (-visit[1], visit[0])):
-                options = int(self.best.start[state + 1] - self.best.start[state])
-                kept = int(self.best.choice[state])
+        """Change the best table's choice of one state at a time, often met ones first, until nothing helps."""
+        now, before = self.best, self.best.cost + 1
+        while now.cost < before:
+            before = now.cost
+            for state, _ in sorted(now.met.items(), key=lambda item: (-item[1], item[0])):
+                options = int(now.table.start[state + 1] - now.table.start[state])
+                kept = int(now.table.choice[state])
                 for change in range(1, options):
                     if self.optimal or self.episodes + len(self.graphs) > episodes:
                         return
                     self.count(len(self.graphs))
-                    self.best.choice[state] = (kept + change) % options
-                    if self.check(self.best):
-                        better = True
+                    now.table.choice[state] = (kept + change) % options
+                    changed = self.check(now.table)
+                    if changed.cost < now.cost:
+                        now = changed
+                        self.candidates.append(now)
                         break
-                    self.best.choice[state] = kept
+                    now.table.choice[state] = kept
 
     def policy(self, encoding: str, seed: int, started: float) -> Policy:
-        """The best there is: the table's FSM, or a run-time heuristic that runs fewer batches."""
+        """The best there is: the best table's FSM, or a run-time heuristic that runs fewer batches."""
         for rule in RUN_TIME_RULES:
             if rule not in self.taught:
                 self.taught[rule] = [len(Heuristic(rule).schedule(graph)) for graph in self.graphs]
         heuristic = min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
-        learned = sum(self.batches) <= sum(self.taught[heuristic])
+        best = self.best
+        learned = best.cost <= sum(self.taught[heuristic])
         training = Training(
             graphs=len(self.graphs),
             episodes=self.episodes,
             seconds=round(time.perf_counter() - started, 3),
             seed=seed,
-            batches=self.batches if learned else self.taught[heuristic],
+            batches=best.batches if learned else self.taught[heuristic],
             bounds=self.bounds,
             heuristic=heuristic,
             heuristic_batches=self.taught[heuristic],
         )
         if not learned:
             return Heuristic(heuristic, training)
-        fsm = FSM(encoding, self.types, self.best, training)
+        fsm = FSM(encoding, self.types, best.table, training)
         fsm.transitions = fsm.observe(self.graphs)
         return fsm
 

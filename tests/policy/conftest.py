@@ -38,10 +38,9 @@ def make_tree(depth, inner="I", output="O"):
         return len(types) - 1
 
     def subtree(height):
-        if height == 0:
-            node = add("L")
-        else:  # unbalanced, so that depths differ
-            node = add(inner, subtree(height - 1), subtree(max(0, height - 2)))
+        # unbalanced, so that depths differ
+        below = [subtree(height - 1), subtree(max(0, height - 2))] if height else []
+        node = add(inner if height else "L", *below)
         outputs.append(add(output, node))
         return node
 

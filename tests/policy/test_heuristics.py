@@ -138,7 +138,7 @@ def test_a_beam_is_never_worse_than_greedy(random_graph):
 
 @pytest.mark.parametrize("name", ["beam:", "beam:0", "beam:ten", "deep"])
 def test_bad_names_say_what_is_there(name):
-    with pytest.raises(EdBatchError, match="positive integer|there are depth, agenda"):
+    with pytest.raises(EdBatchError, match=r"positive integer|there are depth, agenda"):
         Heuristic(name)
 
 

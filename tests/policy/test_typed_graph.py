@@ -58,7 +58,7 @@ def test_bad_columns_are_named(types, indptr, operands, names, message):
 
 
 def test_a_cycle_is_shown_in_the_direction_of_the_data():
-    with pytest.raises(EdBatchError, match="node 1 -> 2 -> 1$|node 2 -> 1 -> 2$"):
+    with pytest.raises(EdBatchError, match=r"node 1 -> 2 -> 1$|node 2 -> 1 -> 2$"):
         TypedGraph.from_lists(["a", "a", "a"], [[], [0, 2], [1]])
 
 
