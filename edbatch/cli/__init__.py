@@ -40,17 +40,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = lambda message, *_: print(f"edbatch: warning: {message}", file=sys.stderr)
         try:
             arguments.run(arguments)
-            sys.stdout.flush()
+            print(end="", flush=True)  # so that what goes wrong with the output does so here
         except EdBatchError as error:
             return _explain(str(error))
         except MemoryError as error:
             return _explain(str(error) or "out of memory")
         except KeyboardInterrupt:
             return INTERRUPTED
-        except BrokenPipeError:
+        except OSError as error:
             # Python flushes stdout once more when it exits; let that go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return CLOSED_PIPE
+            return CLOSED_PIPE if isinstance(error, BrokenPipeError) else _explain(str(error))
     return 0
 
 

@@ -142,16 +142,17 @@ def _as_json(name: str, measured: Measured, trees: int) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
+    rounds = "once" if facts["rounds"] == 1 else f"{facts['rounds']} times (the median counts)"
     sizes = ", ".join(counted(facts[f"{noun}s"], noun) for noun in ("tree", "word", "node", "label"))
     print(
         f"{facts['model']}, hidden size {facts['hidden']:,}, random parameters (seed {facts['seed']})\n"
         f"{facts['file']}: {sizes}\n"
-        f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(facts['batch_size'], 'tree')}; "
-        f"median of {counted(facts['rounds'], 'run')} each, policies in turn, after a warm-up"
+        f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(facts['batch_size'], 'tree')}, "
+        f"each run {rounds} by every policy in turn, after a warm-up"
     )
     if learning := facts["learning"]:
         source = counted(learning["mini_batches"], "mini-batch")
-        print(f"policy {facts['policy']} from the first {source} in {learning['seconds']:.2f} s")
+        print(f"policy {facts['policy']} from {source} in {learning['seconds']:.2f} s")
     print()
     columns = list(measured.values())
     unbatched = columns[0].total_seconds

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tqdm import tqdm
+
 from edbatch.errors import EdBatchError
 from edbatch.files import read_text, write_atomically
 
@@ -162,10 +164,8 @@ def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
         EdBatchError: the file cannot be read or holds no tree, or a line is no tree; the message names file,
             line and column, and what was expected there.
     """
-    lines = read_text(path).split("\n")
-    trees = [
-        parse_tree(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()
-    ]
+    lines = tqdm(read_text(path).split("\n"), "reading trees", unit=" lines", delay=1, leave=False, disable=None)
+    trees = [parse_tree(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
     if not trees:
         raise EdBatchError(f"{path}: no trees in it; expected one per line, such as (3 (2 so) (4 good))")
     return trees

@@ -23,7 +23,24 @@ def test_python_m_edbatch_is_the_command():
     assert result.stderr.startswith("edbatch: error: no policy is named 'nothing'")
 
 
-def test_a_closed_pipe_is_quiet(tmp_path):
+def test_ctrl_c_is_quiet(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import signal\ndef stop():\n    signal.raise_signal(signal.SIGINT)\n    yield\n"
+    )
+    result = python("-m", "edbatch", "learn", f"{tmp_path}/script.py:stop", "-o", f"{tmp_path}/policy.json")
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_output_that_cannot_be_written():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "edbatch", "inspect", "none"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (result.returncode, result.stderr) == (2, b"edbatch: error: [Errno 28] No space left on device\n")
+
+
+def test_a_closed_pipe_is_quiet():
     reader, writer = os.pipe()
     os.close(reader)
     result = subprocess.run(

@@ -21,8 +21,8 @@ def test_without_arguments_it_runs_the_sample(edbatch, tmp_path):
     lines = out.splitlines()
     assert lines[0] == "tree-lstm, hidden size 4, random parameters (seed 0)"
     assert lines[1].startswith(f"{sample_trees_path()}: 3 trees, ")
-    assert lines[2].startswith("1 mini-batch of 64 trees; median of 20 runs each")
-    assert lines[3].startswith("policy fsm-sort (learned) from the first 1 mini-batch in ")
+    assert lines[2].startswith("1 mini-batch of 64 trees, each run 20 times (the median counts) by every policy")
+    assert lines[3].startswith("policy fsm-sort (learned) from 1 mini-batch in ")
     assert lines[6].split() == ["none", "depth", "agenda", "sufficient", "fsm-sort", "(learned)"]
     assert max(map(len, lines[4:])) <= 100
 
