@@ -18,8 +18,8 @@ _current: ContextVar[Columns | None] = ContextVar("edbatch_graph", default=None)
 class Columns:
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
 
-    Node v is the v-th entry of `types` and the next integers of `args`: first the node ids of its operands (parameters
-    are part of the type and have none), then its payload (a look-up index, a label, a seed). A variadic node's
+    Node v is the v-th entry of `types` and the next integers of `args`: first the ids of its operands (node and view;
+    parameters are part of the type), then its payload (a look-up index, a label, a seed). A variadic node's
     integers are preceded by their count. `n` counts all nodes ever recorded; what has been taken over by the runtime is
     cleared from the lists.
 
@@ -53,9 +53,9 @@ class Columns:
         return Expression(self, node, type.out)
 
     def take(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hand over what was recorded since the last call: (types int32, args int32)."""
+        """Hand over what was recorded since the last call: (types int32, args int64)."""
         types = np.fromiter(self.types, np.int32, len(self.types))
-        args = np.fromiter(self.args, np.int32, len(self.args))
+        args = np.fromiter(self.args, np.int64, len(self.args))
         self.types.clear()
         self.args.clear()
         return types, args

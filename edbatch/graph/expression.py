@@ -36,7 +36,7 @@ class Expression(msgspec.Struct, Operators, gc=False, eq=False, repr_omit_defaul
     """
 
     graph: Columns
-    id: int
+    id: int  # node, and above it the view it is seen through: see graph.views
     spec: Spec
 
     # NumPy must leave `array * expression` to us.

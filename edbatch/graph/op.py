@@ -16,7 +16,7 @@ class Kind(IntEnum):
 
     COMPUTE = 0  # scheduled, one kernel a batch
     SOURCE = 1  # its value is at hand before anything runs: costs no batch
-    VIEW = 2  # another way to look at its operand's memory: costs no batch and moves no data
+    VIEW = 2  # another way to look at its operand's memory: no node at all (see `graph.views`)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from edbatch.graph.op import Op
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import spec_of
+from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
@@ -191,6 +192,29 @@ def attributed(op: Op, attributes_of: Callable[..., dict[str, Any]]) -> Callable
         with suppress(TypeError):  # a list among the arguments is no key
             entries[node.spec, arguments] = (type.id, type.out)
         return graph.add(type, (node.id,))
+
+    return call
+
+
+def viewer(op: Op, attributes_of: Callable[..., dict[str, Any]]) -> Callable[..., Expression]:
+    """The fast way for views; `attributes_of` as in `attributed`."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, *arguments: Any) -> Expression:
+        try:
+            step, spec = entries[x.spec, x.id >> NODE_BITS, arguments]
+        except (KeyError, AttributeError, TypeError):
+            return remember(x, arguments)
+        return Expression(x.graph, x.id + step, spec)
+
+    def remember(x: Any, arguments: tuple[Any, ...]) -> Expression:
+        graph = graph_of(op.name, (x,))
+        seen = to_node(graph, to_operand(op, graph, x))
+        out = look(seen, op, tuple(attributes_of(seen.spec, *arguments).items()))
+        if (out.id - seen.id) & NODE_MASK == 0:  # the same node: a view, no copy
+            with suppress(TypeError):
+                entries[seen.spec, seen.id >> NODE_BITS, arguments] = (out.id - seen.id, out.spec)
+        return out
 
     return call
 

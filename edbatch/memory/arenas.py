@@ -43,6 +43,7 @@ class Arenas:
 
     def array(self, window: int) -> Any:
         """The array [capacity, *shape] that a window shows; a view, valid until its arena grows."""
+        self._keep_up()
         found = self._arrays[window]
         if found is None:
             seen = self._windows.windows[window]
@@ -59,7 +60,7 @@ class Arenas:
     def rows(self) -> list[int]:
         """Rows in use, per window; counted at the plain window of an arena, 0 at the others."""
         self._keep_up()
-        return [0 if seen.depth else self.arenas[seen.arena].rows for seen in self._windows.windows]
+        return [self.arenas[seen.arena].rows if seen.plain else 0 for seen in self._windows.windows]
 
     def reserve(self, window: int, rows: int) -> None:
         """Make room for `rows` rows in all in the arena of a window; keeps what is there."""

@@ -14,7 +14,6 @@ def order_rows(
     counts: np.ndarray,
     variadic: np.ndarray,
     args: np.ndarray,
-    root: np.ndarray,
     first: int,
     batch_of: np.ndarray,
 ) -> None:
@@ -29,8 +28,7 @@ def order_rows(
         offsets: [batches + 1], of the batches in `order`.
         starts, counts: per node, where its operands are in `args` and how many.
         variadic: per node, whether its operands are read as one list (position-major) and not slot by slot.
-        args: operand ids, numbered from 0 for the graph's first node.
-        root: per operand id, the node whose memory it shows.
+        args: operand ids; their lower 32 bits are the node, numbered from 0 for the graph's first.
         first: id of the first node that takes part; nodes are numbered from there elsewhere.
         batch_of: [nodes], scratch.
     """
@@ -71,7 +69,7 @@ def order_rows(
             for i in range(hi - 1, lo - 1, -1):
                 node = order[i]
                 for slot in range(counts[node] - 1, -1, -1):
-                    producer = root[args[starts[node] + slot]] - first
+                    producer = (args[starts[node] + slot] & 0xFFFFFFFF) - first
                     if producer >= 0:
                         pushed[top] = producer
                         follow[top] = head[batch_of[producer]]
@@ -80,7 +78,7 @@ def order_rows(
         else:
             for slot in range(counts[order[lo]] - 1, -1, -1):
                 for i in range(hi - 1, lo - 1, -1):
-                    producer = root[args[starts[order[i]] + slot]] - first
+                    producer = (args[starts[order[i]] + slot] & 0xFFFFFFFF) - first
                     if producer >= 0:
                         pushed[top] = producer
                         follow[top] = head[batch_of[producer]]

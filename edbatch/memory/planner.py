@@ -18,8 +18,8 @@ def make_plan(
     payloads: np.ndarray,
     variadic: np.ndarray,
     args: np.ndarray,
-    root: np.ndarray,
-    window: np.ndarray,
+    windows: np.ndarray,
+    view_windows: np.ndarray,
     row: np.ndarray,
     first: int,
     rows: np.ndarray,
@@ -28,26 +28,33 @@ def make_plan(
 
     Args:
         order, offsets: the batches, the earliest first; `order` is reordered within batches.
-        types: per node from `first` on.
+        types: per node of the graph.
         starts, counts: per node from `first` on: where its operands are in `args`, and how many.
         payloads: per type, integers that follow the operands in `args`.
         variadic: per type, whether its nodes have any number of operands.
-        args: operand ids and payloads.
-        root, window, row: per node from the graph's first on: the node whose memory it shows, the window it is seen
-            through, its row. `row` is filled in for the nodes of the plan.
+        args: operand ids (the node in the lower 32 bits, the code of a view above) and payloads.
+        windows: per type, the plain window of its results.
+        view_windows: per code of a view, its window.
+        row: per node of the graph; filled in for the nodes of the plan.
         first: id of the plan's first node.
         rows: rows in use per window; not changed.
 
     Linear in nodes and operands.
     """
-    is_variadic = variadic[types]
-    order_rows(order, offsets, starts, counts, is_variadic, args, root, first, np.empty(len(types), np.int32))
+    kinds = types[first:]
+    order_rows(order, offsets, starts, counts, variadic[kinds], args, first, np.empty(len(kinds), np.int32))
     edges = int(counts.sum())
-    size = 2 * edges + int(payloads[types].sum()) + len(order) + len(offsets)
+    size = 2 * edges + int(payloads[kinds].sum()) + len(order) + len(offsets)
     batches, operands, segments, indices, new_rows, used = _lay_out(
-        order, offsets, types, starts, counts, payloads, variadic, args, root, window, row, first, rows, size
+        order, offsets, types, starts, counts, payloads, variadic, args, windows, view_windows, row, first, rows, size
     )
     return Plan(batches, operands, segments, indices[:used], new_rows)
+
+
+@njit(cache=True, inline="always")
+def _window(operand_id, types, windows, view_windows):  # type: ignore[no-untyped-def]
+    code = operand_id >> 32
+    return view_windows[code] if code else windows[types[operand_id & 0xFFFFFFFF]]
 
 
 @njit(cache=True)
@@ -60,8 +67,8 @@ def _lay_out(
     payloads: np.ndarray,
     variadic: np.ndarray,
     args: np.ndarray,
-    root: np.ndarray,
-    window: np.ndarray,
+    windows: np.ndarray,
+    view_windows: np.ndarray,
     row: np.ndarray,
     first: int,
     rows: np.ndarray,
@@ -71,16 +78,12 @@ def _lay_out(
     rows = rows.copy()
     n_operands = 0
     for b in range(n_batches):
-        lo = order[offsets[b]]
-        n_operands += 1 if variadic[types[lo]] else counts[lo]
+        head = order[offsets[b]]
+        kind = types[first + head]
+        n_operands += 1 if variadic[kind] else counts[head]
         for i in range(offsets[b], offsets[b + 1]):
-            node = order[i]
-            place = window[first + node]
-            row[first + node] = rows[place]
-            rows[place] += 1
-    for node in range(len(types)):
-        if root[first + node] != first + node:
-            row[first + node] = row[root[first + node]]
+            row[first + order[i]] = rows[windows[kind]]
+            rows[windows[kind]] += 1
     batches = np.zeros((n_batches, 6), np.int32)
     operands = np.zeros((n_operands, 5), np.int32)
     segments = np.zeros((16, 4), np.int32)
@@ -91,7 +94,7 @@ def _lay_out(
     for b in range(n_batches):
         lo, hi = offsets[b], offsets[b + 1]
         head = order[lo]
-        kind = types[head]
+        kind = types[first + head]
         n = hi - lo
         batches[b, 0] = kind
         batches[b, 1] = row[first + head]
@@ -111,23 +114,33 @@ def _lay_out(
             total = n
             slots = counts[head]
         for slot in range(slots):
-            # Fill in the rows, looking for one window and a constant distance on the way.
+            # Fill in the rows. Operands of one type and one view are seen through one window, which is all that has
+            # to be looked at in most batches.
             begin = used
-            shown = window[args[starts[head] + slot]]
-            one_window = True
-            even = True
+            operand_id = args[starts[head] + slot]
+            shown = _window(operand_id, types, windows, view_windows)
+            view, source_kind = operand_id >> 32, types[operand_id & 0xFFFFFFFF]
+            alike = True
             for i in range(lo, hi):
                 node = order[i]
-                for j in range(slot, counts[node] if variadic[kind] else slot + 1):
-                    source = args[starts[node] + j]
+                for j in range(starts[node] + slot, starts[node] + (counts[node] if variadic[kind] else slot + 1)):
+                    source = args[j] & 0xFFFFFFFF
                     indices[used] = row[source]
-                    if window[source] != shown:
-                        one_window = False
-                    if used > begin + 1 and indices[used] - indices[used - 1] != indices[begin + 1] - indices[begin]:
-                        even = False
                     used += 1
-            operands[operand, 4] = total
+                    alike &= (args[j] >> 32 == view) & (types[source] == source_kind)
+            one_window = True
+            if not alike:
+                for i in range(lo, hi):
+                    node = order[i]
+                    for j in range(starts[node] + slot, starts[node] + (counts[node] if variadic[kind] else slot + 1)):
+                        one_window &= _window(args[j], types, windows, view_windows) == shown
             distance = indices[begin + 1] - indices[begin] if total > 1 else 1
+            even = True
+            for at in range(begin + 2, used):
+                if indices[at] - indices[at - 1] != distance:
+                    even = False
+                    break
+            operands[operand, 4] = total
             if one_window and even and not (distance == 0 and variadic[kind]):  # segments need every row
                 operands[operand, 0] = 0 if distance == 1 else 1 if distance == 0 else 2
                 operands[operand, 1] = shown
@@ -149,7 +162,7 @@ def _lay_out(
                 for i in range(lo, hi):
                     node = order[i]
                     for j in range(slot, counts[node] if variadic[kind] else slot + 1):
-                        flat_windows[at] = window[args[starts[node] + j]]
+                        flat_windows[at] = _window(args[starts[node] + j], types, windows, view_windows)
                         at += 1
                 used = begin
                 left = total

@@ -14,6 +14,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns, _current
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.pool import BufferPool
@@ -122,8 +123,19 @@ class Graph(Columns):
             if expression.graph is not self:
                 raise EdBatchError(f"value {at}: an expression of another graph")
         self.run()
-        nodes, arenas = self._nodes, self._arenas
-        return [arenas.array(int(nodes.window[x.id]))[int(nodes.row[x.id])].copy()[()] for x in expressions]
+        ids = np.array([x.id for x in expressions], np.int64)
+        self._table.see(ids)
+        nodes, codes = ids & NODE_MASK, ids >> NODE_BITS
+        plain = self._table.window[self._nodes.types[nodes]]
+        windows = np.where(codes > 0, self._table.view_windows[codes], plain)
+        values: list[Any] = [None] * len(expressions)
+        for window in np.unique(windows).tolist():
+            chosen = np.flatnonzero(windows == window)
+            # One copy of all rows from a window; every value is a row of it.
+            found = self._arenas.array(window)[self._nodes.row[nodes[chosen]]]
+            for at, value in zip(chosen.tolist(), found, strict=True):
+                values[at] = value
+        return values
 
     def run(self) -> None:
         """Run what is pending.
@@ -180,14 +192,14 @@ class Graph(Columns):
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
-        taken = self._nodes.n
-        if expression.id >= taken:
-            return TYPES[self.types[expression.id - taken]]
-        return self._table.bound[self._nodes.types[expression.id]].type
+        node, taken = expression.id & NODE_MASK, self._nodes.n
+        if node >= taken:
+            return TYPES[self.types[node - taken]]
+        return self._table.bound[self._nodes.types[node]].type
 
     def _take_over(self) -> None:
-        """Move what was recorded into `_nodes`, with operands found and views resolved."""
-        from edbatch.runtime.lower import decode, resolve_views
+        """Move what was recorded into `_nodes`, with operands found and views seen."""
+        from edbatch.runtime.lower import decode
 
         types, args = self.take()
         if not len(types):
@@ -198,16 +210,7 @@ class Graph(Columns):
         kinds, starts, counts = (column[first : nodes.n] for column in (nodes.types, nodes.starts, nodes.counts))
         if decode(kinds, args, base, table.n_args, table.n_payload, starts, counts) != len(args):
             raise EdBatchError("the graph is damaged: recording a node was interrupted")
-        node = first
-        while True:
-            node = resolve_views(
-                node, first, kinds, table.is_view, table.window, table.view_windows,
-                starts, nodes.args, nodes.root, nodes.window,
-            )  # fmt: skip
-            if node < 0:
-                return
-            operand = nodes.args[nodes.starts[node]]
-            table.fill_view(int(nodes.types[node]), int(nodes.window[operand]))
+        table.see(args)
 
     def _contracted(self, first: int) -> tuple[np.ndarray, TypedGraph]:
         """What has to be scheduled of the nodes from `first` on: node ids (from `first`), and the graph of them."""
@@ -217,7 +220,7 @@ class Graph(Columns):
         kinds = nodes.types[first : nodes.n]
         chosen, indptr, operands = contract(
             first, kinds, table.is_source, nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
-            nodes.args, nodes.root,
+            nodes.args,
         )  # fmt: skip
         kinds = kinds[chosen]
         present = np.zeros(len(table.bound), np.bool_)
@@ -256,8 +259,8 @@ class Graph(Columns):
         plan = make_plan(
             np.concatenate([sources, order]).astype(np.int32),
             np.concatenate([source_offsets, len(sources) + offsets[1:]]),
-            kinds, nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
-            table.n_payload, table.variadic, nodes.args, nodes.root, nodes.window, nodes.row, first, rows,
+            nodes.types[: nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
+            table.n_payload, table.variadic, nodes.args, table.window, table.view_windows, nodes.row, first, rows,
         )  # fmt: skip
         clock.stop("planning")
         if self._executor is None:

@@ -1,4 +1,4 @@
-"""From recorded columns to integer arrays: operands found, views resolved, the graph that the policy sees."""
+"""From recorded columns to integer arrays: operands found, and the graph that the policy sees."""
 
 from __future__ import annotations
 
@@ -44,48 +44,6 @@ def decode(
 
 
 @njit(cache=True)
-def resolve_views(
-    begin: int,
-    first: int,
-    types: np.ndarray,
-    is_view: np.ndarray,
-    plain_window: np.ndarray,
-    view_windows: np.ndarray,
-    starts: np.ndarray,
-    args: np.ndarray,
-    root: np.ndarray,
-    window: np.ndarray,
-) -> int:
-    """Give every node the node whose memory it shows (itself unless a view) and the window it is seen through.
-
-    Args:
-        begin: node to start with, counted from the graph's first.
-        first: id of the node that types[0] and starts[0] are of.
-        is_view, plain_window: per type: whether it is a view; the window of its results.
-        view_windows: [windows, types]: window of a view type over a window; -2 not known yet, -1 not possible as a
-            view (then the node computes a copy).
-        root, window: per node of the graph, filled in.
-
-    Returns:
-        The node at which `view_windows` must be filled in before going on, or -1 at the end.
-    """
-    for i in range(begin - first, len(types)):
-        node = first + i
-        kind = types[i]
-        root[node] = node
-        window[node] = plain_window[kind]
-        if is_view[kind]:
-            operand = args[starts[i]]
-            shown = view_windows[window[operand], kind]
-            if shown == -2:
-                return node
-            if shown >= 0:
-                root[node] = root[operand]
-                window[node] = shown
-    return -1
-
-
-@njit(cache=True)
 def contract(
     first: int,
     types: np.ndarray,
@@ -93,9 +51,8 @@ def contract(
     starts: np.ndarray,
     counts: np.ndarray,
     args: np.ndarray,
-    root: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The graph of what has to be scheduled: no sources, no views, nothing that has run already.
+    """The graph of what has to be scheduled: no sources, nothing that has run already.
 
     Returns:
         nodes: its nodes, counted from `first`.
@@ -106,7 +63,7 @@ def contract(
     n = 0
     edges = 0
     for i in range(len(types)):
-        if root[first + i] == first + i and not is_source[types[i]]:
+        if not is_source[types[i]]:
             position[i] = n
             nodes[n] = i
             n += 1
@@ -117,7 +74,7 @@ def contract(
     for v in range(n):
         i = nodes[v]
         for j in range(starts[i], starts[i] + counts[i]):
-            source = root[args[j]] - first
+            source = (args[j] & 0xFFFFFFFF) - first
             if source >= 0 and position[source] >= 0:
                 operands[used] = position[source]
                 used += 1

@@ -11,24 +11,22 @@ class Nodes:
     Attributes:
         types: number of the node's type in the graph's `TypeTable`.
         starts, counts: where its operands are in `args`, and how many.
-        root, window, row: where its value lies; see `memory.plan.make_plan`.
-        args: operand ids and payloads of all nodes.
+        row: where its value lies, in the arena of its type.
+        args: operand ids (node and view) and payloads of all nodes.
     """
 
-    PER_NODE = ("types", "starts", "counts", "root", "window", "row")
+    PER_NODE = ("types", "starts", "counts", "row")
 
     def __init__(self) -> None:
         self.n = 0
         self.n_args = 0
-        self.args = np.empty(0, np.int32)
+        self.args = np.empty(0, np.int64)
         for name in self.PER_NODE:
             setattr(self, name, np.empty(0, np.int32))
 
     types: np.ndarray
     starts: np.ndarray
     counts: np.ndarray
-    root: np.ndarray
-    window: np.ndarray
     row: np.ndarray
 
     def extend(self, types: np.ndarray, args: np.ndarray) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.memory.windows import Windows, contiguous_columns
 
 
@@ -33,8 +34,7 @@ class BoundType:
         self.places: list[tuple[int, int]] | None = None
         if type.op.places is not None:
             whole = np.empty((2, *type.out.shape), type.out.dtype)
-            found = [contiguous_columns(whole, part) for part in self.parts(whole)]
-            self.places = [columns for columns in found if columns is not None]
+            self.places = [contiguous_columns(whole, part) for part in self.parts(whole)]
 
     def parts(self, out: Any) -> list[Any]:
         """The parts of `out` that the operands go to."""
@@ -83,8 +83,8 @@ class TypeTable:
     Attributes:
         bound: the types, ready to run.
         windows: of all arenas.
-        n_args, n_payload, variadic, is_view, is_source, window: per type; see `runtime.lower`.
-        view_windows: [windows, types]; see `lower.resolve_views`.
+        n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.planner`.
+        view_windows: per code of a view, its window; -1 before it was seen.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -94,7 +94,7 @@ class TypeTable:
         self._names: dict[bytes, tuple[str, ...]] = {}
         self.windows = Windows()
         self.bound: list[BoundType] = []
-        self.view_windows = np.empty((0, 0), np.int32)
+        self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._columns()
 
     def number(self, types: np.ndarray) -> np.ndarray:
@@ -112,14 +112,18 @@ class TypeTable:
             local = self._local[types]
         return local
 
-    def fill_view(self, kind: int, operand_window: int) -> None:
-        """Find the window that view type `kind` makes of a window."""
-        with self._lock:
-            type = self.bound[kind].type
-            view = partial(type.op.forward, **dict(type.attributes))
-            if self.view_windows[operand_window, kind] == -2:
-                self.view_windows[operand_window, kind] = self.windows.look(operand_window, view)
-                self._fit_views()
+    def see(self, args: np.ndarray) -> None:
+        """Have a window ready for every view among these operand ids."""
+        codes = args >> NODE_BITS
+        if len(codes) and int(codes.max()) >= len(self.view_windows):
+            with self._lock:
+                self.view_windows = np.append(self.view_windows, np.full(len(VIEWS), -1, np.int32))
+        if len(codes) and self.view_windows[codes].min() < 0:
+            with self._lock:
+                for code in np.unique(codes[self.view_windows[codes] < 0]).tolist():
+                    view = VIEWS[code]
+                    assert view is not None
+                    self.view_windows[code] = self.windows.look(view.root.shape, view.root.dtype, view.look)
 
     def names(self, present: np.ndarray) -> tuple[str, ...]:
         """The names of the types with `present[type]`, made distinct where two models use one name."""
@@ -141,17 +145,7 @@ class TypeTable:
         self.n_payload = np.array([type.op.payload for type in types], np.int32)
         self.variadic = np.array([type.op.variadic for type in types], np.bool_)
         self.is_source = np.array([type.op.kind is Kind.SOURCE for type in types], np.bool_)
-        self.is_view = np.array([type.op.kind is Kind.VIEW for type in types], np.bool_)
         self.window = np.array([bound.window for bound in self.bound], np.int32)
-        self._fit_views()
-
-    def _fit_views(self) -> None:
-        shape = (len(self.windows.windows), len(self.bound))
-        if self.view_windows.shape != shape:
-            grown = np.full(shape, -2, np.int32)
-            old = self.view_windows
-            grown[: old.shape[0], : old.shape[1]] = old
-            self.view_windows = grown
 
 
 # A table with more types than this is left to the graphs that use it, and a new one is begun: shapes that vary per

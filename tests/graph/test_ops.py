@@ -8,6 +8,7 @@ from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.record import to_node
+from edbatch.graph.views import look
 from tests.oracle import ORACLE
 
 BATCH = 5
@@ -74,6 +75,10 @@ def build(op, sample, how, policy, random, dtype):
             operands = [column[number] for column in places[: lengths[number]]]
             payload = [int(random.integers(bound)) for bound in sample.payload]
             specs = tuple(x.spec for x in operands)
+            if op.kind is Kind.VIEW:
+                nodes.append(look(operands[0], op, tuple(attributes.items())))
+                expected.append(ORACLE[op.name](columns[0][number], **attributes))
+                continue
             type = node_type(op, tuple(attributes.items()), specs[:1] if op.variadic else specs)
             ids = [x.id for x in operands if isinstance(x, eb.Expression)]
             nodes.append(graph.add(type, ([len(ids)] if op.variadic else []) + ids + payload))

@@ -10,7 +10,7 @@ F32 = np.dtype("float32")
 def test_rows_survive_growth_and_windows_follow():
     windows = Windows()
     plain = windows.plain((3,), F32)
-    last = windows.look(plain, lambda x: x[:, 2])
+    last = windows.look((3,), F32, lambda x: x[:, 2])
     arenas = Arenas(windows, BufferPool())
     arenas.reserve(plain, 10)
     arenas.array(plain)[:10] = np.arange(30).reshape(10, 3)

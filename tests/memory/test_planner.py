@@ -12,13 +12,12 @@ from edbatch.memory.planner import make_plan
 def random_case(seed):
     """Columns of a random graph with views and variadic nodes, and batches that respect its order."""
     random = np.random.default_rng(seed)
-    n_types = 5
-    variadic = np.array([False, False, True, False, False])
-    arity = np.array([0, 2, -1, 1, 1])
-    payloads = np.array([1, 0, 0, 2, 0], np.int32)
-    view_type = 4
+    n_types = 4
+    variadic = np.array([False, False, True, False])
+    arity = np.array([0, 2, -1, 1])
+    payloads = np.array([1, 0, 0, 2], np.int32)
     n = int(random.integers(1, 60))
-    types, starts, counts, args, root, window = [], [], [], [], [], []
+    types, starts, counts, args = [], [], [], []
     for node in range(n):
         kind = int(random.integers(n_types)) if node else 0
         kind = kind if node or arity[kind] == 0 else 0
@@ -29,18 +28,16 @@ def random_case(seed):
         starts.append(len(args))
         counts.append(count)
         operands = random.integers(0, node, count).tolist() if count else []
-        args += operands + random.integers(0, 1000, payloads[kind]).tolist()
-        is_view = kind == view_type
-        root.append(root[operands[0]] if is_view else node)
-        # Two arenas; views of an arena are windows 2 and 3.
-        window.append(2 + window[root[-1]] % 2 if is_view else kind % 2)
+        # Types alternate between two arenas; views 1 and 2 show the first, view 3 the second.
+        views = [int(random.choice([0, 1, 2] if types[x] % 2 == 0 else [0, 3])) for x in operands]
+        args += [x + (view << 32) for x, view in zip(operands, views, strict=True)]
+        args += random.integers(0, 1000, payloads[kind]).tolist()
     level = [0] * n
     for node in range(n):
-        below = [level[root[args[starts[node] + j]]] for j in range(counts[node])]
+        below = [level[args[starts[node] + j] & 0xFFFFFFFF] for j in range(counts[node])]
         level[node] = 1 + max(below, default=-1)
-    scheduled = [node for node in range(n) if root[node] == node]
-    keys = sorted({(level[node], types[node]) for node in scheduled})
-    batches = [[node for node in scheduled if (level[node], types[node]) == key] for key in keys]
+    keys = sorted(set(zip(level, types, strict=True)))
+    batches = [[node for node in range(n) if (level[node], types[node]) == key] for key in keys]
     for batch in batches:
         random.shuffle(batch)
     as_int = lambda values: np.array(values, np.int32)  # noqa: E731
@@ -52,12 +49,12 @@ def random_case(seed):
         "counts": as_int(counts),
         "payloads": payloads,
         "variadic": variadic,
-        "args": as_int(args),
-        "root": as_int(root),
-        "window": as_int(window),
+        "args": np.array(args, np.int64),
+        "windows": as_int([0, 1, 0, 1]),
+        "view_windows": as_int([0, 2, 3, 4]),
         "row": np.full(n, -1, np.int32),
         "first": 0,
-        "rows": np.array([7, 100, 0, 0], np.int32),  # rows of an earlier plan
+        "rows": np.array([7, 100, 0, 0, 0], np.int32),  # rows of an earlier plan
     }
 
 
@@ -85,16 +82,19 @@ def test_every_operand_is_reached(seed):
     case = random_case(seed)
     before = [set(batch.tolist()) for batch in np.split(case["order"], case["offsets"][1:-1])]
     plan = make_plan(**case)
-    root, window, row, args = case["root"], case["window"], case["row"], case["args"]
+    row, args, types = case["row"], case["args"], case["types"]
+
+    def where(operand_id):
+        node, view = operand_id & 0xFFFFFFFF, operand_id >> 32
+        return (case["view_windows"][view] if view else types[node] % 2), row[node]
+
     batches = np.split(case["order"], case["offsets"][1:-1])
     assert [set(batch.tolist()) for batch in batches] == before
     # Rows: every arena is filled without gaps or overlap, after what was there.
     for arena, used in enumerate([7, 100]):
-        rows = sorted(int(row[v]) for v in range(len(row)) if root[v] == v and window[v] == arena)
+        rows = sorted(int(row[v]) for v in range(len(row)) if types[v] % 2 == arena)
         assert rows == list(range(used, used + len(rows)))
         assert plan.rows[arena] == used + len(rows)
-    for node in range(len(row)):
-        assert row[node] == row[root[node]]
     for batch, (kind, first_row, n, at, payload, offsets) in zip(batches, plan.batches.tolist(), strict=True):
         assert n == len(batch)
         assert row[batch].tolist() == list(range(first_row, first_row + n))
@@ -106,7 +106,7 @@ def test_every_operand_is_reached(seed):
             slots = [[args[s + j] for s in starts] for j in range(counts[0])]
         for slot, wanted in enumerate(slots):
             got = fetched(plan, plan.operands[at + slot])
-            assert got == [(window[v], row[v]) for v in wanted]
+            assert got == [where(operand_id) for operand_id in wanted]
         for j in range(case["payloads"][kind]):
             got = plan.indices[payload + j * n : payload + (j + 1) * n]
             assert got.tolist() == [args[s + c + j] for s, c in zip(starts, counts, strict=True)]
@@ -132,9 +132,9 @@ def chain(lengths):
         "counts": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
         "payloads": np.zeros(2, np.int32),
         "variadic": np.zeros(2, np.bool_),
-        "args": np.array([max(operand, 0) for operand in nodes], np.int32),
-        "root": np.arange(n, dtype=np.int32),
-        "window": np.zeros(n, np.int32),
+        "args": np.array([max(operand, 0) for operand in nodes], np.int64),
+        "windows": np.zeros(2, np.int32),
+        "view_windows": np.zeros(1, np.int32),
         "row": np.zeros(n, np.int32),
         "first": 0,
         "rows": np.zeros(1, np.int32),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edbatch.memory.windows import MAX_DEPTH, Windows
+from edbatch.memory.windows import Windows
 
 F32 = np.dtype("float32")
 
@@ -30,7 +30,7 @@ def test_one_plain_window_for_each_layout(windows):
     ],
 )
 def test_where_a_view_lies_in_a_row(windows, view, column, width, entries):
-    number = windows.look(windows.plain((3, 4), F32), view)
+    number = windows.look((3, 4), F32, view)
     window = windows.windows[number]
     assert (window.column, window.width, window.entries) == (column, width, entries)
     array = np.arange(24.0, dtype=F32).reshape(2, 3, 4)
@@ -38,17 +38,3 @@ def test_where_a_view_lies_in_a_row(windows, view, column, width, entries):
     assert np.shares_memory(seen, array)
     if width:
         np.testing.assert_array_equal(seen.reshape(2, -1), array.reshape(2, 12)[:, column : column + width])
-
-
-def test_what_takes_a_copy_is_no_window(windows):
-    turned = windows.look(windows.plain((3, 4), F32), lambda x: x.transpose(0, 2, 1))
-    assert windows.look(turned, lambda x: x.reshape(len(x), 12)) == -1
-
-
-def test_windows_chain_up_to_a_depth(windows):
-    number = windows.plain((4,), F32)
-    for _ in range(MAX_DEPTH):
-        number = windows.look(number, lambda x: x[:, ::-1])
-    array = np.arange(8.0, dtype=F32).reshape(2, 4)
-    np.testing.assert_array_equal(windows.windows[number].view(array), array)
-    assert windows.look(number, lambda x: x[:, ::-1]) == -1

@@ -11,11 +11,11 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, nothing
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import attributed, checked_index, graph_of, record, to_node, to_operand, unary
+from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand, viewer
 from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 # A static index: per axis an int or a (start, stop, step) triple, hashable as part of a type.
 Index = tuple[int | tuple[int | None, int | None, int | None], ...]
@@ -223,34 +223,30 @@ def _parse_index(place: str, shape: Shape, key: Any) -> Index:
     return tuple(index)
 
 
-# Per spec, from a key as the user writes it to (type id, result spec); slices are no dictionary keys before Python
-# 3.12, their numbers are.
-_indexed_types: dict[Spec, dict[Any, tuple[int, Spec]]] = {}
+# From (spec, view, key as the user writes it) to (step of the id, result spec); slices are no dictionary keys before
+# Python 3.12, their numbers are.
+_views: dict[Any, tuple[int, Spec]] = {}
 
 
 def _getitem(x: Expression, key: Any) -> Expression:
     try:
         plain = (key.start, key.stop) if key.__class__ is slice and key.step is None else key
-        type_id, spec = _indexed_types[x.spec][plain]
+        step, spec = _views[x.spec, x.id >> NODE_BITS, plain]
     except (KeyError, TypeError):
         return _index(x, key)
-    graph = x.graph
-    node = graph.n
-    graph.n = node + 1
-    graph.push_type(type_id)
-    graph.push(x.id)
-    return Expression(graph, node, spec)
+    return Expression(x.graph, x.id + step, spec)
 
 
 def _index(x: Expression, key: Any) -> Expression:
     index = _parse_index(f"{x.spec!r}[{_shown(key)}]", x.spec.shape, key)
-    type = node_type(INDEX, (("index", index),), (x.spec,))
-    known = _indexed_types.setdefault(x.spec, {})
-    if key.__class__ is int:
-        known[key] = (type.id, type.out)
-    elif key.__class__ is slice and key.step is None:
-        known[key.start, key.stop] = (type.id, type.out)
-    return x.graph.add(type, (x.id,))
+    out = look(x, INDEX, (("index", index),))
+    if (out.id - x.id) & NODE_MASK == 0:
+        entry = (out.id - x.id, out.spec)
+        if key.__class__ is int:
+            _views[x.spec, x.id >> NODE_BITS, key] = entry
+        elif key.__class__ is slice and key.step is None:
+            _views[x.spec, x.id >> NODE_BITS, (key.start, key.stop)] = entry
+    return out
 
 
 def _shown(key: Any) -> str:
@@ -270,8 +266,8 @@ def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
 
-# From (spec, parts, axis) to the parts' type ids and specs.
-_split_types: dict[Any, tuple[list[int], list[Spec]]] = {}
+# From (spec, view, parts, axis) to the parts: (step of the id, spec) each.
+_splits: dict[Any, list[tuple[int, Spec]]] = {}
 
 
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]:
@@ -293,38 +289,31 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
         array([3., 4.], dtype=float32)
     """
     try:
-        type_ids, specs = _split_types[x.spec, parts, axis]
-        graph = x.graph
-        node = graph.n
+        entries = _splits[x.spec, x.id >> NODE_BITS, parts, axis]
     except (KeyError, AttributeError, TypeError):
-        graph = graph_of("split", (x,))
-        x = to_node(graph, to_operand(INDEX, graph, x))
-        type_ids, specs = _split(x.spec, parts, axis)
-        node = graph.n
-    n = len(specs)
-    graph.n = node + n
-    graph.types += type_ids
-    graph.args += [x.id] * n
-    return [Expression(graph, node + i, spec) for i, spec in enumerate(specs)]
+        return _split(x, parts, axis)
+    graph, id = x.graph, x.id
+    return [Expression(graph, id + step, spec) for step, spec in entries]
 
 
-def _split(spec: Spec, parts: int | Sequence[int], axis: int) -> tuple[list[int], list[Spec]]:
-    place = f"split({spec!r}, {parts!r}, axis={axis})"
-    axis = checked_axis("split", spec, axis)
-    entries = spec.shape[axis]
+def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
+    graph = graph_of("split", (x,))
+    x = to_node(graph, to_operand(INDEX, graph, x))
+    place = f"split({x.spec!r}, {parts!r}, axis={axis})"
+    at = checked_axis("split", x.spec, axis)
+    entries = x.spec.shape[at]
     if isinstance(parts, int):
         expect(parts > 0 and entries % parts == 0, f"{place}: {entries} entries do not divide evenly")
         sizes = (entries // parts,) * parts
     else:
         sizes = tuple(int(size) for size in parts)
         expect(min(sizes, default=0) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
-    types = []
-    for end, size in zip(accumulate(sizes), sizes, strict=True):
-        key = (*[slice(None)] * axis, slice(end - size, end))
-        types.append(node_type(INDEX, (("index", _parse_index(place, spec.shape, key)),), (spec,)))
-    found = [type.id for type in types], [type.out for type in types]
-    _split_types[spec, parts if isinstance(parts, int) else sizes, axis] = found
-    return found
+    keys = [(*[slice(None)] * at, slice(end - size, end)) for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    out = [look(x, INDEX, (("index", _parse_index(place, x.spec.shape, key)),)) for key in keys]
+    if all((part.id - x.id) & NODE_MASK == 0 for part in out):
+        kept = parts if isinstance(parts, int) else sizes
+        _splits[x.spec, x.id >> NODE_BITS, kept, axis] = [(part.id - x.id, part.spec) for part in out]
+    return out
 
 
 def reshape(x: Any, shape: int | Sequence[int]) -> Expression:
@@ -352,7 +341,7 @@ def _reshape_attributes(spec: Spec, shape: int | Sequence[int]) -> dict[str, Any
     return {"shape_to": tuple(given)}
 
 
-_reshape_call = attributed(RESHAPE, _reshape_attributes)
+_reshape_call = viewer(RESHAPE, _reshape_attributes)
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Expression:
@@ -378,7 +367,7 @@ def _transpose_attributes(spec: Spec, axes: Sequence[int] | None) -> dict[str, A
     return {"axes": order}
 
 
-_transpose_call = attributed(TRANSPOSE, _transpose_attributes)
+_transpose_call = viewer(TRANSPOSE, _transpose_attributes)
 
 
 def flip(x: Any, axis: int = 0) -> Expression:
@@ -399,7 +388,7 @@ def _flip_attributes(spec: Spec, axis: int) -> dict[str, Any]:
     return {"index": _parse_index("flip", spec.shape, key)}
 
 
-_flip_call = attributed(INDEX, _flip_attributes)
+_flip_call = viewer(INDEX, _flip_attributes)
 
 
 def stop_gradient(x: Any) -> Expression:
@@ -415,7 +404,7 @@ def stop_gradient(x: Any) -> Expression:
     return _stop_gradient_call(x)
 
 
-_stop_gradient_call = unary(STOP_GRADIENT)
+_stop_gradient_call = viewer(STOP_GRADIENT, lambda spec: {})
 
 
 for _class, _call in {Expression: _getitem, Parameter: _parameter_getitem}.items():

@@ -1,0 +1,87 @@
+"""Views: a value is a node, or a node seen through a view; views are no nodes and cost nothing to run.
+
+A slice, a transposition, a part of a split only says how to look at memory that is there. The id of an expression
+therefore has two parts: the node in the lower 32 bits, and above them the code of a view (0: the node's value as it
+is). Taking a view adds a constant to the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import Attributes, node_type
+from edbatch.graph.op import Op
+from edbatch.graph.spec import Spec
+
+NODE_BITS = 32
+NODE_MASK = (1 << NODE_BITS) - 1
+
+# Windows nest; past this depth a view is copied, so that a chain of thousands of views costs thousands of copies
+# and not thousands of nested windows.
+MAX_DEPTH = 8
+
+
+class View:
+    """How to see the values of nodes of one spec.
+
+    Attributes:
+        code: position in `VIEWS`.
+        root: spec of the nodes' values.
+        out: spec of what is seen.
+        depth: number of views in the chain.
+        look: from an array [rows, *root.shape] to the array [rows, *out.shape] on the same memory.
+    """
+
+    __slots__ = ("code", "depth", "look", "out", "root")
+
+    def __init__(self, code: int, root: Spec, out: Spec, depth: int, look: Callable[[Any], Any]) -> None:
+        self.code = code
+        self.root = root
+        self.out = out
+        self.depth = depth
+        self.look = look
+
+
+VIEWS: list[View | None] = [None]
+_interned: dict[tuple[Any, Op, Attributes], View | None] = {}
+
+
+def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | None:
+    """The view `op` on values of `spec` that are themselves seen through view `code`; None if it takes a copy.
+
+    Raises:
+        EdBatchError: the op does not fit the spec.
+    """
+    key = (code or spec, op, attributes)
+    if key not in _interned:
+        out = node_type(op, attributes, (spec,)).out
+        parent = VIEWS[code]
+        look: Callable[[Any], Any] = partial(op.forward, **dict(attributes))
+        root, depth = spec, 1
+        if parent is not None:
+            root, depth, look = parent.root, parent.depth + 1, _chain(parent.look, look)
+        whole = np.empty((2, *root.shape), root.dtype)
+        view = None
+        if depth <= MAX_DEPTH and np.may_share_memory(whole, look(whole)):
+            view = View(len(VIEWS), root, out, depth, look)
+            VIEWS.append(view)
+        _interned[key] = view
+    return _interned[key]
+
+
+def _chain(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda array: then(first(array))
+
+
+def look(x: Expression, op: Op, attributes: Attributes) -> Expression:
+    """`x` seen through a view; where memory does not allow that, a node that copies."""
+    code = x.id >> NODE_BITS
+    view = view_of(x.spec, code, op, attributes)
+    if view is None:
+        return x.graph.add(node_type(op, attributes, (x.spec,)), (x.id,))
+    return Expression(x.graph, x.id + ((view.code - code) << NODE_BITS), view.out)
