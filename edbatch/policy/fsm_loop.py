@@ -15,7 +15,7 @@ from edbatch.policy.frontier import (
     ready_types,
     run_batch,
 )
-from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers, unblock
+from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers
 from edbatch.policy.state_table import StateTable, find
 
 
@@ -43,7 +43,7 @@ def run(
     type_count = len(to_policy)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
     critical = new_critical(graph, frontier, order) if encoding == CRITICAL else not_critical()
-    blockers = new_blockers(types, indptr, operands, order, type_count) if with_ratio else no_blockers()
+    blockers = new_blockers(types, indptr, operands, order, frontier) if with_ratio else no_blockers()
     kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
     unseen, unknown = 0, False
     while record.offsets[record.length[0]] < len(types):
@@ -56,9 +56,7 @@ def run(
                 unknown |= to_policy[other] < 0
             if not with_ratio:
                 break
-            kind = best_ratio(frontier, blockers, kinds, count)
-        if with_ratio:
-            unblock(graph, frontier, blockers, kind)
+            kind = best_ratio(graph, frontier, blockers, kinds, count)
         if encoding == CRITICAL:
             run_critical_batch(graph, frontier, record, critical, kind)
         else:

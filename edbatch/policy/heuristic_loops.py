@@ -9,7 +9,6 @@ from edbatch.policy.ratio import (
     best_ratio,
     new_blockers,
     new_direct_blockers,
-    unblock,
     unblock_direct,
 )
 
@@ -61,11 +60,10 @@ def by_path_ratio(
     """The ready type of largest path ratio."""
     graph = Graph(types, user_indptr, users)
     frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
-    blockers = new_blockers(types, indptr, operands, order, type_count)
+    blockers = new_blockers(types, indptr, operands, order, frontier)
     kinds = np.empty(type_count, np.int32)
     while record.offsets[record.length[0]] < len(types):
-        kind = best_ratio(frontier, blockers, kinds, ready_types(frontier, kinds))
-        unblock(graph, frontier, blockers, kind)
+        kind = best_ratio(graph, frontier, blockers, kinds, ready_types(frontier, kinds))
         run_batch(graph, frontier, record, kind)
     return finished(record)
 

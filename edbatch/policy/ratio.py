@@ -1,4 +1,4 @@
-"""The reward's ratio |READY| / |TOTAL| of each type, kept up to date while a graph is scheduled.
+"""The reward's ratio |READY| / |TOTAL| of each type, found on demand while a graph is scheduled.
 
 READY are the frontier nodes of type a; TOTAL is the frontier of G^a: the remaining type-a nodes that wait
 for no other type-a node. In the path reading they wait when any path leads from one to the other.
@@ -13,11 +13,19 @@ from edbatch.policy.frontier import Frontier, Graph
 
 
 class Blockers(NamedTuple):
-    """For each type that repeats on some path, what each node still waits for."""
+    """For each type that repeats on some path, what each node waits for.
 
+    A type costs nothing until somebody asks for its TOTAL: `seen` says how far its counts have come.
+    """
+
+    indptr: np.ndarray  # int64[n + 1], and so on: columns of the graph
+    operands: np.ndarray
+    order: np.ndarray
+    first: np.ndarray  # int32[T + 1]: where each type's slice of the frontier's pool starts
     row: np.ndarray  # int32[T]: the type's row of `waiting`, or -1 when no path holds the type twice
     waiting: np.ndarray  # int32[rows, n]: operands through which a remaining node of the type is reachable
-    total: np.ndarray  # int64[T]: |TOTAL| of each type
+    total: np.ndarray  # int64[T]: |TOTAL| when pool[first:seen] had run
+    seen: np.ndarray  # int32[T]: a position in the pool; -1 where the row of `waiting` is not filled
     stack: np.ndarray  # int32[n]: scratch
 
 
@@ -48,79 +56,100 @@ def new_blockers(
     indptr: np.ndarray,
     operands: np.ndarray,
     order: np.ndarray,
-    type_count: int,
+    frontier: Frontier,
 ) -> Blockers:
-    """The path ratios of a graph of which nothing has run; O(repeating types * edges)."""
+    """The path ratios of a graph of which nothing has run; `order` is topological."""
+    nodes, type_count = len(types), len(frontier.begin)
+    first = np.full(type_count + 1, nodes, np.int32)
+    first[:type_count] = frontier.begin
     repeats = repeating_types(types, indptr, operands, order, type_count)
     row = np.full(type_count, -1, np.int32)
-    rows = 0
-    for kind in range(type_count):
-        if repeats[kind]:
-            row[kind] = rows
-            rows += 1
-    waiting = np.zeros((rows, len(types)), np.int32)
-    total = np.zeros(type_count, np.int64)
-    for kind in range(type_count):
-        if row[kind] >= 0:
-            here = waiting[row[kind]]
-            for node in order:
-                blocked = 0
-                for edge in range(indptr[node], indptr[node + 1]):
-                    operand = operands[edge]
-                    if here[operand] > 0 or types[operand] == kind:
-                        blocked += 1
-                here[node] = blocked
-    for node in range(len(types)):
-        kind = types[node]
-        if row[kind] < 0 or waiting[row[kind], node] == 0:
-            total[kind] += 1
-    return Blockers(row, waiting, total, np.empty(len(types), np.int32))
+    row[repeats] = np.arange(repeats.sum())
+    return Blockers(
+        indptr,
+        operands,
+        order,
+        first,
+        row,
+        np.empty((repeats.sum(), nodes), np.int32),
+        np.zeros(type_count, np.int64),
+        np.full(type_count, -1, np.int32),
+        np.empty(nodes, np.int32),
+    )
 
 
 @njit(cache=True)
 def no_blockers() -> Blockers:
     """A placeholder where no ratio is needed."""
-    none = np.empty(0, np.int32)
-    return Blockers(none, np.empty((0, 0), np.int32), np.empty(0, np.int64), none)
+    none, longs = np.empty(0, np.int32), np.empty(0, np.int64)
+    return Blockers(longs, none, none, none, none, np.empty((0, 0), np.int32), longs, none, none)
 
 
 @njit(cache=True)
-def unblock(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) -> None:
-    """Take the coming batch of type `kind` into account; to be called just before `run_batch`.
+def total_of(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) -> int:
+    """|TOTAL| of a type now; amortized O(edges) for each type that repeats on a path."""
+    if blockers.row[kind] < 0:
+        return int(blockers.first[kind + 1] - frontier.begin[kind])  # all that remain
+    if blockers.seen[kind] < 0:
+        fill(graph, blockers, kind)
+    while blockers.seen[kind] < frontier.begin[kind]:
+        unblock(graph, blockers, kind, frontier.pool[blockers.seen[kind]])
+        blockers.seen[kind] += 1
+    return int(blockers.total[kind])
+
+
+@njit(cache=True)
+def fill(graph: Graph, blockers: Blockers, kind: int) -> None:
+    """Count what each node waited for when nothing had run."""
+    waiting, types = blockers.waiting[blockers.row[kind]], graph.types
+    total = 0
+    for node in blockers.order:
+        blocked = 0
+        for edge in range(blockers.indptr[node], blockers.indptr[node + 1]):
+            operand = blockers.operands[edge]
+            if waiting[operand] > 0 or types[operand] == kind:
+                blocked += 1
+        waiting[node] = blocked
+        if blocked == 0 and types[node] == kind:
+            total += 1
+    blockers.total[kind] = total
+    blockers.seen[kind] = blockers.first[kind]
+
+
+@njit(cache=True)
+def unblock(graph: Graph, blockers: Blockers, kind: int, node: int) -> None:
+    """Take into account that a node of type `kind` has run.
 
     Only counts of this type fall; one that reaches 0 propagates until the next node of the type.
     """
-    first, last = frontier.begin[kind], frontier.end[kind]
-    blockers.total[kind] -= last - first
-    if blockers.row[kind] < 0:
-        return
-    waiting = blockers.waiting[blockers.row[kind]]
-    stack = blockers.stack
-    for position in range(first, last):
-        stack[0] = frontier.pool[position]
-        height = 1
-        while height > 0:
-            height -= 1
-            node = stack[height]
-            for edge in range(graph.user_indptr[node], graph.user_indptr[node + 1]):
-                user = graph.users[edge]
-                waiting[user] -= 1
-                if waiting[user] == 0:
-                    if graph.types[user] == kind:
-                        blockers.total[kind] += 1
-                    else:
-                        stack[height] = user
-                        height += 1
+    waiting, stack = blockers.waiting[blockers.row[kind]], blockers.stack
+    blockers.total[kind] -= 1
+    stack[0] = node
+    height = 1
+    while height > 0:
+        height -= 1
+        above = stack[height]
+        for edge in range(graph.user_indptr[above], graph.user_indptr[above + 1]):
+            user = graph.users[edge]
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                if graph.types[user] == kind:
+                    blockers.total[kind] += 1
+                else:
+                    stack[height] = user
+                    height += 1
 
 
 @njit(cache=True)
-def best_ratio(frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
+def best_ratio(graph: Graph, frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
     """The type with the largest ratio among kinds[:count]; ties go to the larger batch, then the first."""
+    if count == 1:
+        return int(kinds[0])
     best, best_ready, best_total = -1, 0, 1
     for index in range(count):
         kind = kinds[index]
         ready = frontier.end[kind] - frontier.begin[kind]
-        total = blockers.total[kind]
+        total = total_of(graph, frontier, blockers, kind)
         ahead = ready * best_total - best_ready * total
         if ahead == 0:
             ahead = ready - best_ready

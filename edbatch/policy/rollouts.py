@@ -8,7 +8,7 @@ from numba import njit
 from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.ratio import Blockers, best_ratio, new_blockers, unblock
+from edbatch.policy.ratio import Blockers, best_ratio, fill, new_blockers, total_of
 from edbatch.policy.state_table import StateTable, copy_states, insert, new_table
 from edbatch.policy.typed_graph import TypedGraph
 
@@ -37,9 +37,10 @@ def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
     """The arena of a graph; `to_policy` translates its types to the policy's letters."""
     kinds, nodes = len(graph.names), len(graph)
     start = new_frontier(graph.types, graph.indptr, kinds)
-    edges = (graph.types, graph.indptr, graph.operands, graph.topological)
-    blockers = new_blockers(*edges, kinds)
     columns = Graph(graph.types, *graph.successors)
+    blockers = new_blockers(graph.types, graph.indptr, graph.operands, graph.topological, start)
+    for kind in np.flatnonzero(blockers.row >= 0):
+        fill(columns, blockers, int(kind))
     critical = not_critical()
     if encoding == CRITICAL:
         critical = new_critical(columns, start, graph.topological)
@@ -71,8 +72,12 @@ def restart(arena: Arena) -> None:
     arena.frontier.pool[:] = arena.start.pool
     arena.frontier.begin[:] = arena.start.begin
     arena.frontier.end[:] = arena.start.end
-    arena.blockers.waiting[:] = arena.start_blockers.waiting
-    arena.blockers.total[:] = arena.start_blockers.total
+    blockers, start = arena.blockers, arena.start_blockers
+    for kind in range(len(blockers.seen)):
+        if blockers.seen[kind] != start.seen[kind]:  # the others have not changed
+            blockers.waiting[blockers.row[kind]] = start.waiting[start.row[kind]]
+            blockers.total[kind] = start.total[kind]
+            blockers.seen[kind] = start.seen[kind]
     arena.critical.reach[:] = arena.start_reach
     arena.record.length[0] = 0
 
@@ -120,10 +125,12 @@ def episode(
             arena.rewards[decisions] = 0.0
             decisions += 1
         kind = kinds[position]
-        ratio = (frontier.end[kind] - frontier.begin[kind]) / blockers.total[kind]
         if decisions > 0:
+            ratio = 1.0  # of a type that is ready alone
+            if count > 1 and alpha > 0:
+                total = total_of(graph, frontier, blockers, kind)
+                ratio = (frontier.end[kind] - frontier.begin[kind]) / total
             arena.rewards[decisions - 1] += alpha * ratio - 1.0
-        unblock(graph, frontier, blockers, kind)
         if encoding == CRITICAL:
             run_critical_batch(graph, frontier, record, arena.critical, kind)
         else:
@@ -144,7 +151,7 @@ def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, let
     if state >= 0:
         table.visits[state] += 1
     if table.size[0] > known:
-        best = best_ratio(frontier, arena.blockers, kinds, count)
+        best = best_ratio(arena.graph, frontier, arena.blockers, kinds, count)
         for index in range(count):
             if kinds[index] == best:
                 table.choice[state] = index

@@ -1,31 +1,55 @@
 import numpy as np
 
 from edbatch.policy import TypedGraph
-from edbatch.policy.ratio import new_blockers, new_direct_blockers, repeating_types
+from edbatch.policy.frontier import Graph, new_frontier, new_record, run_batch
+from edbatch.policy.ratio import new_blockers, new_direct_blockers, repeating_types, total_of
+
+
+def start(graph):
+    """(Graph, Frontier, Blockers) of a graph of which nothing has run."""
+    frontier = new_frontier(graph.types, graph.indptr, len(graph.names))
+    blockers = new_blockers(graph.types, graph.indptr, graph.operands, graph.topological, frontier)
+    return Graph(graph.types, *graph.successors), frontier, blockers
+
+
+def totals(graph):
+    state = start(graph)
+    return [total_of(*state, kind) for kind in range(len(graph.names))]
 
 
 def test_the_path_reading_sees_through_other_types():
     graph = TypedGraph.from_lists(["b", "a", "b"], [[], [0], [1]])
-    columns = (graph.types, graph.indptr, graph.operands)
-    assert new_blockers(*columns, graph.topological, 2).total.tolist() == [1, 1]
-    assert new_direct_blockers(*columns, 2)[1].tolist() == [2, 1]
+    assert totals(graph) == [1, 1]
+    assert new_direct_blockers(graph.types, graph.indptr, graph.operands, 2)[1].tolist() == [2, 1]
 
 
 def test_only_types_that_repeat_on_a_path_are_tracked():
     graph = TypedGraph.from_lists(["a", "b", "a", "b"], [[], [], [0], [0]])
-    columns = (graph.types, graph.indptr, graph.operands, graph.topological, 2)
-    assert repeating_types(*columns).tolist() == [True, False]
-    blockers = new_blockers(*columns)
+    columns = (graph.types, graph.indptr, graph.operands, graph.topological)
+    assert repeating_types(*columns, 2).tolist() == [True, False]
+    blockers = start(graph)[2]
     assert blockers.row.tolist() == [0, -1]
     assert blockers.waiting.shape == (1, 4)
+
+
+def test_asking_late_gives_what_asking_always_gives(random_graph):
+    for seed in range(50):
+        graph = random_graph(seed, 40, 4)
+        kinds = range(len(graph.names))
+        columns, frontier, often = start(graph)
+        _, _, late = start(graph)
+        record, random = new_record(len(graph)), np.random.default_rng(seed)
+        while record.offsets[record.length[0]] < len(graph):
+            now = [total_of(columns, frontier, often, kind) for kind in kinds]
+            ready = np.flatnonzero(frontier.end > frontier.begin)
+            if random.random() < 0.3:
+                assert [total_of(columns, frontier, late, kind) for kind in kinds] == now
+            run_batch(columns, frontier, record, random.choice(ready))
 
 
 def test_the_direct_ratio_never_exceeds_the_path_ratio(random_graph):
     for seed in range(50):
         graph = random_graph(seed, 40, 5)
-        columns, kinds = (graph.types, graph.indptr, graph.operands), len(graph.names)
-        path = new_blockers(*columns, graph.topological, kinds).total
-        direct = new_direct_blockers(*columns, kinds)[1]
-        assert (path <= direct).all()
-        assert (path > 0).all()
-        assert path.sum() <= np.bincount(graph.types, minlength=kinds).sum()
+        direct = new_direct_blockers(graph.types, graph.indptr, graph.operands, len(graph.names))[1]
+        assert (np.array(totals(graph)) <= direct).all()
+        assert min(totals(graph)) > 0
