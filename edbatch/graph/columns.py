@@ -32,13 +32,11 @@ class Columns:
         dtype: of inputs and constants.
     """
 
-    __slots__ = ("__weakref__", "args", "constants", "dtype", "inputs", "n", "push", "push_type", "types")
+    __slots__ = ("__weakref__", "args", "constants", "dtype", "inputs", "n", "types")
 
     def __init__(self, dtype: Any = "float32") -> None:
         self.types: list[int] = []
         self.args: list[int] = []
-        self.push_type = self.types.append
-        self.push = self.args.append
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, Expression] = {}
@@ -48,7 +46,7 @@ class Columns:
         """Record one node of `type`; `args` as in the class description."""
         node = self.n
         self.n = node + 1
-        self.push_type(type.id)
+        self.types.append(type.id)
         self.args.extend(args)
         return Expression(self, node, type.out)
 

@@ -98,6 +98,14 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     return node
 
 
+def documented(call: Callable[..., Expression], module: str, name: str, doc: str) -> Callable[..., Expression]:
+    """Give a fast way its public name and docstring; a function around it would cost a third of the call."""
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    call.__module__ = module
+    return call
+
+
 def unary(op: Op) -> Callable[[Any], Expression]:
     """The fast way for ops of one operand and no attributes."""
     entries: dict[Any, tuple[int, Any]] = {}
@@ -110,8 +118,8 @@ def unary(op: Op) -> Callable[[Any], Expression]:
         graph = x.graph
         node = graph.n
         graph.n = node + 1
-        graph.push_type(type_id)
-        graph.push(x.id)
+        graph.types.append(type_id)
+        graph.args.append(x.id)
         return Expression(graph, node, spec)
 
     def remember(x: Any) -> Expression:
@@ -134,19 +142,19 @@ def binary(op: Op) -> Callable[[Any, Any], Expression]:
             return remember(a, b)
         graph = a.graph
         if b.graph is graph:
-            push = graph.push
-            push(a.id)
-            push(b.id)
+            args = graph.args
+            args.append(a.id)
+            args.append(b.id)
         elif b.graph is None:  # a parameter
-            graph.push(a.id)
+            graph.args.append(a.id)
         elif graph is None:
             graph = b.graph
-            graph.push(b.id)
+            graph.args.append(b.id)
         else:
             return remember(a, b)
         node = graph.n
         graph.n = node + 1
-        graph.push_type(type_id)
+        graph.types.append(type_id)
         return Expression(graph, node, spec)
 
     def remember(a: Any, b: Any) -> Expression:
@@ -164,56 +172,59 @@ def binary(op: Op) -> Callable[[Any, Any], Expression]:
     return call
 
 
-def attributed(op: Op, attributes_of: Callable[..., dict[str, Any]]) -> Callable[..., Expression]:
-    """The fast way for ops of one operand and attributes.
+def attributed(
+    op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], default: Any = None
+) -> Callable[..., Expression]:
+    """The fast way for ops of one operand and an argument: an axis, a slope, or several in a tuple.
 
     Args:
-        attributes_of: (spec, *arguments) -> the op's attributes; checks the arguments a caller gave. It runs once
-            for each spec and arguments.
+        attributes_of: (spec, argument) -> the op's attributes; checks what a caller gave. It runs once for each spec
+            and argument.
+        default: of the argument.
     """
     entries: dict[Any, tuple[int, Any]] = {}
 
-    def call(x: Any, *arguments: Any) -> Expression:
+    def call(x: Any, argument: Any = default) -> Expression:
         try:
-            type_id, spec = entries[x.spec, arguments]
+            type_id, spec = entries[x.spec, argument]
         except (KeyError, AttributeError, TypeError):
-            return remember(x, arguments)
+            return remember(x, argument)
         graph = x.graph
         node = graph.n
         graph.n = node + 1
-        graph.push_type(type_id)
-        graph.push(x.id)
+        graph.types.append(type_id)
+        graph.args.append(x.id)
         return Expression(graph, node, spec)
 
-    def remember(x: Any, arguments: tuple[Any, ...]) -> Expression:
+    def remember(x: Any, argument: Any) -> Expression:
         graph = graph_of(op.name, (x,))
         node = to_node(graph, to_operand(op, graph, x))
-        type = node_type(op, tuple(attributes_of(node.spec, *arguments).items()), (node.spec,))
-        with suppress(TypeError):  # a list among the arguments is no key
-            entries[node.spec, arguments] = (type.id, type.out)
+        type = node_type(op, tuple(attributes_of(node.spec, argument).items()), (node.spec,))
+        with suppress(TypeError):  # a list is no key
+            entries[node.spec, argument] = (type.id, type.out)
         return graph.add(type, (node.id,))
 
     return call
 
 
-def viewer(op: Op, attributes_of: Callable[..., dict[str, Any]]) -> Callable[..., Expression]:
+def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Callable[..., Expression]:
     """The fast way for views; `attributes_of` as in `attributed`."""
     entries: dict[Any, tuple[int, Any]] = {}
 
-    def call(x: Any, *arguments: Any) -> Expression:
+    def call(x: Any, argument: Any = None) -> Expression:
         try:
-            step, spec = entries[x.spec, x.id >> NODE_BITS, arguments]
+            step, spec = entries[x.spec, x.id >> NODE_BITS, argument]
         except (KeyError, AttributeError, TypeError):
-            return remember(x, arguments)
+            return remember(x, argument)
         return Expression(x.graph, x.id + step, spec)
 
-    def remember(x: Any, arguments: tuple[Any, ...]) -> Expression:
+    def remember(x: Any, argument: Any) -> Expression:
         graph = graph_of(op.name, (x,))
         seen = to_node(graph, to_operand(op, graph, x))
-        out = look(seen, op, tuple(attributes_of(seen.spec, *arguments).items()))
+        out = look(seen, op, tuple(attributes_of(seen.spec, argument).items()))
         if (out.id - seen.id) & NODE_MASK == 0:  # the same node: a view, no copy
             with suppress(TypeError):
-                entries[seen.spec, seen.id >> NODE_BITS, arguments] = (out.id - seen.id, out.spec)
+                entries[seen.spec, seen.id >> NODE_BITS, argument] = (out.id - seen.id, out.spec)
         return out
 
     return call
@@ -234,8 +245,8 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
             return remember(xs)
         node = graph.n
         graph.n = node + 1
-        graph.push_type(type_id)
-        graph.push(len(xs))
+        graph.types.append(type_id)
+        graph.args.append(len(xs))
         graph.args += [x.id for x in xs]
         return Expression(graph, node, spec)
 
@@ -272,10 +283,10 @@ def indexed(op: Op) -> Callable[[Any, int], Expression]:
         graph = x.graph
         node = graph.n
         graph.n = node + 1
-        graph.push_type(type_id)
-        push = graph.push
-        push(x.id)
-        push(index)
+        graph.types.append(type_id)
+        args = graph.args
+        args.append(x.id)
+        args.append(index)
         return Expression(graph, node, spec)
 
     def remember(x: Any, index: int) -> Expression:

@@ -11,7 +11,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import attributed, binary, unary
+from edbatch.graph.record import attributed, binary, documented, unary
 from edbatch.graph.spec import Shape
 
 
@@ -21,13 +21,6 @@ def broadcast_shape(*shapes: Shape) -> Shape:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         raise EdBatchError("shapes do not broadcast") from None
-
-
-def _documented(call: Callable, name: str, doc: str) -> Callable:
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    call.__module__ = __name__
-    return call
 
 
 def _unary(name: str, formula: str, forward: Callable, example: str, **domain: Any) -> Callable[[Any], Expression]:
@@ -56,7 +49,7 @@ def _unary(name: str, formula: str, forward: Callable, example: str, **domain: A
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return _documented(unary(op), name, doc)
+    return documented(unary(op), __name__, name, doc)
 
 
 def _two_operands(name: str, forward: Callable, **domain: Any) -> Callable[..., Expression]:
@@ -83,7 +76,7 @@ def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: A
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return _documented(_two_operands(name, forward, **domain), name, doc)
+    return documented(_two_operands(name, forward, **domain), __name__, name, doc)
 
 
 def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -> Callable[..., Expression]:
@@ -98,7 +91,7 @@ def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -
         )
     )
     names = tuple(samples[0])
-    return attributed(op, lambda spec, *given: dict(zip(names, map(float, given), strict=True)))
+    return attributed(op, lambda spec, given: dict(zip(names, map(float, given), strict=True)))
 
 
 def _silu(k: Any, out: Any, x: Any) -> None:
@@ -189,7 +182,7 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Expression:
         >>> y.value()
         array([ 2., -1.], dtype=float32)
     """
-    return _leaky_relu_call(x, slope)
+    return _leaky_relu_call(x, (slope,))
 
 
 def elu(x: Any, alpha: float = 1.0) -> Expression:
@@ -206,7 +199,7 @@ def elu(x: Any, alpha: float = 1.0) -> Expression:
         >>> y.value()
         array([2., 0.], dtype=float32)
     """
-    return _elu_call(x, alpha)
+    return _elu_call(x, (alpha,))
 
 
 def clip(x: Any, low: float, high: float) -> Expression:
@@ -223,7 +216,7 @@ def clip(x: Any, low: float, high: float) -> Expression:
         array([1. , 0.5, 0. ], dtype=float32)
     """
     expect(low <= high, f"clip: expected low <= high, got {low} and {high}")
-    return _clip_call(x, low, high)
+    return _clip_call(x, (low, high))
 
 
 def power(a: Any, b: Any) -> Expression:
@@ -242,7 +235,7 @@ def power(a: Any, b: Any) -> Expression:
         return square(a)
     if b == 0.5:
         return sqrt(a)
-    return _power_of(a, b)
+    return _power_of(a, (b,))
 
 
 def _reflected(call: Callable) -> Callable:

@@ -164,6 +164,6 @@ def lookup(table: LookupParameters, index: int) -> Expression:
         index = checked_index(index, rows, f"lookup({table.spec!r}, {index!r})")
     node = graph.n
     graph.n = node + 1
-    graph.push_type(type_id)
-    graph.push(index)
+    graph.types.append(type_id)
+    graph.args.append(index)
     return Expression(graph, node, spec)

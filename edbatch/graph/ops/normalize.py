@@ -8,7 +8,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import attributed, graph_of, record
+from edbatch.graph.record import attributed, documented, graph_of, record
 from edbatch.graph.spec import Shape
 
 
@@ -26,8 +26,6 @@ def _log_softmax(k: Any, out: Any, x: Any, axis: int) -> None:
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
 SOFTMAX = declare(Op("softmax", lambda shape, axis: shape, _softmax, samples=_SAMPLES))
 LOG_SOFTMAX = declare(Op("log_softmax", lambda shape, axis: shape, _log_softmax, samples=_SAMPLES))
-_softmax_call = attributed(SOFTMAX, lambda spec, axis: {"axis": checked_axis("softmax", spec, axis)})
-_log_softmax_call = attributed(LOG_SOFTMAX, lambda spec, axis: {"axis": checked_axis("log_softmax", spec, axis)})
 
 
 def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Shape:
@@ -73,7 +71,10 @@ DROPOUT = declare(
 )
 
 
-def softmax(x: Any, axis: int = -1) -> Expression:
+softmax = documented(
+    attributed(SOFTMAX, lambda spec, axis: {"axis": checked_axis("softmax", spec, axis)}, default=-1),
+    __name__,
+    "softmax",
     """eˣ / Σ eˣ along an axis, without overflow.
 
     Args:
@@ -86,11 +87,14 @@ def softmax(x: Any, axis: int = -1) -> Expression:
         ...     y = eb.softmax(eb.input([1.0, 1.0]))
         >>> y.value()
         array([0.5, 0.5], dtype=float32)
-    """
-    return _softmax_call(x, axis)
+    """,
+)
 
 
-def log_softmax(x: Any, axis: int = -1) -> Expression:
+log_softmax = documented(
+    attributed(LOG_SOFTMAX, lambda spec, axis: {"axis": checked_axis("log_softmax", spec, axis)}, default=-1),
+    __name__,
+    "log_softmax",
     """x - log Σ eˣ along an axis, without overflow.
 
     Example:
@@ -99,8 +103,8 @@ def log_softmax(x: Any, axis: int = -1) -> Expression:
         ...     y = eb.log_softmax(eb.input([0.0, 0.0]))
         >>> y.value().round(4)
         array([-0.6931, -0.6931], dtype=float32)
-    """
-    return _log_softmax_call(x, axis)
+    """,
+)
 
 
 def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expression:

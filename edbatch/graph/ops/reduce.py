@@ -43,7 +43,8 @@ def _reduction(name: str, reduce: Callable) -> Callable[..., Expression]:
     )
     op = declare(Op(name, _reduced_shape, forward, samples=samples))
 
-    def attributes(spec: Spec, axis: Axis, keepdims: bool) -> dict[str, Any]:
+    def attributes(spec: Spec, over: tuple[Axis, bool]) -> dict[str, Any]:
+        axis, keepdims = over
         ndim = len(spec.shape)
         given = range(ndim) if axis is None else [axis] if isinstance(axis, int) else list(axis)
         axes = tuple(sorted(checked_axis(name, spec, a) for a in given))
@@ -128,7 +129,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> values
         [array([4., 6.], dtype=float32), np.float32(3.0)]
     """
-    return _sum_list_of(x) if _is_list(x) else _sum_over(x, axis, keepdims)
+    return _sum_list_of(x) if _is_list(x) else _sum_over(x, (axis, keepdims))
 
 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -141,7 +142,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.5)
     """
-    return _mean_list_of(x) if _is_list(x) else _mean_over(x, axis, keepdims)
+    return _mean_list_of(x) if _is_list(x) else _mean_over(x, (axis, keepdims))
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -154,7 +155,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> print(f"{y.value():.3f}")
         1000.693
     """
-    return _logsumexp_list_of(x) if _is_list(x) else _logsumexp_over(x, axis, keepdims)
+    return _logsumexp_list_of(x) if _is_list(x) else _logsumexp_over(x, (axis, keepdims))
 
 
 def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -167,7 +168,7 @@ def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _std_over(x, axis, keepdims)
+    return _std_over(x, (axis, keepdims))
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -180,7 +181,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         array([5., 3.], dtype=float32)
     """
-    return _max_over(x, axis, keepdims)
+    return _max_over(x, (axis, keepdims))
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -193,7 +194,7 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _min_over(x, axis, keepdims)
+    return _min_over(x, (axis, keepdims))
 
 
 def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -206,7 +207,7 @@ def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(5.0)
     """
-    return _norm_over(x, axis, keepdims)
+    return _norm_over(x, (axis, keepdims))
 
 
 def maximum(a: Any, b: Any = None) -> Expression:

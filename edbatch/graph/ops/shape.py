@@ -172,10 +172,10 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
             return remember(xs, axis)
         node = graph.n
         graph.n = node + 1
-        graph.push_type(type_id)
-        push = graph.push
+        graph.types.append(type_id)
+        args = graph.args
         for x in xs:
-            push(x.id)
+            args.append(x.id)
         return Expression(graph, node, spec)
 
     def remember(xs: Sequence[Any], axis: int) -> Expression:
@@ -266,8 +266,8 @@ def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
 
-# From (spec, view, parts, axis) to the parts: (step of the id, spec) each.
-_splits: dict[Any, list[tuple[int, Spec]]] = {}
+# From axis, view, spec and parts to (step of the id, spec) of each part.
+_splits: dict[Any, dict[int, dict[Spec, dict[Any, list[tuple[int, Spec]]]]]] = {}
 
 
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]:
@@ -289,7 +289,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
         array([3., 4.], dtype=float32)
     """
     try:
-        entries = _splits[x.spec, x.id >> NODE_BITS, parts, axis]
+        entries = _splits[axis][x.id >> NODE_BITS][x.spec][parts]
     except (KeyError, AttributeError, TypeError):
         return _split(x, parts, axis)
     graph, id = x.graph, x.id
@@ -311,8 +311,8 @@ def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
     keys = [(*[slice(None)] * at, slice(end - size, end)) for end, size in zip(accumulate(sizes), sizes, strict=True)]
     out = [look(x, INDEX, (("index", _parse_index(place, x.spec.shape, key)),)) for key in keys]
     if all((part.id - x.id) & NODE_MASK == 0 for part in out):
-        kept = parts if isinstance(parts, int) else sizes
-        _splits[x.spec, x.id >> NODE_BITS, kept, axis] = [(part.id - x.id, part.spec) for part in out]
+        by_parts = _splits.setdefault(axis, {}).setdefault(x.id >> NODE_BITS, {}).setdefault(x.spec, {})
+        by_parts[parts if isinstance(parts, int) else sizes] = [(part.id - x.id, part.spec) for part in out]
     return out
 
 
@@ -404,7 +404,7 @@ def stop_gradient(x: Any) -> Expression:
     return _stop_gradient_call(x)
 
 
-_stop_gradient_call = viewer(STOP_GRADIENT, lambda spec: {})
+_stop_gradient_call = viewer(STOP_GRADIENT, lambda spec, argument: {})
 
 
 for _class, _call in {Expression: _getitem, Parameter: _parameter_getitem}.items():
