@@ -64,7 +64,7 @@ class FSM:
         self.transitions = transitions or {}
         self.fallbacks = 0
         self._letter = {name: letter for letter, name in enumerate(types)}
-        self._letters_of: dict[tuple[str, ...], Int32s] = {}
+        self._translated: tuple[tuple[str, ...], Int32s] = ((), np.empty(0, np.int32))
         self._warned = False
 
     def __repr__(self) -> str:
@@ -75,9 +75,7 @@ class FSM:
 
         Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
         """
-        to_policy = self._letters_of.get(graph.names)
-        if to_policy is None:
-            to_policy = self.letters_of(graph.names)
+        to_policy = self.letters_of(graph.names)
         columns = self._run(graph, to_policy, with_ratio=False)
         if columns[3]:
             columns = self._run(graph, to_policy, with_ratio=True)
@@ -103,10 +101,11 @@ class FSM:
         )
 
     def letters_of(self, names: tuple[str, ...]) -> Int32s:
-        """int32[T]: this policy's number of each type name, -1 for those it does not know; cached."""
-        if names not in self._letters_of:
-            self._letters_of[names] = np.array([self._letter.get(name, -1) for name in names], np.int32)
-        return self._letters_of[names]
+        """int32[T]: this policy's number of each type name, -1 for those it does not know; the last is kept."""
+        if names != self._translated[0]:
+            letters = np.array([self._letter.get(name, -1) for name in names], np.int32)
+            self._translated = (names, letters)
+        return self._translated[1]
 
     def _warn(self, names: tuple[str, ...]) -> None:
         self._warned = True

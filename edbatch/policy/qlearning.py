@@ -23,6 +23,7 @@ from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
 TEACHERS = ("sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remaining", "beam")
+EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the path ratio knows better
 WORK_LIMIT = 100_000_000  # of all episodes together, as Arena.work counts: about a second
@@ -100,6 +101,7 @@ def learn(
         trainer.follow_teachers()
         trainer.explore(episodes // 2, alpha, epsilon, rate, discount, steps)
         trainer.improve(episodes)
+    trainer.evaluate(alpha, rate, discount, steps)
     return trainer.policy(encoding, seed, started)
 
 
@@ -232,6 +234,14 @@ class _Trainer:
                         self.candidates.append(now)
                         break
                     now.table.choice[state] = kept
+
+    def evaluate(self, alpha: float, rate: float, discount: float, steps: int) -> None:
+        """Let the best table's Q tell the value of its choices, however it came by them."""
+        table = self.best.table
+        for _ in range(EVALUATIONS):
+            for index, arena in enumerate(self.arenas):
+                table, decisions = self.run(table, index, alpha=alpha)
+                learn_from(arena, table, decisions, rate, discount, steps)
 
     def policy(self, encoding: str, seed: int, started: float) -> Policy:
         """The best there is: the best table's FSM, or a run-time heuristic that runs fewer batches."""

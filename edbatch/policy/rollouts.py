@@ -159,17 +159,31 @@ def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, let
 
 
 @njit(cache=True)
+def best_tried(table: StateTable, state: int) -> int:
+    """The position of the largest Q of the types tried in a state, the first of equals; -1 if none was.
+
+    An untried type has Q = 0, more than any that was tried: exploration takes it first, a policy must not.
+    """
+    best = -1
+    first = table.start[state]
+    for entry in range(first, table.start[state + 1]):
+        if table.q[entry] != 0 and (best < 0 or table.q[entry] > table.q[first + best]):
+            best = entry - first
+    return best
+
+
+@njit(cache=True)
 def learn_from(arena: Arena, table: StateTable, decisions: int, rate: float, discount: float, steps: int) -> None:
     """n-step Q-learning over a recorded trajectory, last decision first.
 
-    Q(s_t, a_t) moves towards r_t + ... + r_{t+n-1} + max_a Q(s_{t+n}, a).
+    Q(s_t, a_t) moves towards r_t + ... + r_{t+n-1} + max_a Q(s_{t+n}, a), a among the types tried.
     """
     for now in range(decisions - 1, -1, -1):
         ahead = min(now + steps, decisions)
         target = 0.0
         if ahead < decisions:
-            first, last = table.start[arena.states[ahead]], table.start[arena.states[ahead] + 1]
-            target = table.q[first:last].max()
+            position = best_tried(table, arena.states[ahead])
+            target = table.q[table.start[arena.states[ahead]] + position] if position >= 0 else 0.0
         for step in range(ahead - 1, now - 1, -1):
             target = arena.rewards[step] + discount * target
         entry = table.start[arena.states[now]] + arena.positions[now]
@@ -178,9 +192,11 @@ def learn_from(arena: Arena, table: StateTable, decisions: int, rate: float, dis
 
 @njit(cache=True)
 def take_best(table: StateTable) -> None:
-    """Choose in every state the type with the largest Q; the first of equals."""
+    """Choose in every state the type with the largest Q, if any was tried there."""
     for state in range(table.size[0]):
-        table.choice[state] = np.argmax(table.q[table.start[state] : table.start[state + 1]])
+        position = best_tried(table, state)
+        if position >= 0:
+            table.choice[state] = position
 
 
 def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy: np.ndarray) -> list[int]:
