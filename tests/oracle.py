@@ -82,6 +82,7 @@ ORACLE = {
     "clip": lambda x, low, high: np.where(x < low, low, np.where(x > high, high, x)),
     "power_of": lambda x, exponent: x**exponent,
     "matmul": lambda a, b: np.tensordot(a, b, axes=(a.ndim - 1, 0)),
+    "affine": lambda W, x, b: np.tensordot(W, x, axes=(1, 0)) + b,
     "dot": lambda a, b: sum(a * b),
     "index": index,
     "reshape": lambda x, shape_to: np.array(list(x.flat)).reshape(shape_to),

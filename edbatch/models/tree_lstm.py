@@ -30,6 +30,7 @@ class TreeLSTM:
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
         self.dim = dim
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
+        self.leaf_gates, self.gates = (2 * dim, dim), (4 * dim, dim)  # sigmoids, tanh
         # Gates in the order input, output, (forget left, forget right,) update: sigmoids side by side.
         self.W = model.add_parameters((3 * dim, dim), name="W")
         self.b_leaf = model.add_parameters((3 * dim,), name="b_leaf")
@@ -40,7 +41,7 @@ class TreeLSTM:
 
     def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
         """Hidden and cell state of a word."""
-        gates, update = eb.split(self.W @ eb.lookup(self.embed, word) + self.b_leaf, (2 * self.dim, self.dim))
+        gates, update = eb.split(eb.affine(self.W, eb.lookup(self.embed, word), self.b_leaf), self.leaf_gates)
         i, o = eb.split(eb.sigmoid(gates), 2)
         c = i * eb.tanh(update)
         return o * eb.tanh(c), c
@@ -49,7 +50,7 @@ class TreeLSTM:
         self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression
     ) -> tuple[eb.Expression, eb.Expression]:
         """Hidden and cell state of a node with two children."""
-        gates, update = eb.split(self.U @ eb.concatenate([h1, h2]) + self.b, (4 * self.dim, self.dim))
+        gates, update = eb.split(eb.affine(self.U, eb.concatenate([h1, h2]), self.b), self.gates)
         i, o, f1, f2 = eb.split(eb.sigmoid(gates), 4)
         c = i * eb.tanh(update) + f1 * c1 + f2 * c2
         return o * eb.tanh(c), c
@@ -74,4 +75,4 @@ class TreeLSTM:
 
     def scores(self, h: eb.Expression) -> eb.Expression:
         """Scores of the labels [labels]; their softmax are the probabilities."""
-        return self.W_out @ h + self.b_out
+        return eb.affine(self.W_out, h, self.b_out)

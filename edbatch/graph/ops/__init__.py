@@ -37,7 +37,7 @@ from edbatch.graph.ops.loss import (
     pick,
     squared_distance,
 )
-from edbatch.graph.ops.matrix import dot, matmul
+from edbatch.graph.ops.matrix import affine, dot, matmul
 from edbatch.graph.ops.normalize import dropout, layer_norm, log_softmax, softmax
 from edbatch.graph.ops.reduce import logsumexp, max, maximum, mean, min, minimum, norm, std, sum
 from edbatch.graph.ops.shape import concatenate, flip, reshape, split, stack, stop_gradient, transpose
@@ -45,6 +45,7 @@ from edbatch.graph.ops.shape import concatenate, flip, reshape, split, stack, st
 __all__ = [
     "absolute",
     "add",
+    "affine",
     "binary_cross_entropy",
     "clip",
     "concatenate",

@@ -8,7 +8,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import binary
+from edbatch.graph.record import binary, record
 from edbatch.graph.spec import Shape
 
 
@@ -42,6 +42,18 @@ def _matmul(k: Any, out: Any, a: Any, b: Any) -> None:
         )
 
 
+def _affine_shape(weight: Shape, x: Shape, bias: Shape) -> Shape:
+    out = _matmul_shape(weight, x)
+    if bias != out:
+        raise EdBatchError(f"expected a bias of shape {out}")
+    return out
+
+
+def _affine(k: Any, out: Any, weight: Any, x: Any, bias: Any) -> None:
+    _matmul(k, out, weight, x)
+    out += bias  # in place: the product alone takes no memory of its own
+
+
 def _dot_shape(a: Shape, b: Shape) -> Shape:
     expect(len(a) == 1 and a == b, "expected two vectors of one length")
     return ()
@@ -60,6 +72,9 @@ MATMUL = declare(
         ),
     )
 )
+AFFINE = declare(
+    Op("affine", _affine_shape, _affine, samples=(Sample(((3, 4), (4,), (3,))), Sample(((3, 4), (4, 2), (3, 2)))))
+)
 DOT = declare(
     Op(
         "dot",
@@ -71,6 +86,9 @@ DOT = declare(
 
 _matmul_call = binary(MATMUL)
 _dot_call = binary(DOT)
+
+# Per weight and bias, if both are parameters: from the spec of x to (type id, result spec).
+_affine_types: dict[Any, dict[Any, dict[Any, tuple[int, Any]]]] = {}
 
 
 def matmul(a: Any, b: Any) -> Expression:
@@ -97,6 +115,42 @@ def matmul(a: Any, b: Any) -> Expression:
         array([3., 7.], dtype=float32)
     """
     return _matmul_call(a, b)
+
+
+def affine(weight: Any, x: Any, bias: Any) -> Expression:
+    """`weight @ x + bias` as one node: the bias is added in place.
+
+    Args:
+        weight: [m, k].
+        x: [k] or [k, n].
+        bias: of the shape of `weight @ x`.
+
+    Raises:
+        EdBatchError: the shapes do not fit.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W, b = model.add_parameters((1, 2), init=1.0), model.add_parameters(1, init=0.5)
+        >>> with eb.Graph():
+        ...     y = eb.affine(W, eb.input([1.0, 2.0]), b)
+        >>> y.value()
+        array([3.5], dtype=float32)
+    """
+    try:
+        type_id, spec = _affine_types[weight.spec][bias.spec][x.spec]
+    except (KeyError, AttributeError):
+        out = record(AFFINE, (weight, x, bias))
+        if isinstance(weight, Parameter) and isinstance(bias, Parameter) and isinstance(x, Expression):
+            by_bias = _affine_types.setdefault(weight.spec, {}).setdefault(bias.spec, {})
+            by_bias[x.spec] = (out.graph.type_of(out).id, out.spec)
+        return out
+    graph = x.graph
+    node = graph.n
+    graph.n = node + 1
+    graph.types.append(type_id)
+    graph.args.append(x.id)
+    return Expression(graph, node, spec)
 
 
 def dot(a: Any, b: Any) -> Expression:
