@@ -47,11 +47,11 @@ class Workload:
                     eb.softmax(self.lstm.scores(h))
         return graph
 
-    def run(self, number: int, policy: eb.Policy | None) -> eb.Report:
+    def run(self, number: int, policy: eb.Policy | None) -> eb.Graph:
         """Build and run one mini-batch."""
         graph = self.build(number, policy)
         graph.run()
-        return graph.report()
+        return graph
 
 
 def products(graph: eb.Graph, policy: eb.Policy) -> Any:
@@ -63,7 +63,7 @@ def products(graph: eb.Graph, policy: eb.Policy) -> Any:
     calls = []
     for kind, size in zip(schedule.types.tolist(), np.diff(schedule.offsets).tolist(), strict=True):
         type = by_name[typed.names[kind]]
-        if type.op.name == "matmul":
+        if type.op.name in ("matmul", "affine"):
             rows, columns = type.operands[0].shape
             x = random.standard_normal((size, columns), np.float32)
             calls.append((x, np.asfortranarray(random.standard_normal((rows, columns), np.float32)).T,
@@ -104,13 +104,18 @@ def construction_and_planning(trees: list[Tree], rounds: int) -> tuple[list[dict
     return figures, table
 
 
-def against_unbatched(trees: list[Tree], rounds: int) -> dict[str, Any]:
-    """One mini-batch of 64 at hidden 64: one node at a time against the learned policy."""
-    workload = Workload(trees[:64], hidden=64, batch_size=64)
+def against_unbatched(trees: list[Tree], hidden: int, rounds: int) -> dict[str, Any]:
+    """One mini-batch of 64: one node at a time against the learned policy, construction to values."""
+    workload = Workload(trees[:64], hidden=hidden, batch_size=64)
     fsm = eb.learn([workload.build(0, None).typed_graph()])
     none = eb.get_policy("none")
     seconds = bench.interleaved({"none": lambda: workload.run(0, none), "fsm": lambda: workload.run(0, fsm)}, rounds)
-    return bench.figure("TreeLSTM hidden 64 batch 64 / unbatched", seconds["none"] / seconds["fsm"], 10, "times")
+    return {
+        "hidden": hidden,
+        "unbatched trees/s": 64 / seconds["none"],
+        "learned trees/s": 64 / seconds["fsm"],
+        "times": seconds["none"] / seconds["fsm"],
+    }
 
 
 def against_products(trees: list[Tree], hidden: int, rounds: int) -> dict[str, Any]:
@@ -123,7 +128,7 @@ def against_products(trees: list[Tree], hidden: int, rounds: int) -> dict[str, A
         seconds = bench.interleaved({"total": lambda n=number: workload.run(n, fsm), "alone": alone}, rounds)
         ratios.append(seconds["total"] / seconds["alone"])
         totals.append(seconds["total"])
-        stages.append(workload.run(number, fsm).seconds)
+        stages.append(workload.run(number, fsm).report().seconds)
     return {
         "hidden": hidden,
         "ms": 1e3 * statistics.median(totals),
@@ -172,7 +177,8 @@ def main() -> None:
     trees = [tree.binarized() for tree in read_trees(Path(folder) / "sst" / "train.txt")[:512]]
     figures, stages = construction_and_planning(trees, options.rounds)
     by_hidden = [against_products(trees, hidden, options.rounds) for hidden in (64, 128, 256, 512)]
-    figures.append(against_unbatched(trees, options.rounds))
+    unbatched = [against_unbatched(trees, hidden, options.rounds) for hidden in (64, 128, 256)]
+    figures.append(bench.figure("TreeLSTM hidden 64 batch 64 / unbatched", unbatched[0]["times"], 10, "times"))
     at_256 = next(row for row in by_hidden if row["hidden"] == 256)
     figures.append(
         bench.figure("TreeLSTM hidden 256: total / products alone", at_256["total / products"], 2.2, "ratio")
@@ -184,6 +190,7 @@ def main() -> None:
             "Core": figures,
             "Host time per scheduled node and edge, TreeLSTM batch 64": stages,
             "TreeLSTM on SST, batch 64, construction to values": by_hidden,
+            "TreeLSTM on SST, batch 64, against one node at a time": unbatched,
             **policy,
         },
         options.json,

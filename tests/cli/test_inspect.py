@@ -27,12 +27,12 @@ def test_a_learned_policy_is_a_table(edbatch, policy):
     assert lines[1].startswith("trained on 1 graph: 0 episodes, seed 0, ")
     assert lines[2].startswith("reached 3 batches; lower bound 3, best heuristic 3 (")
     assert lines[5].split() == ["state", "ready", "types", "runs", "Q"]
-    assert lines[7].split() == ["0", "I", "O", "I", "0.00"]
+    assert lines[7].split() == ["0", "I", "O", "I", "-0.88"]
 
 
 def test_long_type_names_are_explained_in_a_second_table(edbatch, policy):
     _, out, _ = edbatch("inspect", policy(names=("matmul(W[4,4], [4])", "O")))
-    assert ["0", "t0", "t1", "t0", "0.00"] in [line.split() for line in out.splitlines()]
+    assert ["0", "t0", "t1", "t0", "-0.88"] in [line.split() for line in out.splitlines()]
     assert "t0    matmul(W[4,4], [4])\n" in out
 
 
