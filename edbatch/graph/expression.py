@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.operators import Operators
-from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.operand import Operand
+from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
     from edbatch.graph.columns import Columns
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 # A Struct without garbage collection is built in about 60 ns, a third of what a class with __slots__ takes; it holds
 # the graph, the graph holds no expressions, so there is no cycle to collect.
-class Expression(msgspec.Struct, Operators, gc=False, eq=False, repr_omit_defaults=True):
+class Expression(msgspec.Struct, Operand, gc=False, eq=False, repr_omit_defaults=True):
     """One value of a graph: known by shape and dtype now, computed when a value is read.
 
     Expressions are made by the functions of `edbatch` and by operators (`+ - * / ** @`, indexing, slicing), never
@@ -38,24 +37,6 @@ class Expression(msgspec.Struct, Operators, gc=False, eq=False, repr_omit_defaul
     graph: Columns
     id: int  # node, and above it the view it is seen through: see graph.views
     spec: Spec
-
-    # NumPy must leave `array * expression` to us.
-    __array_ufunc__ = None
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of one sample's value."""
-        return self.spec.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """dtype of the value: float32 or float64."""
-        return self.spec.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.spec.shape)
 
     def value(self) -> Any:
         """The value: an array of `shape` that is the caller's own, or a NumPy scalar; runs what is pending, once.

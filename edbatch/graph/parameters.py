@@ -8,11 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.operators import Operators
+from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec, Shape, float_dtype
 
 
-class Parameter(Operators):
+class Parameter(Operand):
     """A learned array that is used whole: `W @ h + b`.
 
     As an operand it is part of the node's type: all nodes with the same parameter run as one product.
@@ -32,29 +32,13 @@ class Parameter(Operators):
 
     # What the recording functions read of an operand: a parameter belongs to no graph.
     graph = None
-    __array_ufunc__ = None
     _order: Literal["C", "F"] = "F"
 
     def __init__(self, name: str, array: np.ndarray) -> None:
         self.name = name
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row (twice as fast with few rows of x).
         self.array = np.asarray(array, order=self._order if array.ndim == 2 else "C")
-        self.spec = ParameterSpec(self, name, array.shape, array.dtype)
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of the array."""
-        return self.spec.shape
-
-    @property
-    def dtype(self) -> np.dtype:
-        """float32 or float64."""
-        return self.spec.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.spec.shape)
+        self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
 
     def value(self) -> np.ndarray:
         """A copy of the array."""

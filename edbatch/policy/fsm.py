@@ -113,7 +113,7 @@ class FSM:
         shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
         warnings.warn(
             f"policy {self.name} was not trained with the types {shown}; where they are ready "
-            "the path ratio decides. Train a policy on such graphs: edbatch.policy.learn(graphs)",
+            "the path ratio decides. Train a policy on such graphs: edbatch.learn(graphs)",
             EdBatchWarning,
             stacklevel=3,
         )

@@ -83,8 +83,10 @@ class Executor:
                 for begin in range(payload, payload + n * type.type.op.payload, n):
                     found.append(indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
                 type.call(out, *found)
-            if self._check_nan and np.isnan(out).any():
-                raise EdBatchError(f"NaN in a result of {type.type} ({int(np.isnan(out).any())} of {n} in its batch)")
+            if self._check_nan:
+                bad = int(np.isnan(out.reshape(n, -1)).any(axis=1).sum())
+                if bad:
+                    raise EdBatchError(f"NaN in a result of {type.type} ({bad} of {n} in its batch)")
 
     def release(self) -> None:
         """Give the gather buffers back."""
