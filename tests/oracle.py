@@ -53,8 +53,8 @@ def huber(a, b, delta):
 
 
 ORACLE = {
-    "negative": lambda x: -x,
-    "absolute": abs,
+    "neg": lambda x: -x,
+    "abs": abs,
     "square": lambda x: x * x,
     "sqrt": lambda x: x**0.5,
     "exp": lambda x: math.e**x,

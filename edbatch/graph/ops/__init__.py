@@ -1,7 +1,7 @@
 """The ops, by family; importing this package fills the op table and sets the operators of expressions."""
 
 from edbatch.graph.ops.elementwise import (
-    absolute,
+    abs,
     add,
     clip,
     cos,
@@ -14,7 +14,7 @@ from edbatch.graph.ops.elementwise import (
     log,
     log_sigmoid,
     multiply,
-    negative,
+    neg,
     power,
     relu,
     sigmoid,
@@ -43,7 +43,7 @@ from edbatch.graph.ops.reduce import logsumexp, max, maximum, mean, min, minimum
 from edbatch.graph.ops.shape import concatenate, flip, reshape, split, stack, stop_gradient, transpose
 
 __all__ = [
-    "absolute",
+    "abs",
     "add",
     "affine",
     "binary_cross_entropy",
@@ -77,7 +77,7 @@ __all__ = [
     "min",
     "minimum",
     "multiply",
-    "negative",
+    "neg",
     "norm",
     "ones",
     "parameter",

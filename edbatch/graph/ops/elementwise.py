@@ -132,8 +132,8 @@ def _elu(k: Any, out: Any, x: Any, alpha: float) -> None:
 
 
 # fmt: off
-negative = _unary("negative", "-x", lambda k, out, x: k.negative(x, out=out), "-0.5000")
-absolute = _unary("absolute", "|x|", lambda k, out, x: k.absolute(x, out=out), "0.5000")
+neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), "-0.5000")
+abs = _unary("abs", "|x|", lambda k, out, x: k.absolute(x, out=out), "0.5000")
 square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out), "0.2500")
 sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out), "0.7071", low=0.1, high=3)
 exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), "1.6487")
@@ -247,5 +247,5 @@ for _class in (Expression, Parameter):
     for _name, _call in _BINARY.items():
         setattr(_class, f"__{_name}__", _call)
         setattr(_class, f"__r{_name}__", _reflected(_call))
-    for _name, _unary_call in {"neg": negative, "abs": absolute}.items():
+    for _name, _unary_call in {"neg": neg, "abs": abs}.items():
         setattr(_class, f"__{_name}__", _unary_call)
