@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.spec import float_dtype
+from edbatch.graph.spec import Spec, float_dtype
 
 _current: ContextVar[Columns | None] = ContextVar("edbatch_graph", default=None)
 
@@ -28,7 +29,8 @@ class Columns:
         args: their integers.
         n: number of nodes.
         inputs: arrays of the input nodes, found through their payload.
-        constants: node ids of values that are the same for the whole graph (numbers, zeros, ones).
+        constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
+            Not expressions: they hold the graph, are not seen by the garbage collector, and would keep it for ever.
         dtype: of inputs and constants.
     """
 
@@ -39,7 +41,7 @@ class Columns:
         self.args: list[int] = []
         self.n = 0
         self.inputs: list[Any] = []
-        self.constants: dict[Any, Expression] = {}
+        self.constants: dict[Any, tuple[int, Spec]] = {}
         self.dtype = float_dtype(dtype)
 
     def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
@@ -49,6 +51,14 @@ class Columns:
         self.types.append(type.id)
         self.args.extend(args)
         return Expression(self, node, type.out)
+
+    def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
+        """The one node of a constant without payload; recorded at its first use."""
+        found = self.constants.get(key)
+        if found is None:
+            made = self.add(type(), ())
+            found = self.constants[key] = (made.id, made.spec)
+        return Expression(self, *found)
 
     def take(self) -> tuple[np.ndarray, np.ndarray]:
         """Hand over what was recorded since the last call: (types int32, args int64)."""

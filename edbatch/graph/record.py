@@ -53,10 +53,10 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
 
 def to_operand(op: Op, graph: Columns, operand: Any) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
-    if isinstance(operand, Expression | Parameter):
-        return operand
     if isinstance(operand, LookupParameters):
         raise EdBatchError(f"{op.name}: {operand!r} is a table; expected one of its rows, lookup({operand.name}, i)")
+    if isinstance(operand, Expression | Parameter):
+        return operand
     if isinstance(operand, int | float | np.number):
         return number(graph, operand)
     if isinstance(operand, np.ndarray):
@@ -74,9 +74,11 @@ def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
 def number(graph: Columns, value: Any) -> Expression:
     """A number as a scalar input; equal numbers are one node, so that a batch over it reads one row."""
     key = float(value)
-    if key not in graph.constants or key != key:
-        graph.constants[key] = array_input(graph, np.asarray(key))
-    return graph.constants[key]
+    found = graph.constants.get(key)
+    if found is None:
+        made = array_input(graph, np.asarray(key))
+        found = graph.constants[key] = (made.id, made.spec)
+    return Expression(graph, *found)
 
 
 def array_input(graph: Columns, value: np.ndarray) -> Expression:
@@ -90,12 +92,8 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
 
 def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     """A parameter as a node: for ops that batch over different parameters of one shape."""
-    node = graph.constants.get(parameter)
-    if node is None:
-        out = spec_of(parameter.spec.shape, parameter.spec.dtype)
-        type = intern(PARAMETER, (("parameter", parameter.spec),), (), out)
-        node = graph.constants[parameter] = graph.add(type, ())
-    return node
+    out = spec_of(parameter.spec.shape, parameter.spec.dtype)
+    return graph.constant(parameter, lambda: intern(PARAMETER, (("parameter", parameter.spec),), (), out))
 
 
 def documented(call: Callable[..., Expression], module: str, name: str, doc: str) -> Callable[..., Expression]:

@@ -1,6 +1,7 @@
 """Random programs under every policy against NumPy; growing graphs; errors; size."""
 
 import gc
+import weakref
 from contextlib import suppress
 
 import numpy as np
@@ -203,6 +204,27 @@ def test_buffers_are_reused_and_values_are_not_shared():
     np.testing.assert_allclose(first, np.tanh(1.0), rtol=1e-6)
 
 
+def test_a_graph_dies_with_its_last_expression():
+    model = eb.ParameterCollection()
+    W = model.add_parameters((2, 2))
+    with eb.Graph() as graph:
+        x = eb.input([1.0, 2.0]) * 3 + eb.zeros(2) - eb.ones(2) / 2
+        y = eb.parameter(W) @ x
+        y.value()
+    alive = weakref.ref(graph)
+    del graph, x
+    assert alive() is not None
+    del y
+    gc.collect()
+    assert alive() is None
+
+
+def test_not_a_number_is_a_constant_like_any_other():
+    with eb.Graph(policy="sufficient"):
+        x = eb.scalar(1) * float("nan") + float("nan")
+        assert np.isnan(x.value())
+
+
 class TestErrors:
     def test_value_after_the_block_was_left_by_an_exception(self):
         graph = eb.Graph()
@@ -263,6 +285,13 @@ class TestErrors:
     def test_no_graph(self):
         with pytest.raises(eb.EdBatchError, match="no graph"):
             eb.input([1.0])
+
+    def test_a_table_is_no_operand(self):
+        table = eb.ParameterCollection().add_lookup_parameters((2, 2), name="table")
+        with eb.Graph():
+            for build in (lambda: table @ eb.zeros(2), lambda: eb.zeros(2) + table, lambda: eb.tanh(table)):
+                with pytest.raises(eb.EdBatchError, match=r"is a table; expected one of its rows, lookup\(table, i\)"):
+                    build()
 
     def test_no_operand(self):
         with eb.Graph():

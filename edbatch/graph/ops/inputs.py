@@ -95,13 +95,10 @@ def ones(shape: int | tuple[int, ...]) -> Expression:
 def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
     graph = current_graph()
     size = (shape,) if isinstance(shape, int) else tuple(shape)
-    found = graph.constants.get((op, size))
-    if found is None:
-        if not all(isinstance(n, int | np.integer) and n > 0 for n in size):
-            raise EdBatchError(f"{op.name}: expected a shape of positive integers, got {shape!r}")
-        type = intern(op, (), (), spec_of(tuple(int(n) for n in size), graph.dtype))
-        found = graph.constants[op, size] = graph.add(type, ())
-    return found
+    if not all(isinstance(n, int | np.integer) and n > 0 for n in size):
+        raise EdBatchError(f"{op.name}: expected a shape of positive integers, got {shape!r}")
+    spec = spec_of(tuple(int(n) for n in size), graph.dtype)
+    return graph.constant((op, size), lambda: intern(op, (), (), spec))
 
 
 def parameter(parameter: Parameter) -> Expression:
