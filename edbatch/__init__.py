@@ -7,9 +7,11 @@ together, and runs each batch as one kernel.
 from typing import TYPE_CHECKING, Any
 
 from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.graph.cell import cell
 from edbatch.graph.expression import Expression
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
+from edbatch.graph.options import options
 from edbatch.graph.parameters import LookupParameters, Parameter, ParameterCollection
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
@@ -31,9 +33,11 @@ __all__ = [
     "ParameterCollection",
     "Policy",
     "Report",
+    "cell",
     "forward",
     "get_policy",
     "learn",
+    "options",
     *_ops,
 ]
 

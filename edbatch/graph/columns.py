@@ -11,6 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType
+from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec, float_dtype
 
 _current: ContextVar[Columns | None] = ContextVar("edbatch_graph", default=None)
@@ -32,9 +33,10 @@ class Columns:
         constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
             Not expressions: they hold the graph, are not seen by the garbage collector, and would keep it for ever.
         dtype: of inputs and constants.
+        inlines: whether the body of a cell that is called is recorded, and not the cell.
     """
 
-    __slots__ = ("__weakref__", "args", "constants", "dtype", "inputs", "n", "types")
+    __slots__ = ("__weakref__", "args", "constants", "dtype", "inlines", "inputs", "n", "types")
 
     def __init__(self, dtype: Any = "float32") -> None:
         self.types: list[int] = []
@@ -43,6 +45,7 @@ class Columns:
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
         self.dtype = float_dtype(dtype)
+        self.inlines = not current_options().cells
 
     def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
         """Record one node of `type`; `args` as in the class description."""

@@ -21,6 +21,7 @@ from edbatch.graph.op import Op
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import spec_of
+from edbatch.graph.trace import Payload
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 
@@ -33,7 +34,7 @@ def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **a
         EdBatchError: an operand is of another graph or no operand at all, or the shapes do not fit.
     """
     graph = graph_of(op.name, operands)
-    converted = [to_operand(op, graph, operand) for operand in operands]
+    converted = [to_operand(op.name, graph, operand) for operand in operands]
     if not any(isinstance(operand, Expression) for operand in converted):
         converted[0] = to_node(graph, converted[0])
     type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
@@ -51,10 +52,10 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
     return current_graph() if graph is None else graph
 
 
-def to_operand(op: Op, graph: Columns, operand: Any) -> Expression | Parameter:
+def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
     if isinstance(operand, LookupParameters):
-        raise EdBatchError(f"{op.name}: {operand!r} is a table; expected one of its rows, lookup({operand.name}, i)")
+        raise EdBatchError(f"{name}: {operand!r} is a table; expected one of its rows, lookup({operand.name}, i)")
     if isinstance(operand, Expression | Parameter):
         return operand
     if isinstance(operand, int | float | np.number):
@@ -62,7 +63,7 @@ def to_operand(op: Op, graph: Columns, operand: Any) -> Expression | Parameter:
     if isinstance(operand, np.ndarray):
         return array_input(graph, operand)
     raise EdBatchError(
-        f"{op.name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}"
+        f"{name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}"
     )
 
 
@@ -196,7 +197,7 @@ def attributed(
 
     def remember(x: Any, argument: Any) -> Expression:
         graph = graph_of(op.name, (x,))
-        node = to_node(graph, to_operand(op, graph, x))
+        node = to_node(graph, to_operand(op.name, graph, x))
         type = node_type(op, tuple(attributes_of(node.spec, argument).items()), (node.spec,))
         with suppress(TypeError):  # a list is no key
             entries[node.spec, argument] = (type.id, type.out)
@@ -218,7 +219,7 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Calla
 
     def remember(x: Any, argument: Any) -> Expression:
         graph = graph_of(op.name, (x,))
-        seen = to_node(graph, to_operand(op, graph, x))
+        seen = to_node(graph, to_operand(op.name, graph, x))
         out = look(seen, op, tuple(attributes_of(seen.spec, argument).items()))
         if (out.id - seen.id) & NODE_MASK == 0:  # the same node: a view, no copy
             with suppress(TypeError):
@@ -253,7 +254,7 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
         if not listed:
             raise EdBatchError(f"{op.name}([]): expected at least one expression")
         graph = graph_of(op.name, listed)
-        nodes = [to_node(graph, to_operand(op, graph, x)) for x in listed]
+        nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in listed]
         first = nodes[0].spec
         for at, x in enumerate(nodes):
             if x.spec is not first:
@@ -274,7 +275,7 @@ def indexed(op: Op) -> Callable[[Any, int], Expression]:
     def call(x: Any, index: int) -> Expression:
         try:
             type_id, spec = entries[x.spec]
-            if not 0 <= index < x.spec.shape[0] or index.__class__ is not int:
+            if index.__class__ is not int or not 0 <= index < x.spec.shape[0]:
                 return remember(x, index)
         except (KeyError, AttributeError, TypeError):
             return remember(x, index)
@@ -289,7 +290,7 @@ def indexed(op: Op) -> Callable[[Any, int], Expression]:
 
     def remember(x: Any, index: int) -> Expression:
         graph = graph_of(op.name, (x,))
-        x = to_node(graph, to_operand(op, graph, x))
+        x = to_node(graph, to_operand(op.name, graph, x))
         type = node_type(op, (), (x.spec,))
         entries[x.spec] = (type.id, type.out)
         return graph.add(type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {index!r})")))
@@ -300,9 +301,13 @@ def indexed(op: Op) -> Callable[[Any, int], Expression]:
 def checked_index(index: Any, size: int, place: str) -> int:
     """`index` as a Python int in [0, size); negative ones count from the end.
 
+    An integer argument of a cell that is traced is checked when the cell is called.
+
     Raises:
         EdBatchError: it is no integer or out of range.
     """
+    if isinstance(index, Payload):
+        return index.used_in(size)
     try:
         found = as_index(index)
     except TypeError:

@@ -39,6 +39,7 @@ class TreeLSTM:
         self.W_out = model.add_parameters((labels, dim), name="W_out")
         self.b_out = model.add_parameters((labels,), name="b_out")
 
+    @eb.cell
     def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
         """Hidden and cell state of a word."""
         gates, update = eb.split(eb.affine(self.W, eb.lookup(self.embed, word), self.b_leaf), self.leaf_gates)
@@ -46,6 +47,7 @@ class TreeLSTM:
         c = i * eb.tanh(update)
         return o * eb.tanh(c), c
 
+    @eb.cell
     def compose(
         self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression
     ) -> tuple[eb.Expression, eb.Expression]:
@@ -73,6 +75,7 @@ class TreeLSTM:
                 states.append(self.compose(*states[left], *states[right]))
         return [h for h, _ in states]
 
+    @eb.cell
     def scores(self, h: eb.Expression) -> eb.Expression:
         """Scores of the labels [labels]; their softmax are the probabilities."""
         return eb.affine(self.W_out, h, self.b_out)

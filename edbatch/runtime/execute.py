@@ -109,8 +109,9 @@ class Executor:
         self, type: BoundType, out: Any, row: int, operands: list[Any], arrays: list[Any], plan: Plan, given: list[Any]
     ) -> None:
         """Copy operands to their parts of the result, gathers straight from where they come from."""
-        parts = type.parts(out)
         assert type.places is not None
+        assert type.parts is not None
+        parts = type.parts(out)
         arena = self._arenas.arenas[self._windows[type.window].arena]
         at = 0
         for slot, (column, width) in enumerate(type.places):

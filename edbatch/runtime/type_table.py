@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.graph.cell import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.memory.windows import Windows, contiguous_columns
+from edbatch.runtime.cell_program import Program
 
 
 class BoundType:
@@ -22,25 +24,21 @@ class BoundType:
     Attributes:
         call: `call(out, *operands, *payload)` fills `out` [n, *shape].
         window: plain window of the results.
+        parts: from a result to the parts of it that the operands go to, for ops that only put operands side by side.
         places: per operand (column, width) in a row of the result, for ops that only put operands side by side.
     """
 
-    __slots__ = ("call", "places", "type", "window")
+    __slots__ = ("call", "parts", "places", "type", "window")
 
     def __init__(self, type: NodeType, windows: Windows, backend: Any) -> None:
         self.type = type
         self.window = windows.plain(type.out.shape, type.out.dtype)
         self.call = bind(type, backend)
         self.places: list[tuple[int, int]] | None = None
-        if type.op.places is not None:
+        self.parts = places_of(type)
+        if self.parts is not None:
             whole = np.empty((2, *type.out.shape), type.out.dtype)
             self.places = [contiguous_columns(whole, part) for part in self.parts(whole)]
-
-    def parts(self, out: Any) -> list[Any]:
-        """The parts of `out` that the operands go to."""
-        places = self.type.op.places
-        assert places is not None
-        return places(out, [operand.shape for operand in self.type.operands], **dict(self.type.attributes))
 
     def parameters(self) -> list[Any]:
         """Per operand: the parameter's array with a batch axis of length 1, or None."""
@@ -50,9 +48,20 @@ class BoundType:
         ]
 
 
+def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
+    """From a result to the parts that the operands go to; None if the op computes."""
+    places = type.op.places
+    if places is None:
+        return None
+    shapes = [operand.shape for operand in type.operands]
+    return partial(places, shapes=shapes, **dict(type.attributes))
+
+
 def bind(type: NodeType, backend: Any) -> Callable[..., None]:
     """The op's forward with backend, attributes and the alignment of broadcast operands filled in."""
     op, attributes = type.op, dict(type.attributes)
+    if isinstance(op, CellOp):
+        return Program(op.body, op.columns, partial(bind, backend=backend), places_of, backend)
     if op.kind is Kind.SOURCE:
         return partial(op.forward, backend)
     if op.kind is Kind.VIEW:  # a view that memory does not allow: a copy

@@ -169,7 +169,7 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
         np.float32(0.5)
     """
     graph = graph_of("hinge", (scores,))
-    x = to_node(graph, to_operand(HINGE, graph, scores))
+    x = to_node(graph, to_operand("hinge", graph, scores))
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
     index = checked_index(label, x.spec.shape[0], f"hinge({x.spec!r}, {label!r})")

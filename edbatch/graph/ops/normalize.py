@@ -8,7 +8,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import attributed, documented, graph_of, record
+from edbatch.graph.record import attributed, checked_index, documented, graph_of, record
 from edbatch.graph.spec import Shape
 
 
@@ -133,7 +133,8 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     Args:
         x: expression of any shape.
         rate: in [0, 1); part of the type.
-        seed: of this node's mask, in [0, 2**31); by default the number of the node in its graph.
+        seed: of this node's mask, below 2**31; by default the number of the node in its graph. A cell must be given
+            one, as an integer argument.
 
     Raises:
         EdBatchError: rate or seed is out of range.
@@ -148,7 +149,9 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     """
     if not 0 <= rate < 1:
         raise EdBatchError(f"dropout: expected a rate in [0, 1), got {rate}")
-    if seed is not None and not 0 <= seed < 2**31:
-        raise EdBatchError(f"dropout: expected a seed in [0, 2**31), got {seed}")
     graph = graph_of("dropout", (x,))
-    return record(DROPOUT, (x,), (graph.n if seed is None else int(seed),), rate=float(rate))
+    if seed is None:
+        if graph.inlines:
+            raise EdBatchError("dropout in a cell: expected a seed, or every call would draw the same mask")
+        seed = graph.n
+    return record(DROPOUT, (x,), (checked_index(seed, 2**31, "dropout's seed"),), rate=float(rate))

@@ -182,7 +182,7 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         if isinstance(xs, Expression | Parameter) or not len(xs):
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {xs!r}")
         graph = graph_of(op.name, xs)
-        listed = [to_operand(op, graph, x) for x in xs]
+        listed = [to_operand(op.name, graph, x) for x in xs]
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
         if all(isinstance(x, Expression) for x in xs):
             trie = tries.setdefault(axis, {})
@@ -301,7 +301,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
 
 def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
     graph = graph_of("split", (x,))
-    x = to_node(graph, to_operand(INDEX, graph, x))
+    x = to_node(graph, to_operand("split", graph, x))
     place = f"split({x.spec!r}, {parts!r}, axis={axis})"
     at = checked_axis("split", x.spec, axis)
     entries = x.spec.shape[at]

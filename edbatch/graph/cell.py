@@ -1,0 +1,220 @@
+"""Cells: static subgraphs, marked by a decorator, that add one node to the graph a call (section 3)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, TypeVar
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.body import Body, body_of, row_of, simplify
+from edbatch.graph.cell_call import fast_caller
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.op import Op
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import checked_index, graph_of, to_node, to_operand
+from edbatch.graph.spec import Spec
+from edbatch.graph.structure import Structure, flatten
+from edbatch.graph.trace import Payload, Trace, traced
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+NO_BODY = Body((), (), (), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class CellOp(Op):
+    """The op of one traced cell; the runtime compiles its kernel from the body.
+
+    Args:
+        body: what it computes.
+        columns: per output of the body, where it begins in a row of the result.
+    """
+
+    body: Body = NO_BODY
+    columns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a call records, for one tuple of argument specs.
+
+    Args:
+        specs: per argument its spec; for an integer, the size that it indexes.
+        type: type of the node.
+        outs: per returned expression the step from the node's id to the expression's, and its spec.
+        structure: how the expressions are returned.
+    """
+
+    specs: tuple[Any, ...]
+    type: NodeType
+    outs: tuple[tuple[int, Spec], ...]
+    structure: Structure
+
+    @property
+    def form(self) -> int:
+        """1: a single expression, 2: a pair of them, 0: anything else."""
+        if self.structure.kind is None:
+            return 1
+        return 2 if self.structure == flatten((0, 0))[1] else 0
+
+
+def cell(function: F) -> F:
+    """Mark a function of expressions as a static subgraph: each call adds ONE node to the graph.
+
+    The function is traced once per tuple of argument shapes; from then on a call only records its arguments. It gives
+    the same numbers as without the decorator, in less time: the graph is smaller, and the body runs as one batch
+    whose intermediates stay in the processor's cache.
+
+    Args:
+        function: a function or method. Its positional arguments are expressions, or integers that the body indexes
+            with (a look-up index, a label; annotate them `int`: such calls are recorded faster); keyword-only
+            arguments are fixed when it is traced. It may use parameters and other cells, and return an expression or
+            any nesting of tuples, lists and dictionaries of them.
+
+    Raises:
+        EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
+            (two traces differ), or returns something else than expressions.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> W = model.add_parameters((2, 2), name="W", init=0.5)
+        >>> @eb.cell
+        ... def step(h, x):
+        ...     h = eb.tanh(W @ h + x)
+        ...     return h, h * 2
+        >>> with eb.Graph() as graph:
+        ...     h, twice = step(eb.zeros(2), eb.ones(2))
+        ...     h, twice = step(h, eb.ones(2))
+        >>> twice.value().round(3)
+        array([1.885, 1.885], dtype=float32)
+        >>> graph.report().nodes
+        2
+    """
+    made = Cell(function)
+    return update_wrapper(fast_caller(made), function)  # type: ignore[return-value]
+
+
+class Cell:
+    """A decorated function and what has been traced of it.
+
+    Attributes:
+        name: of the function, with its class.
+        is_method: whether its first argument is `self`, the owner of its traces.
+        positional: its positional arguments, without `self`; `is_plain` if there are some, and all must be given.
+        has_static: whether it has keyword-only arguments.
+        attribute: under which an owner keeps the entry of its last call, and (with `_all`) all entries.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = function.__qualname__.replace("<locals>.", "")
+        self.attribute = "_cell_" + re.sub(r"\W", "_", self.name)
+        parameters = list(inspect.signature(function).parameters.values())
+        self.is_method = bool(parameters) and parameters[0].name == "self"
+        self.positional = [p for p in parameters[self.is_method :] if p.kind is not p.KEYWORD_ONLY]
+        self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
+        self.is_plain = bool(self.positional) and all(
+            p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional
+        )
+
+    def call(self, owner: Any, args: tuple[Any, ...], static: dict[str, Any]) -> Any:
+        """The careful way: any arguments, first calls, calls inside a trace."""
+        graph = graph_of(f"cell {self.name}", args)
+        if graph.inlines:
+            return self.function(*((owner, *args) if self.is_method else args), **static)
+        operands = [arg if is_integer(arg) else to_operand(f"cell {self.name}", graph, arg) for arg in args]
+        entry = self.entry(owner, operands, static, graph)
+        ids = [x.id for x in operands if isinstance(x, Expression)]
+        integers = [
+            checked_index(x, limit, f"cell {self.name}, argument {number}")
+            for number, (x, limit) in enumerate(zip(operands, entry.specs, strict=True))
+            if is_integer(x)
+        ]
+        node = graph.add(entry.type, [*ids, *integers]).id
+        return entry.structure.build([Expression(graph, node + step, spec) for step, spec in entry.outs])
+
+    def entry(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
+        """What a call with such arguments records; traced at the first."""
+        kept = vars(owner if self.is_method else self)
+        entries = kept.setdefault(self.attribute + "_all", {})
+        try:
+            key = (*(None if is_integer(x) else x.spec for x in operands), graph.dtype, *sorted(static.items()))
+            found = entries.get(key)
+        except TypeError as error:
+            raise EdBatchError(f"cell {self.name}: keyword arguments must be hashable ({error})") from None
+        if found is None:
+            found = entries[key] = self.trace(owner, operands, static, graph)
+        if not static:
+            kept[self.attribute] = (*found.specs, found.type.id, found.form, found.outs, found.structure)
+        return found
+
+    def trace(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
+        """Run the function on placeholders, twice, and make an op of what it records."""
+        body, structure, payloads = self.run(owner, operands, static, graph)
+        again = self.run(owner, operands, static, graph)
+        if not same(body, again[0]) or structure != again[1]:
+            raise EdBatchError(
+                f"cell {self.name} keeps state: traced twice, it computes two different things; a cell must be a "
+                "function of its arguments and of parameters"
+            )
+        body = simplify(body)
+        columns, row, outs = row_of(body, graph.dtype)
+        name = self.name + "".join(f" {key}={value!r}" for key, value in sorted(static.items()))
+        op = CellOp(name, _inferred, _inferred, payload=len(payloads), body=body, columns=columns)
+        limits = iter(payloads)
+        specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in operands)
+        return Entry(specs, intern(op, (), body.arguments, row), outs, structure)
+
+    def run(
+        self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns
+    ) -> tuple[Body, Structure, list[Payload]]:
+        """One trace: what the function computes, how it returns it, and the integers it takes."""
+        trace = Trace(self.name, graph.dtype)
+        payloads: list[Payload] = []
+        given: list[Any] = [owner] if self.is_method else []
+        for x in operands:
+            if is_integer(x):
+                payloads.append(Payload(self.name, len(payloads)))
+                given.append(payloads[-1])
+            else:
+                given.append(x if isinstance(x, Parameter) else trace.argument(x.spec))
+        try:
+            leaves, structure = flatten(traced(trace, lambda: self.function(*given, **static)))
+            for x in leaves:
+                if isinstance(x, Expression) and x.graph is not trace:
+                    raise EdBatchError("it returns an expression that it did not compute")
+            nodes = [to_node(trace, to_operand("result", trace, x)) for x in leaves]
+        except EdBatchError as error:
+            prefix = f"cell {self.name}"
+            raise EdBatchError(str(error) if str(error).startswith(prefix) else f"{prefix}: {error}") from None
+        arguments = tuple(x.spec for x in operands if isinstance(x, Expression))
+        return body_of(trace, arguments, [x.id for x in nodes], len(payloads)), structure, payloads
+
+
+def is_integer(x: Any) -> bool:
+    """Whether an argument is known at run time only."""
+    return isinstance(x, int | np.integer) and not isinstance(x, bool)
+
+
+def same(a: Body, b: Body) -> bool:
+    """Whether two traces are of one computation."""
+    return a.outputs == b.outputs and len(a.nodes) == len(b.nodes) and all(
+        (x.type, x.operands, x.payload) == (y.type, y.operands, y.payload)
+        and (x.value is None) == (y.value is None)
+        and (x.value is None or np.array_equal(x.value, y.value, equal_nan=True))
+        for x, y in zip(a.nodes, b.nodes, strict=True)
+    )  # fmt: skip
+
+
+def _inferred(*_: Any) -> Any:
+    raise AssertionError("a cell's result comes from its trace and its kernel from the runtime")

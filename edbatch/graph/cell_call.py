@@ -1,0 +1,75 @@
+"""The fast way to record a cell: a function made for its number of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from edbatch.graph.columns import _current
+from edbatch.graph.expression import Expression
+
+if TYPE_CHECKING:
+    from edbatch.graph.cell import Cell
+
+# A call compares its arguments' specs with those of the owner's last call, one by one: a loop over the arguments, or
+# looking their specs up in a dictionary, would take as long as everything else together. What differs goes to the
+# careful way, which makes it the last call.
+# Its own names begin with an underscore, so that they do not meet the arguments'.
+SOURCE = """
+def call({arguments}):
+    try:
+        {specs}, _type_id, _form, _outs, _structure = {owner}.{attribute}
+        _graph = {graph}
+        if {checks} and not _graph.inlines{no_static}:
+            _node = _graph.n
+            _graph.n = _node + 1
+            _graph.types.append(_type_id)
+            _args = _graph.args
+            {appends}
+            if _form == 2:
+                (_step, _spec), (_step2, _spec2) = _outs
+                return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
+            if _form == 1:
+                return _Expression(_graph, _node, _outs[0][1])
+            return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
+    except AttributeError:
+        pass
+    return _cell.call({given}, ({names},), {static})
+"""
+
+
+def fast_caller(cell: Cell) -> Callable[..., Any]:
+    """The function that a cell's name becomes; a plain function, so that methods bind as usual.
+
+    Where arguments have defaults or vary in number, it always takes the careful way.
+    """
+    if not cell.is_plain:
+        if cell.is_method:
+            return lambda self, *args, **static: cell.call(self, args, static)
+        return lambda *args, **static: cell.call(None, args, static)
+    names = [p.name for p in cell.positional]
+    integers = [p.name for p in cell.positional if p.annotation in (int, "int")]
+    expressions = [name for name in names if name not in integers]
+    checks = [
+        f"{name}.__class__ is int and 0 <= {name} < _s{number}" if name in integers else f"{name}.spec is _s{number}"
+        for number, name in enumerate(names)
+    ]
+    checks += [f"{name}.graph is _graph" for name in expressions[1:]]
+    appends = [f"_args.append({name}.id)" for name in expressions] + [f"_args.append({name})" for name in integers]
+    source = SOURCE.format(
+        arguments=", ".join(["self"] * cell.is_method + names + ["**static"] * cell.has_static),
+        no_static=" and not static" * cell.has_static,
+        static="static" if cell.has_static else "{}",
+        specs=", ".join(f"_s{number}" for number in range(len(names))),
+        owner="self" if cell.is_method else "_cell",
+        attribute=cell.attribute,
+        graph=f"{expressions[0]}.graph" if expressions else "_current()",
+        checks=" and ".join(checks),
+        appends="\n            ".join(appends),
+        given="self" if cell.is_method else "None",
+        names=", ".join(names),
+    )
+    scope: dict[str, Any] = {"_cell": cell, "_Expression": Expression, "_current": _current.get}
+    exec(compile(source, f"<fast call of cell {cell.name}>", "exec"), scope)
+    made: Callable[..., Any] = scope["call"]
+    return made

@@ -1,0 +1,59 @@
+"""Switches, for measuring what a part is worth: `with eb.options(cells=False): ...`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+
+from edbatch.errors import EdBatchError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is switched on.
+
+    Args:
+        cells: calls of cells add one node; off: their bodies are recorded op by op.
+    """
+
+    cells: bool = True
+
+
+_DEFAULT = Options()
+_current: ContextVar[Options] = ContextVar("edbatch_options", default=_DEFAULT)
+
+
+def current_options() -> Options:
+    """The options in force."""
+    return _current.get()
+
+
+@contextmanager
+def options(**changes: bool) -> Iterator[Options]:
+    """Graphs opened inside the block have these options; see `Options` for what there is.
+
+    Raises:
+        EdBatchError: there is no such option.
+
+    Example:
+        >>> import edbatch as eb
+        >>> @eb.cell
+        ... def twice(x):
+        ...     return eb.tanh(eb.tanh(x))
+        >>> with eb.options(cells=False), eb.Graph() as graph:
+        ...     y = twice(eb.ones(3))
+        >>> graph.run()
+        >>> graph.report().nodes
+        2
+    """
+    known = [field.name for field in fields(Options)]
+    for name in changes:
+        if name not in known:
+            raise EdBatchError(f"there is no option {name!r}; there are {', '.join(known)}")
+    token = _current.set(replace(_current.get(), **changes))
+    try:
+        yield _current.get()
+    finally:
+        _current.reset(token)

@@ -1,0 +1,92 @@
+"""Tracing: running a cell's function once on placeholders, to learn what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.columns import Columns, _current
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import TYPES, NodeType, intern
+from edbatch.graph.op import Kind, Op, declare
+from edbatch.graph.spec import Spec
+from edbatch.graph.views import NODE_MASK
+
+
+def _given(*_: Any) -> NoReturn:
+    raise AssertionError("the result spec of an argument is given, not inferred")
+
+
+ARGUMENT = declare(Op("argument", _given, lambda *_: None, Kind.SOURCE))
+
+
+class Payload:
+    """An integer argument of a cell while the cell is traced: known at run time only.
+
+    It may be a look-up index, a label or an index of `pick`, and nothing else.
+
+    Attributes:
+        number: position among the cell's integer arguments.
+        limit: the least size it has been used to index.
+    """
+
+    __slots__ = ("cell", "limit", "number")
+
+    def __init__(self, cell: str, number: int) -> None:
+        self.cell = cell
+        self.number = number
+        self.limit = 2**31
+
+    def used_in(self, size: int) -> int:
+        """Note a use as an index below `size`; what stands for it among a node's integers (no index is negative)."""
+        self.limit = min(self.limit, size)
+        return -1 - self.number
+
+    def _unknown(self, *_: Any) -> NoReturn:
+        raise EdBatchError(
+            f"cell {self.cell}: integer argument {self.number} is known at run time only and may only be an index "
+            "(lookup, pick, a label); pass what the cell's structure depends on as a keyword argument"
+        )
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = _unknown
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __floordiv__ = _unknown
+    __hash__ = _unknown
+
+
+class Trace(Columns):
+    """A graph that is never run: the body of a cell."""
+
+    __slots__ = ("cell",)
+
+    def __init__(self, cell: str, dtype: Any) -> None:
+        super().__init__(dtype)
+        self.cell = cell
+        self.inlines = True  # a cell in a cell
+
+    def value(self, expression: Expression) -> NoReturn:
+        """Refuse: there are no values while tracing."""
+        raise EdBatchError(
+            f"cell {self.cell} reads a value; a cell is traced once, its structure must not depend on computed values"
+        )
+
+    def values(self, expressions: Any) -> NoReturn:
+        """Refuse, as `value`."""
+        self.value(expressions)
+
+    def type_of(self, expression: Expression) -> NodeType:
+        """The type of an expression's node."""
+        return TYPES[self.types[expression.id & NODE_MASK]]
+
+    def argument(self, spec: Spec) -> Expression:
+        """A placeholder for an expression of this spec."""
+        return self.add(intern(ARGUMENT, (("number", self.n),), (), spec), ())
+
+
+def traced(trace: Trace, function: Callable[[], Any]) -> Any:
+    """Run `function` with `trace` as the current graph; what it returns."""
+    token = _current.set(trace)
+    try:
+        return function()
+    finally:
+        _current.reset(token)
