@@ -1,0 +1,163 @@
+"""Whether variables can be ordered so that batched operands are adjacent and aligned, and one such order.
+
+The paper's algorithm 2: adjacency by a PQ tree, `BroadcastConstraint`, `DecideNodesOrder`, `GetLeafOrder`. For operands
+that name distinct variables it decides exactly: every order that fits is an order of the tree at each step, and a
+contradiction between node orders cannot be resolved by other choices. So None means that no order exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from edbatch.memory.node_orders import NodeOrders
+from edbatch.memory.pq_tree import PQNode, PQTree, arrange
+
+
+class Demand(NamedTuple):
+    """An operand (or result) that wants its variables adjacent, in the order of its batch.
+
+    Attributes:
+        op: number of the batched operation; the demands of one `op` are aligned with each other.
+        variables: distinct; entry i belongs to operation i of the batch.
+    """
+
+    op: int
+    variables: tuple[int, ...]
+
+
+def align(demands: Sequence[Demand]) -> list[int] | None:
+    """An order of all variables in the demands that meets every demand, or None if there is none.
+
+    Each operation's batch may be run in any order; the demands of one operation share it.
+
+    Example:
+        The paper's figure 3: x4, x5 = op(x1, x3; x2, x1), then x8, x6, x7 = op(x4, x3, x5).
+
+        >>> align([Demand(0, (4, 5)), Demand(0, (1, 3)), Demand(0, (2, 1)), Demand(1, (8, 6, 7)), Demand(1, (4, 3, 5))])
+        [2, 1, 3, 4, 5, 6, 8, 7]
+        >>> align([Demand(0, (1, 2)), Demand(0, (2, 1))]) is None
+        True
+    """
+    tree = PQTree(dict.fromkeys(variable for demand in demands for variable in demand.variables))
+    if not all(tree.reduce(demand.variables) for demand in demands):
+        return None
+    batches: dict[int, list[Demand]] = {}
+    for demand in demands:
+        batches.setdefault(demand.op, []).append(demand)
+    aligned = [batch for batch in batches.values() if len(batch) > 1]
+    found = _broadcast(tree, aligned)
+    return None if found is None else _decide_orders(*found)
+
+
+class _Part(NamedTuple):
+    """A node of the subtree that a demand spans, its leaves as bits: bit i is entry i of the demand.
+
+    Attributes:
+        number: of the tree's node; several children of a Q node may be spanned, without the others.
+        free: whether the children may be permuted; otherwise (also if there are two) they may be reversed.
+        children: the spanned children's bits, in the tree's present order.
+    """
+
+    number: int
+    free: bool
+    children: list[int]
+
+    def consecutive(self) -> Iterator[int]:
+        """The sets of entries whose adjacency gives this node its form."""
+        if self.free:
+            yield sum(self.children)
+        else:
+            for left, right in zip(self.children, self.children[1:], strict=False):
+                yield left | right
+
+
+Parts = dict[int, _Part]  # of one demand, by the bits of all leaves below
+
+
+def _broadcast(tree: PQTree[int], batches: list[list[Demand]]) -> tuple[list[PQNode[int]], list[list[Parts]]] | None:
+    """`BroadcastConstraint`: make the subtrees of a batch's operands isomorphic, until nothing changes.
+
+    A set of entries that is consecutive in one operand of a batch has to be so in all of them.
+    """
+    while True:
+        nodes = tree.nodes()
+        changed = False
+        spanned = _spanned(nodes, batches)
+        for batch, parts_of in zip(batches, spanned, strict=True):
+            wanted = [{bits for part in parts.values() for bits in part.consecutive()} for parts in parts_of]
+            everything = set().union(*wanted)
+            for demand, present in zip(batch, wanted, strict=True):
+                for bits in sorted(everything - present):
+                    changed = True
+                    if not tree.reduce(v for entry, v in enumerate(demand.variables) if bits >> entry & 1):
+                        return None
+        if not changed:
+            return nodes, spanned
+
+
+def _spanned(nodes: list[PQNode[int]], batches: list[list[Demand]]) -> list[list[Parts]]:
+    """Per batch, per demand: the nodes of its subtree."""
+    parents = [0] * len(nodes)
+    leaves: dict[int | None, int] = {}
+    for number, node in enumerate(nodes):
+        for child in node.children:
+            parents[child] = number
+        if node.kind == "leaf":
+            leaves[node.element] = number
+    return [[_parts(nodes, parents, leaves, demand.variables) for demand in batch] for batch in batches]
+
+
+def _parts(
+    nodes: list[PQNode[int]], parents: list[int], leaves: dict[int | None, int], variables: tuple[int, ...]
+) -> Parts:
+    """Climb from the leaves; a node whose children are all spanned is spanned."""
+    below = {leaves[variable]: 1 << entry for entry, variable in enumerate(variables)}
+    queue = list(below)
+    complete: dict[int, list[int]] = {}
+    parts: Parts = {}
+    for number in queue:  # grows
+        parent = parents[number]
+        if number == parent:  # the root
+            break
+        children = complete.setdefault(parent, [])
+        children.append(number)
+        if len(children) == len(nodes[parent].children):
+            queue.append(parent)
+            below[parent] = sum(below[child] for child in children)
+    for number, children in complete.items():
+        if len(children) > 1:  # numbers are in the order of the tree
+            bits = [below[child] for child in sorted(children)]
+            parts[sum(bits)] = _Part(number, nodes[number].kind == "P" and len(bits) > 2, bits)
+    return parts
+
+
+def _decide_orders(nodes: list[PQNode[int]], spanned: list[list[Parts]]) -> list[int] | None:
+    """`DecideNodesOrder` and `GetLeafOrder`: nodes that stand for the same entries have the same order."""
+    orders = NodeOrders()
+    for first, *others in spanned:
+        for parts in others:
+            for bits, part in first.items():
+                twin = parts[bits]
+                if part.free:
+                    carried = tuple(twin.children.index(child) for child in part.children)
+                else:
+                    carried = (0, 1) if part.children == twin.children else (1, 0)
+                if not orders.relate(part.number, twin.number, carried):
+                    return None
+    first_leaf = [0] * len(nodes)
+    arranged: dict[int, Sequence[int]] = {}
+    for number, node in reversed(list(enumerate(nodes))):
+        first_leaf[number] = min((first_leaf[child] for child in node.children), default=node.element or 0)
+        order = orders.order(number)
+        if order is None:  # nobody minds: smaller variables first
+            ends = [first_leaf[child] for child in (node.children[:1] + node.children[-1:])]
+            if node.kind == "P":
+                arranged[number] = sorted(node.children, key=first_leaf.__getitem__)
+            else:
+                arranged[number] = node.children if ends == sorted(ends) else node.children[::-1]
+        elif len(order) == 2:
+            arranged[number] = node.children if order == (0, 1) else node.children[::-1]
+        else:
+            arranged[number] = [node.children[at] for at in order]
+    return arrange(nodes, arranged)

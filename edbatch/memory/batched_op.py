@@ -1,0 +1,72 @@
+"""What the layout planner is given: variables, and operations that run as one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from edbatch.errors import EdBatchError
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An input, intermediate, output or parameter of a static subgraph.
+
+    Args:
+        name: for reports.
+        size: entries (or bytes; the planner only adds them up), at least 1.
+        space: variables of different spaces (a cell's row, the parameters) are never side by side.
+    """
+
+    name: str
+    size: int
+    space: str = "row"
+
+
+@dataclass(frozen=True)
+class BatchedOp:
+    """k operations of one type that run together, in any order.
+
+    Args:
+        name: for reports.
+        result: k distinct variables, by index; `result[i]` belongs to operation i.
+        operands: tuples of k variables; `operands[j][i]` belongs to operation i.
+
+    Example:
+        The gates of a GRU that have a sigmoid: `BatchedOp("sigmoid", (4, 5), ((2, 3),))`.
+    """
+
+    name: str
+    result: tuple[int, ...]
+    operands: tuple[tuple[int, ...], ...]
+
+    def slots(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The result and the operands, named."""
+        yield "result", self.result
+        for number, operand in enumerate(self.operands):
+            yield f"operand {number}", operand
+
+
+def check_input(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> None:
+    """Raise `EdBatchError` where variables or operations make no sense, naming the place.
+
+    Example:
+        >>> check_input([Variable("x", 4)], [BatchedOp("neg", (1,), ((0,),))])
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: neg (op 0), result: there is no variable 1; there are 1
+    """
+    for number, variable in enumerate(variables):
+        if variable.size < 1:
+            raise EdBatchError(f"variable {number} ({variable.name}): size {variable.size}; it must be at least 1")
+    for number, op in enumerate(ops):
+        place = f"{op.name} (op {number})"
+        if not op.result:
+            raise EdBatchError(f"{place}: a batch of no operations")
+        for slot, indices in op.slots():
+            if len(indices) != len(op.result):
+                raise EdBatchError(f"{place}, {slot}: {len(indices)} variables for {len(op.result)} operations")
+            for index in indices:
+                if not 0 <= index < len(variables):
+                    raise EdBatchError(f"{place}, {slot}: there is no variable {index}; there are {len(variables)}")
+        if len(set(op.result)) < len(op.result):
+            raise EdBatchError(f"{place}, result: a variable is there twice")

@@ -1,0 +1,59 @@
+import random
+from itertools import chain, combinations
+
+import pytest
+
+from edbatch.memory.alignment import Demand, align
+from edbatch.memory.conflicts import cheapest_hitting_set, choose
+
+
+def random_demands(seed):
+    rng = random.Random(seed)
+    n = rng.randint(3, 6)
+    demands = []
+    for op in range(rng.randint(2, 4)):
+        k = rng.randint(2, min(4, n))
+        demands += [Demand(op, tuple(rng.sample(range(n), k))) for _ in range(rng.randint(1, 2))]
+    return demands, [rng.randint(1, 5) for _ in demands]
+
+
+def subsets(numbers):
+    return chain.from_iterable(combinations(numbers, size) for size in range(len(numbers) + 1))
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("budget", [0, 10**6])
+def test_what_is_dropped_is_the_cheapest_and_the_conflicts_are_minimal(seed, budget):
+    demands, costs = random_demands(seed)
+    choice = choose(demands, costs, budget)
+    kept = [demand for number, demand in enumerate(demands) if number not in choice.dropped]
+    assert align(kept) is not None
+    cost = sum(costs[number] for number in choice.dropped)
+    least = min(
+        sum(costs) - sum(costs[number] for number in subset)
+        for subset in subsets(range(len(demands)))
+        if align([demands[number] for number in subset]) is not None
+    )
+    assert cost >= least
+    if choice.cheapest:
+        assert cost == least
+    for number, conflict in choice.dropped.items():
+        assert number in conflict
+        assert align([demands[n] for n in conflict]) is None
+        for left_out in conflict:
+            assert align([demands[n] for n in conflict if n != left_out]) is not None
+    assert sorted(choice.order) == sorted({variable for demand in demands for variable in demand.variables})
+
+
+def test_the_cheapest_hitting_set_is_that_of_brute_force():
+    rng = random.Random(0)
+    for _ in range(200):
+        conflicts = [rng.sample(range(7), rng.randint(1, 4)) for _ in range(rng.randint(0, 6))]
+        costs = [rng.randint(1, 9) for _ in range(7)]
+        found = cheapest_hitting_set(conflicts, costs)
+        assert all(set(found) & set(conflict) for conflict in conflicts)
+        assert sum(costs[number] for number in found) == min(
+            sum(costs[number] for number in subset)
+            for subset in subsets(range(7))
+            if all(set(subset) & set(conflict) for conflict in conflicts)
+        )

@@ -1,0 +1,270 @@
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edbatch.errors import EdBatchError
+from edbatch.memory.layout import BatchedOp, Reach, Variable, plan_layout, verify
+from tests.memory.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
+
+
+def check(variables, ops, layout):
+    """What a layout says is so: read in a memory in which every entry knows its variable."""
+    assert sorted(layout.order) == list(range(len(variables)))
+    memory = {space: np.full(10_000_000 // 100, -1) for space in {variable.space for variable in variables}}
+    for index, (variable, offset) in enumerate(zip(variables, layout.offsets, strict=True)):
+        home = memory[variable.space][offset : offset + variable.size]
+        assert (home == -1).all()
+        home[:] = index
+    verdicts = iter(layout.verdicts)
+    for number, (op, order) in enumerate(zip(ops, layout.batch_orders, strict=True)):
+        assert sorted(order) == list(range(len(op.result)))
+        for slot, indices in op.slots():
+            verdict = next(verdicts)
+            assert (verdict.op, verdict.slot) == (number, slot)
+            wanted = np.concatenate([np.full(variables[indices[i]].size, indices[i]) for i in order])
+            if verdict.reach is Reach.GATHER:
+                assert verdict.moved == len(wanted)
+                continue
+            assert verdict.moved == 0
+            if verdict.reach is Reach.BROADCAST:
+                assert len(set(indices)) == 1
+                wanted = wanted[: variables[indices[0]].size]
+            found = memory[variables[indices[0]].space][verdict.offset :][: len(wanted)]
+            np.testing.assert_array_equal(found, wanted)
+    assert next(verdicts, None) is None
+
+
+def test_the_papers_example_gets_the_papers_layout():
+    variables, ops = paper_figure_3()
+    layout = plan_layout(variables, ops)
+    assert [variables[index].name for index in layout.order] == ["x2", "x1", "x3", "x4", "x5", "x8", "x6", "x7"]
+    assert {verdict.reach for verdict in layout.verdicts} == {Reach.VIEW}
+    check(variables, ops, layout)
+
+
+def test_the_papers_example_with_the_other_pairing():
+    variables, _ = paper_figure_3()
+    ops = [BatchedOp("f", (3, 4), ((0, 2), (1, 0))), BatchedOp("g", (7, 5, 6), ((3, 2, 4),))]
+    layout = plan_layout(variables, ops)
+    assert layout.moved == 0
+    assert [variables[index].name for index in layout.order] == ["x2", "x1", "x3", "x4", "x5", "x6", "x8", "x7"]
+    check(variables, ops, layout)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_copy_nothing(name):
+    cell = CELLS[name]()
+    layout = plan_layout(cell.variables, cell.ops)
+    assert (layout.moved, layout.cheapest) == (0, True)
+    assert moved_by(cell.variables, cell.ops, layout.order) == 0
+    check(cell.variables, cell.ops, layout)
+
+
+def test_gate_products_with_one_input_become_one_stacked_product():
+    cell = CELLS["lstm"]()
+    layout = plan_layout(cell.variables, cell.ops)
+    rows = {(row["op"], row["operand"]): row["reach"] for row in layout.explain()}
+    assert rows["matmul x", "result"] == rows["matmul x", "operand 0"] == rows["add bias", "operand 1"] == "view"
+    assert rows["matmul x", "operand 1"] == "broadcast"
+    start = layout.batch_orders[0]
+    weights = [layout.offsets[cell.ops[0].operands[0][i]] for i in start]
+    assert np.diff(weights).tolist() == [64 * 64] * 3
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_small_cases_move_the_least_possible(seed):
+    rng = random.Random(seed)
+    variables, ops = random_case(rng, rng.randint(3, 6), rng.randint(1, 5), repeats=0.2)
+    layout = plan_layout(variables, ops)
+    check(variables, ops, layout)
+    assert layout.cheapest
+    assert layout.moved == moved_by(variables, ops, layout.order) == least_moved(variables, ops)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300))
+def test_cases_of_seven_variables_move_the_least_possible(seed):
+    rng = random.Random(seed)
+    variables, ops = random_case(rng, 7, rng.randint(1, 6), widest=5, repeats=0.1)
+    layout = plan_layout(variables, ops)
+    assert layout.moved == least_moved(variables, ops)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(2, 20), st.integers(1, 10), st.sampled_from([0, 50, 2000]))
+def test_no_layout_claims_what_is_not_so(seed, n, n_ops, budget):
+    variables, ops = random_case(random.Random(seed), n, n_ops, widest=6, repeats=0.2)
+    variables = [
+        Variable(variable.name, variable.size, "ab"[seed >> index & 1]) for index, variable in enumerate(variables)
+    ]
+    layout = plan_layout(variables, ops, budget)
+    check(variables, ops, layout)
+    for row in layout.explain():
+        assert bool(row["moved"]) == (row["reach"] == "gather") == bool(row["stopped by"])
+
+
+def hidden_case(seed, n=40, n_ops=15):
+    """Operations that all fit one hidden order."""
+    rng = random.Random(seed)
+    hidden = rng.sample(range(n), n)
+    ops = []
+    for number in range(n_ops):
+        k = rng.randint(2, 6)
+        run = rng.sample(range(k), k)
+        slots = [hidden[start : start + k] for start in (rng.randint(0, n - k) for _ in range(3))]
+        result, *operands = [tuple(slot[i] for i in run) for slot in slots]
+        ops.append(BatchedOp(f"op{number}", result, tuple(operands)))
+    return [Variable(f"v{i}", 1) for i in range(n)], ops
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_fits_one_order_is_found_whole(seed):
+    variables, ops = hidden_case(seed)
+    layout = plan_layout(variables, ops)
+    assert layout.moved == 0
+    check(variables, ops, layout)
+
+
+def test_permutations_of_p_nodes_are_solved_together():
+    """No pair is adjacent by itself, so three P nodes of four children depend on each other."""
+    variables = [Variable(f"v{i}", 1) for i in range(12)]
+    a, b, c = (0, 1, 2, 3), (4, 5, 6, 7), (9, 11, 8, 10)
+    ops = [BatchedOp("f", a, (b,)), BatchedOp("g", c, (b,))]
+    for third, moved in [((a, c), 0), ((a[::-1], c[::-1]), 0), ((a, (8, 9, 10, 11)), 4)]:
+        layout = plan_layout(variables, [*ops, BatchedOp("h", third[0], third[1:])])
+        assert layout.moved == moved
+        check(variables, layout.ops, layout)
+
+
+def test_of_conflicting_operands_the_one_that_moves_the_least_yields():
+    variables = [Variable(name, size) for name, size in [("a", 10), ("b", 1), ("c", 10), ("d", 1)]]
+    star = [BatchedOp("f", (0, 1), ()), BatchedOp("g", (0, 2), ()), BatchedOp("h", (0, 3), ())]
+    layout = plan_layout(variables, star)  # a has two neighbours
+    assert [verdict.reach.value for verdict in layout.verdicts].count("gather") == 1
+    assert layout.moved == 11
+    cycle = [
+        BatchedOp("f", (0, 1), ()),
+        BatchedOp("g", (1, 2), ()),
+        BatchedOp("h", (2, 3), ()),
+        BatchedOp("i", (3, 0), ()),
+    ]
+    assert plan_layout(variables, cycle).moved == 11
+
+
+def test_one_dear_operand_outweighs_several_cheap_ones_and_the_other_way_round():
+    def moved(dear):
+        variables = [Variable(name, size) for name, size in [("a", dear), ("b", dear), ("c", 3), ("d", 3)]]
+        ops = [BatchedOp("f", (0, 1), ()), BatchedOp("g", (2, 3), ((0, 1),)), BatchedOp("h", (2, 3), ((1, 0),))]
+        return plan_layout(variables, ops).moved
+
+    assert moved(5) == 6  # f and an operand of g or h do not matter: a result yields
+    assert moved(2) == 4
+
+
+def test_variables_shared_between_the_operands_of_one_operation():
+    variables = [Variable(name, 1) for name in "abc"]
+    shifted = plan_layout(variables, [BatchedOp("f", (0, 1), ((1, 2),))])
+    assert shifted.moved == 0
+    swapped = plan_layout(variables, [BatchedOp("f", (0, 1), ((1, 0),))])
+    assert swapped.moved == 2
+    assert "conflicts with f (op 0) " in "".join(swapped.stopped_by)
+
+
+def test_an_operand_that_repeats_some_variables_is_a_gather_and_stops_nothing():
+    cell = Cell()
+    gates = "i o f u"
+    cell.op(
+        "matmul",
+        f"{names('x', gates)} {names('h', gates)}",
+        f"{names('W_', gates)} {names('U_', gates)}",
+        "x x x x h h h h",
+    )
+    cell.op("add", names("s", gates), names("x", gates), names("h", gates))
+    layout = plan_layout(cell.variables, cell.ops)
+    gathers = [row for row in layout.explain() if row["reach"] == "gather"]
+    assert [(row["operand"], row["moved"], row["stopped by"]) for row in gathers] == [
+        ("operand 1", 8 * 64, "repeats x, h")
+    ]
+    check(cell.variables, cell.ops, layout)
+
+
+def test_one_variable_throughout_is_a_broadcast_even_beside_an_order_of_the_others():
+    variables = [Variable(name, 2) for name in "abcd"]
+    layout = plan_layout(variables, [BatchedOp("f", (3, 1), ((2, 2), (1, 1)))])
+    assert [verdict.reach for verdict in layout.verdicts] == [Reach.VIEW, Reach.BROADCAST, Reach.BROADCAST]
+
+
+def test_spaces_are_apart():
+    variables = [Variable("a", 1), Variable("w", 1, "parameters"), Variable("b", 1), Variable("v", 1, "parameters")]
+    layout = plan_layout(variables, [BatchedOp("f", (0, 2), ((3, 1), (0, 1)))])
+    assert sorted(layout.offsets) == [0, 0, 1, 1]
+    assert [verdict.reach.value for verdict in layout.verdicts] == ["view", "view", "gather"]
+    assert layout.stopped_by == ("", "", "lies in several spaces: parameters, row")
+
+
+def test_batches_of_one_and_nothing_at_all():
+    assert plan_layout([], []).order == ()
+    variables = [Variable("a", 3), Variable("b", 2)]
+    layout = plan_layout(variables, [])
+    assert (layout.order, layout.offsets, layout.moved, layout.explain()) == ((0, 1), (0, 3), 0, [])
+    layout = plan_layout(variables, [BatchedOp("f", (1,), ((0,), (0,)))])
+    assert {verdict.reach for verdict in layout.verdicts} == {Reach.VIEW}
+
+
+def test_the_same_input_gives_the_same_layout():
+    variables, ops = random_case(random.Random(3), 20, 12)
+    assert plan_layout(variables, ops) == plan_layout(variables, ops)
+
+
+def test_without_budget_a_layout_is_still_good_and_says_so():
+    variables, ops = random_case(random.Random(5), 20, 12)
+    rich, poor = plan_layout(variables, ops, budget=10**6), plan_layout(variables, ops, budget=0)
+    assert rich.cheapest
+    assert not poor.cheapest
+    assert rich.moved <= poor.moved < sum(variables[i].size for op in ops for _, slot in op.slots() for i in slot)
+
+
+@pytest.mark.parametrize(
+    ("variable", "op", "message"),
+    [
+        (Variable("w", 0), BatchedOp("f", (0,), ()), r"variable 3 \(w\): size 0"),
+        (Variable("w", 1), BatchedOp("f", (), ()), r"f \(op 0\): a batch of no operations"),
+        (Variable("w", 1), BatchedOp("f", (0, 1), ((0,),)), r"f \(op 0\), operand 0: 1 variables for 2 operations"),
+        (Variable("w", 1), BatchedOp("f", (0, 9), ()), r"f \(op 0\), result: there is no variable 9; there are 4"),
+        (Variable("w", 1), BatchedOp("f", (0, 1), ((0, -1),)), r"f \(op 0\), operand 0: there is no variable -1"),
+        (Variable("w", 1), BatchedOp("f", (1, 1), ()), r"f \(op 0\), result: a variable is there twice"),
+    ],
+)
+def test_bad_input_names_the_place(variable, op, message):
+    variables = [Variable(name, 1) for name in "abc"] + [variable]
+    with pytest.raises(EdBatchError, match=message):
+        plan_layout(variables, [op])
+    with pytest.raises(EdBatchError, match=message):
+        verify(variables, [op], [0, 1, 2, 3])
+
+
+def test_verify_refuses_offsets_that_overlap_or_are_missing():
+    variables = [Variable("a", 3), Variable("b", 2)]
+    with pytest.raises(EdBatchError, match="variables 0 and 1 overlap at 2"):
+        verify(variables, [], [0, 2])
+    with pytest.raises(EdBatchError, match="1 offsets for 2 variables"):
+        verify(variables, [], [0])
+    assert verify(variables, [], [2, 0]) == ([], [])
+
+
+def test_verify_sees_gaps_and_picks_the_order_that_copies_the_least():
+    variables = [Variable(name, 2) for name in "abcdef"]
+    op = BatchedOp("f", (0, 1), ((3, 2), (5, 4)))
+    orders, verdicts = verify(variables, [op], [0, 2, 4, 6, 8, 10])
+    assert orders == [(1, 0)]
+    assert [verdict.reach.value for verdict in verdicts] == ["gather", "view", "view"]
+    orders, verdicts = verify(variables, [op], [0, 3, 6, 8, 10, 13])
+    assert orders == [(1, 0)]
+    assert [(verdict.reach.value, verdict.offset) for verdict in verdicts] == [
+        ("gather", -1),
+        ("view", 6),
+        ("gather", -1),
+    ]
