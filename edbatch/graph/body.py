@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from edbatch.graph.node_type import TYPES, NodeType, node_type
-from edbatch.graph.op import OPS
+from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.ops.shape import INDEX, RESHAPE
-from edbatch.graph.spec import ParameterSpec, Spec, spec_of
-from edbatch.graph.trace import ARGUMENT, Trace
+from edbatch.graph.spec import Spec, spec_of
+from edbatch.graph.trace import Trace
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, view_of
 
 
@@ -19,6 +18,10 @@ class Value:
 
     node: int
     view: View | None = None
+
+    def moved(self, new: dict[int, int]) -> Value:
+        """The same of the node that `new` gives."""
+        return Value(new[self.node], self.view)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,15 @@ class Body:
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     payloads: int
+
+
+def renumbered(body: Body, kept: list[Node], new: dict[int, int]) -> Body:
+    """The body with nodes `kept`, whose operands and outputs are renumbered by `new`."""
+    return replace(
+        body,
+        nodes=tuple(replace(node, operands=tuple(value.moved(new) for value in node.operands)) for node in kept),
+        outputs=tuple(value.moved(new) for value in body.outputs),
+    )
 
 
 def spec_of_value(body: Body, value: Value) -> Spec:
@@ -114,71 +126,3 @@ def _step(row: Spec, column: int, spec: Spec) -> int:
         view = view_of(view.out, view.code, RESHAPE, (("shape_to", spec.shape),))
         assert view is not None
     return view.code << NODE_BITS
-
-
-def simplify(body: Body) -> Body:
-    """The same computation with equal nodes merged, products and their biases joined, and dead nodes dropped."""
-    return drop_dead(join_biases(merge_equal(body)))
-
-
-def merge_equal(body: Body) -> Body:
-    """One node for all that compute the same of the same."""
-    seen: dict[Any, int] = {}
-    kept: list[Node] = []
-    new: dict[int, int] = {}
-    for number, node in enumerate(body.nodes):
-        node = replace(node, operands=tuple(_moved(value, new) for value in node.operands))
-        key = (node.type, node.operands, node.payload, None if node.value is None else number)
-        if key not in seen:
-            seen[key] = len(kept)
-            kept.append(node)
-        new[number] = seen[key]
-    return replace(body, nodes=tuple(kept), outputs=tuple(_moved(value, new) for value in body.outputs))
-
-
-def join_biases(body: Body) -> Body:
-    """`W @ x + b` as one node, where the product has no other use."""
-    uses = [0] * len(body.nodes)
-    for value in [value for node in body.nodes for value in node.operands] + list(body.outputs):
-        uses[value.node] += 1
-    nodes = list(body.nodes)
-    for number, node in enumerate(nodes):
-        if node.type.op is not OPS["add"] or len(node.operands) != 1:
-            continue
-        (value,) = node.operands
-        product = nodes[value.node]
-        bias = next(operand for operand in node.type.operands if isinstance(operand, ParameterSpec))
-        weight = product.type.operands[0] if product.type.operands else None
-        if (
-            product.type.op is OPS["matmul"]
-            and isinstance(weight, ParameterSpec)
-            and len(product.operands) == 1
-            and value.view is None
-            and uses[value.node] == 1
-            and bias.shape == product.type.out.shape
-        ):
-            type = node_type(OPS["affine"], (), (weight, product.type.operands[1], bias))
-            nodes[number] = Node(type, product.operands)
-    return replace(body, nodes=tuple(nodes))
-
-
-def drop_dead(body: Body) -> Body:
-    """Without nodes that no output needs; arguments stay."""
-    alive = [node.type.op is ARGUMENT for node in body.nodes]
-    for value in body.outputs:
-        alive[value.node] = True
-    for number in range(len(body.nodes) - 1, -1, -1):
-        if alive[number]:
-            for value in body.nodes[number].operands:
-                alive[value.node] = True
-    new = {number: position for position, number in enumerate(n for n, keep in enumerate(alive) if keep)}
-    kept = tuple(
-        replace(node, operands=tuple(_moved(value, new) for value in node.operands))
-        for node, keep in zip(body.nodes, alive, strict=True)
-        if keep
-    )
-    return replace(body, nodes=kept, outputs=tuple(_moved(value, new) for value in body.outputs))
-
-
-def _moved(value: Value, new: dict[int, int]) -> Value:
-    return Value(new[value.node], value.view)

@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.body import Body, body_of, row_of, simplify
+from edbatch.graph.body import Body, body_of, row_of
 from edbatch.graph.cell_call import fast_caller
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Op
 from edbatch.graph.parameters import Parameter
+from edbatch.graph.passes import simplify
 from edbatch.graph.record import checked_index, graph_of, to_node, to_operand
 from edbatch.graph.spec import Spec
 from edbatch.graph.structure import Structure, flatten

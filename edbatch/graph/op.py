@@ -54,6 +54,9 @@ class Op:
         places: for ops that only put operands side by side: the parts of `out`, one per operand, that they go to;
             their `forward` has nothing left to do.
         payload: how many integers go with each node (an index, a label, a seed).
+        scalar: of an element-wise op, the expression for one entry, for fused kernels: operands are {0} and {1},
+            attributes go by name; numbers are written float32(1); the functions of `kernels.scalars` may be used.
+            Empty: the op is not fused.
         samples: what it is tested on.
     """
 
@@ -65,6 +68,7 @@ class Op:
     variadic: bool = False
     places: Callable[..., list[Any]] | None = None
     payload: int = 0
+    scalar: str = ""
     samples: tuple[Sample, ...] = ()
 
 

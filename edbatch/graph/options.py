@@ -16,9 +16,11 @@ class Options:
 
     Args:
         cells: calls of cells add one node; off: their bodies are recorded op by op.
+        fuse: element-wise ops in cells are fused into kernels that compute several in one loop.
     """
 
     cells: bool = True
+    fuse: bool = True
 
 
 _DEFAULT = Options()
@@ -32,7 +34,7 @@ def current_options() -> Options:
 
 @contextmanager
 def options(**changes: bool) -> Iterator[Options]:
-    """Graphs opened inside the block have these options; see `Options` for what there is.
+    """Graphs opened and run inside the block have these options; see `Options` for what there is.
 
     Raises:
         EdBatchError: there is no such option.

@@ -33,17 +33,19 @@ class View:
         code: position in `VIEWS`.
         root: spec of the nodes' values.
         out: spec of what is seen.
-        depth: number of views in the chain.
+        steps: the chain of view ops, with their attributes.
         look: from an array [rows, *root.shape] to the array [rows, *out.shape] on the same memory.
     """
 
-    __slots__ = ("code", "depth", "look", "out", "root")
+    __slots__ = ("code", "look", "out", "root", "steps")
 
-    def __init__(self, code: int, root: Spec, out: Spec, depth: int, look: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, code: int, root: Spec, out: Spec, steps: tuple[tuple[Op, Attributes], ...], look: Callable[[Any], Any]
+    ) -> None:
         self.code = code
         self.root = root
         self.out = out
-        self.depth = depth
+        self.steps = steps
         self.look = look
 
 
@@ -62,13 +64,14 @@ def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | Non
         out = node_type(op, attributes, (spec,)).out
         parent = VIEWS[code]
         look: Callable[[Any], Any] = partial(op.forward, **dict(attributes))
-        root, depth = spec, 1
+        root = spec
+        steps: tuple[tuple[Op, Attributes], ...] = ((op, attributes),)
         if parent is not None:
-            root, depth, look = parent.root, parent.depth + 1, _chain(parent.look, look)
+            root, steps, look = parent.root, (*parent.steps, *steps), _chain(parent.look, look)
         whole = np.empty((2, *root.shape), root.dtype)
         view = None
-        if depth <= MAX_DEPTH and np.may_share_memory(whole, look(whole)):
-            view = View(len(VIEWS), root, out, depth, look)
+        if len(steps) <= MAX_DEPTH and np.may_share_memory(whole, look(whole)):
+            view = View(len(VIEWS), root, out, steps, look)
             VIEWS.append(view)
         _interned[key] = view
     return _interned[key]

@@ -23,7 +23,9 @@ def broadcast_shape(*shapes: Shape) -> Shape:
         raise EdBatchError("shapes do not broadcast") from None
 
 
-def _unary(name: str, formula: str, forward: Callable, example: str, **domain: Any) -> Callable[[Any], Expression]:
+def _unary(
+    name: str, formula: str, forward: Callable, example: str, scalar: str = "", **domain: Any
+) -> Callable[[Any], Expression]:
     """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
     op = declare(
         Op(
@@ -31,6 +33,7 @@ def _unary(name: str, formula: str, forward: Callable, example: str, **domain: A
             lambda shape: shape,
             forward,
             elementwise=True,
+            scalar=scalar,
             samples=tuple(Sample((shape,), **domain) for shape in [(), (5,), (2, 3)]),
         )
     )
@@ -52,14 +55,16 @@ def _unary(name: str, formula: str, forward: Callable, example: str, **domain: A
     return documented(unary(op), __name__, name, doc)
 
 
-def _two_operands(name: str, forward: Callable, **domain: Any) -> Callable[..., Expression]:
+def _two_operands(name: str, forward: Callable, scalar: str = "", **domain: Any) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands."""
     shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
     samples = tuple(Sample(pair, **domain) for pair in shapes)
-    return binary(declare(Op(name, broadcast_shape, forward, elementwise=True, samples=samples)))
+    return binary(declare(Op(name, broadcast_shape, forward, elementwise=True, scalar=scalar, samples=samples)))
 
 
-def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: Any) -> Callable[..., Expression]:
+def _binary(
+    name: str, symbol: str, forward: Callable, example: str, scalar: str = "", **domain: Any
+) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
     doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
 
@@ -76,10 +81,12 @@ def _binary(name: str, symbol: str, forward: Callable, example: str, **domain: A
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return documented(_two_operands(name, forward, **domain), __name__, name, doc)
+    return documented(_two_operands(name, forward, scalar, **domain), __name__, name, doc)
 
 
-def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -> Callable[..., Expression]:
+def _attributed(
+    name: str, forward: Callable, samples: list[dict[str, float]], scalar: str = ""
+) -> Callable[..., Expression]:
     """Declare an element-wise op of one operand with attributes that are numbers."""
     op = declare(
         Op(
@@ -87,6 +94,7 @@ def _attributed(name: str, forward: Callable, samples: list[dict[str, float]]) -
             lambda shape, **_: shape,
             forward,
             elementwise=True,
+            scalar=scalar,
             samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
         )
     )
@@ -132,37 +140,46 @@ def _elu(k: Any, out: Any, x: Any, alpha: float) -> None:
 
 
 # fmt: off
-neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), "-0.5000")
-abs = _unary("abs", "|x|", lambda k, out, x: k.absolute(x, out=out), "0.5000")
-square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out), "0.2500")
-sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out), "0.7071", low=0.1, high=3)
-exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), "1.6487")
+neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), "-0.5000", "-{0}")
+abs = _unary("abs", "|x|", lambda k, out, x: k.absolute(x, out=out), "0.5000", "abs({0})")
+square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out), "0.2500", "{0} * {0}")
+sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out), "0.7071", "sqrt({0})", low=0.1, high=3)
+exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), "1.6487", "exp({0})")
 log = _unary("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out), "-0.6931", low=0.1, high=3)
-tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out), "0.4621")
-sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out), "0.6225")
-relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out), "0.5000")
+tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out), "0.4621", "tanh({0})")
+sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out), "0.6225", "sigmoid({0})")
+relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out), "0.5000", "maximum({0}, float32(0))")
 gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu, "0.3457")
-silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu, "0.3112")
+silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu, "0.3112", "{0} * sigmoid({0})")
 softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out), "0.9741")
-softsign = _unary("softsign", "x / (1 + |x|)", _softsign, "0.3333")
+softsign = _unary("softsign", "x / (1 + |x|)", _softsign, "0.3333", "{0} / (float32(1) + abs({0}))")
 log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid, "-0.4741")
 erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out), "0.5205")
 sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out), "0.4794")
 cos = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out), "0.8776")
 
-add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out), "5.0000")
-subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out), "1.0000")
-multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out), "6.0000")
-divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out), "1.5000", low=0.5)
-minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out), "2.0000")
-maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out), "3.0000")
+add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out), "5.0000", "{0} + {1}")
+subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out), "1.0000", "{0} - {1}")
+multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out), "6.0000", "{0} * {1}")
+divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out), "1.5000", "{0} / {1}", low=0.5)
+minimum2 = _binary(
+    "minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out), "2.0000", "minimum({0}, {1})"
+)
+maximum2 = _binary(
+    "maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out), "3.0000", "maximum({0}, {1})"
+)
 # fmt: on
 
 _power_call = _two_operands("power", lambda k, out, a, b: k.power(a, b, out=out), low=0.1)
-_leaky_relu_call = _attributed("leaky_relu", _leaky_relu, [{"slope": 0.01}, {"slope": 0.3}])
+_leaky_relu_call = _attributed(
+    "leaky_relu", _leaky_relu, [{"slope": 0.01}, {"slope": 0.3}], "{0} if {0} > float32(0) else {slope} * {0}"
+)
 _elu_call = _attributed("elu", _elu, [{"alpha": 1.0}, {"alpha": 0.3}])
 _clip_call = _attributed(
-    "clip", lambda k, out, x, low, high: k.clip(x, low, high, out=out), [{"low": -0.5, "high": 0.7}]
+    "clip",
+    lambda k, out, x, low, high: k.clip(x, low, high, out=out),
+    [{"low": -0.5, "high": 0.7}],
+    "minimum(maximum({0}, {low}), {high})",
 )
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
 _power_of = _attributed("power_of", lambda k, out, x, exponent: k.power(x, exponent, out=out), [{"exponent": 3.0}])

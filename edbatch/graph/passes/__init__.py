@@ -1,0 +1,12 @@
+"""The passes that a cell's body goes through before it is compiled: each a function from body to body."""
+
+from edbatch.graph.body import Body
+from edbatch.graph.passes.drop_dead import drop_dead
+from edbatch.graph.passes.join_biases import join_biases
+from edbatch.graph.passes.merge_equal import merge_equal
+from edbatch.graph.passes.sink_views import sink_views
+
+
+def simplify(body: Body) -> Body:
+    """The same computation in fewer nodes, ready to be fused."""
+    return drop_dead(sink_views(drop_dead(join_biases(merge_equal(body)))))

@@ -1,0 +1,116 @@
+"""Pass: runs of element-wise ops that one loop computes, and the order in which everything runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from edbatch.graph.body import Body, Node, Value
+from edbatch.graph.op import Kind
+from edbatch.graph.spec import ParameterSpec, Shape, Spec
+
+
+@dataclass(frozen=True)
+class Run:
+    """Element-wise ops on values of one size, between two products or the like.
+
+    Args:
+        nodes: in an order in which operands precede their users.
+        size: entries of each value.
+        stores: those of the nodes whose values something outside the run reads.
+    """
+
+    nodes: tuple[int, ...]
+    size: int
+    stores: tuple[int, ...]
+
+
+def fuse(body: Body) -> list[Run | int]:
+    """What to run, in order: runs, and single nodes.
+
+    A node's stage is the number of changes between element-wise and other ops on the way to it; element-wise ops of
+    one size and stage form a run. Everything that a stage reads from outside is of an earlier stage.
+    """
+    stages: list[int] = []
+    for node in body.nodes:
+        stage = 0
+        for value in node.operands:
+            below = body.nodes[value.node]
+            in_register = value.view is None and _size(body, node) == _size(body, below) != 0
+            both_other = _size(body, node) == 0 == _size(body, below)
+            stage = max(stage, stages[value.node] + (0 if in_register or both_other else 1))
+        stages.append(stage)
+    runs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for number, node in enumerate(body.nodes):
+        if node.type.op.kind is not Kind.SOURCE:
+            runs[stages[number], _size(body, node)].append(number)
+    order: list[Run | int] = []
+    for (_, size), numbers in sorted(runs.items()):
+        if size == 0 or len(numbers) == 1:
+            order += numbers
+        else:
+            order.append(Run(tuple(numbers), size, _stores(body, set(numbers))))
+    return order
+
+
+def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:
+    """Which nodes of a run are read outside, or as memory."""
+    read = {value.node for value in body.outputs}
+    for number, node in enumerate(body.nodes):
+        for value in node.operands:
+            if number not in inside or value.view is not None:
+                read.add(value.node)
+    return tuple(sorted(inside & read))
+
+
+def _size(body: Body, node: Node) -> int:
+    """Entries of the value if the node can be part of a run, else 0."""
+    out = node.type.out
+    if not node.type.op.scalar or out.dtype != np.float32:
+        return 0
+    values = iter(node.operands)
+    for spec in node.type.operands:
+        if not _fits(spec.shape, out.shape):
+            return 0
+        if isinstance(spec, ParameterSpec):
+            if len(spec.shape) > 1:  # stored by columns
+                return 0
+        elif not _is_contiguous(body, next(values)):
+            return 0
+    return out.size
+
+
+def _fits(shape: Shape, out: Shape) -> bool:
+    """Whether broadcasting to `out` repeats nothing or one number."""
+    return shape == out or all(size == 1 for size in shape) or _trimmed(shape) == _trimmed(out)
+
+
+def _trimmed(shape: Shape) -> Shape:
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+def _is_contiguous(body: Body, value: Value) -> bool:
+    """Whether a row of the value lies in memory as its entries are numbered."""
+    if value.view is None:
+        return True
+    root: Spec = value.view.root
+    return bool(value.view.look(np.empty((2, *root.shape), np.float32))[0].flags.c_contiguous)
+
+
+def reads(body: Body, run: Run) -> tuple[list[Value | ParameterSpec], dict[tuple[int, int], int]]:
+    """What a run reads from outside, each once; and (node, operand slot) -> position in that list."""
+    found: dict[Value | ParameterSpec, int] = {}
+    places: dict[tuple[int, int], int] = {}
+    for number in run.nodes:
+        node = body.nodes[number]
+        values = iter(node.operands)
+        for slot, spec in enumerate(node.type.operands):
+            operand: Value | ParameterSpec = spec if isinstance(spec, ParameterSpec) else next(values)
+            if isinstance(operand, Value) and operand.view is None and operand.node in run.nodes:
+                continue
+            places[number, slot] = found.setdefault(operand, len(found))
+    return list(found), places
