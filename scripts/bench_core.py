@@ -44,7 +44,7 @@ class Workload:
         with eb.options(cells=False), eb.Graph(policy=policy) as graph:
             for words, children in self.batches[number]:
                 for h in self.lstm.hidden(words, children):
-                    eb.softmax(self.lstm.scores(h))
+                    self.lstm.probabilities(h)
         return graph
 
     def run(self, number: int, policy: eb.Policy | None) -> eb.Graph:

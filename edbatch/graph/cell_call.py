@@ -24,8 +24,7 @@ def call({arguments}):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
-            _args = _graph.args
-            {appends}
+            _graph.args += ({ids},)
             if _form == 2:
                 (_step, _spec), (_step2, _spec2) = _outs
                 return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
@@ -55,7 +54,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         for number, name in enumerate(names)
     ]
     checks += [f"{name}.graph is _graph" for name in expressions[1:]]
-    appends = [f"_args.append({name}.id)" for name in expressions] + [f"_args.append({name})" for name in integers]
+    ids = [f"{name}.id" for name in expressions] + integers
     source = SOURCE.format(
         arguments=", ".join(["self"] * cell.is_method + names + ["**static"] * cell.has_static),
         no_static=" and not static" * cell.has_static,
@@ -65,7 +64,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         attribute=cell.attribute,
         graph=f"{expressions[0]}.graph" if expressions else "_current()",
         checks=" and ".join(checks),
-        appends="\n            ".join(appends),
+        ids=", ".join(ids),
         given="self" if cell.is_method else "None",
         names=", ".join(names),
     )

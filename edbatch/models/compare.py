@@ -126,7 +126,7 @@ def compare(
 
 def _probabilities(lstm: TreeLSTM, mini_batch: MiniBatch) -> list[eb.Expression]:
     """Of every node of every tree."""
-    return [eb.softmax(lstm.scores(h)) for sample in mini_batch for h in lstm.hidden(sample.words, sample.children)]
+    return [lstm.probabilities(h) for sample in mini_batch for h in lstm.hidden(sample.words, sample.children)]
 
 
 def _run(lstm: TreeLSTM, mini_batch: MiniBatch, policy: Policy) -> _Run:

@@ -76,6 +76,11 @@ class TreeLSTM:
         return [h for h, _ in states]
 
     @eb.cell
+    def probabilities(self, h: eb.Expression) -> eb.Expression:
+        """Probabilities of the labels [labels]."""
+        return eb.softmax(self.scores(h))
+
+    @eb.cell
     def scores(self, h: eb.Expression) -> eb.Expression:
         """Scores of the labels [labels]; their softmax are the probabilities."""
         return eb.affine(self.W_out, h, self.b_out)

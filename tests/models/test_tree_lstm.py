@@ -44,7 +44,7 @@ def check(trees, policy, dim=6, dtype="float64"):
         parameter.set_value(np.random.default_rng(len(parameter.name)).normal(0, 0.5, parameter.shape))
     samples = [([None if w is None else vocabulary[w] for w in tree.words], tree.children) for tree in trees]
     with eb.Graph(policy=policy, dtype=dtype) as graph:
-        outs = [eb.softmax(lstm.scores(h)) for words, children in samples for h in lstm.hidden(words, children)]
+        outs = [lstm.probabilities(h) for words, children in samples for h in lstm.hidden(words, children)]
         got = eb.forward(outs)
     want = np.concatenate([oracle(model, words, children, dim) for words, children in samples])
     np.testing.assert_allclose(got, want, **({"rtol": 1e-10} if dtype == "float64" else {"atol": 2e-6}))

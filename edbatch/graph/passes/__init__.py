@@ -5,8 +5,11 @@ from edbatch.graph.passes.drop_dead import drop_dead
 from edbatch.graph.passes.join_biases import join_biases
 from edbatch.graph.passes.merge_equal import merge_equal
 from edbatch.graph.passes.sink_views import sink_views
+from edbatch.graph.passes.split_biases import split_biases
 
 
 def simplify(body: Body) -> Body:
     """The same computation in fewer nodes, ready to be fused."""
-    return drop_dead(sink_views(drop_dead(join_biases(merge_equal(body)))))
+    for simpler in (merge_equal, join_biases, drop_dead, split_biases, sink_views, drop_dead):
+        body = simpler(body)
+    return body
