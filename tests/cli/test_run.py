@@ -70,7 +70,7 @@ def test_a_policy_by_name_or_file_takes_the_place_of_the_learned_one(edbatch_jso
         "lstm = TreeLSTM(eb.ParameterCollection(), 10, 5, 4)\n"
         "def batches():\n"
         "    for h in lstm.hidden([1, 2, None], [(), (), (0, 1)]):\n"
-        "        eb.softmax(lstm.scores(h))\n"
+        "        lstm.probabilities(h)\n"
         "    yield\n"
     )
     policy = tmp_path / "policy.json"
