@@ -7,7 +7,7 @@ contradiction between node orders cannot be resolved by other choices. So None m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from edbatch.memory.node_orders import NodeOrders
@@ -32,22 +32,71 @@ def align(demands: Sequence[Demand]) -> list[int] | None:
     Each operation's batch may be run in any order; the demands of one operation share it.
 
     Example:
-        The paper's figure 3: x4, x5 = op(x1, x3; x2, x1), then x8, x6, x7 = op(x4, x3, x5).
-
-        >>> align([Demand(0, (4, 5)), Demand(0, (1, 3)), Demand(0, (2, 1)), Demand(1, (8, 6, 7)), Demand(1, (4, 3, 5))])
-        [2, 1, 3, 4, 5, 6, 8, 7]
+        >>> align([Demand(0, (4, 5)), Demand(0, (1, 3)), Demand(0, (2, 1)), Demand(1, (6, 7, 8)), Demand(1, (4, 5, 3))])
+        [2, 1, 3, 4, 5, 8, 6, 7]
         >>> align([Demand(0, (1, 2)), Demand(0, (2, 1))]) is None
         True
     """
-    tree = PQTree(dict.fromkeys(variable for demand in demands for variable in demand.variables))
-    if not all(tree.reduce(demand.variables) for demand in demands):
-        return None
-    batches: dict[int, list[Demand]] = {}
-    for demand in demands:
-        batches.setdefault(demand.op, []).append(demand)
-    aligned = [batch for batch in batches.values() if len(batch) > 1]
-    found = _broadcast(tree, aligned)
-    return None if found is None else _decide_orders(*found)
+    alignment = Alignment(variable for demand in demands for variable in demand.variables).extended(demands)
+    return None if alignment is None else alignment.order()
+
+
+class Alignment:
+    """Demands that can be met together; a value that is extended by further demands.
+
+    Args:
+        variables: all that demands may name; repeated ones count once.
+
+    Attributes:
+        tree: orders that meet each demand's adjacency; those that meet all demands are among them.
+        demands: all that are met.
+
+    Example:
+        >>> first = Alignment([1, 2, 3]).extended([Demand(0, (3, 1))])
+        >>> first.order(), first.extended([Demand(1, (3, 2))]).order()
+        ([1, 3, 2], [1, 3, 2])
+    """
+
+    def __init__(self, variables: Iterable[int]) -> None:
+        self.tree = PQTree(dict.fromkeys(variables))
+        self.demands: list[Demand] = []
+        self._nodes = self.tree.nodes()
+        self._orders = NodeOrders()
+
+    def extended(self, demands: Sequence[Demand]) -> Alignment | None:
+        """The alignment that meets these demands too; None if there is none."""
+        wider = Alignment(())
+        wider.tree = self.tree.copy()
+        wider.demands = [*self.demands, *demands]
+        if not all(wider.tree.reduce(demand.variables) for demand in demands):
+            return None
+        batches: dict[int, list[Demand]] = {}
+        for demand in wider.demands:
+            batches.setdefault(demand.op, []).append(demand)
+        found = _broadcast(wider.tree, [batch for batch in batches.values() if len(batch) > 1])
+        if found is None:
+            return None
+        wider._nodes, spanned = found
+        return wider if _decide_orders(wider._orders, spanned) else None
+
+    def order(self) -> list[int]:
+        """`GetLeafOrder`: an order that meets all demands; smaller variables first where nothing else decides."""
+        nodes, first_leaf = self._nodes, [0] * len(self._nodes)
+        arranged: dict[int, Sequence[int]] = {}
+        for number, node in reversed(list(enumerate(nodes))):
+            first_leaf[number] = min((first_leaf[child] for child in node.children), default=node.element or 0)
+            order = self._orders.order(number)
+            if order is None:
+                ends = [first_leaf[child] for child in (node.children[:1] + node.children[-1:])]
+                if node.kind == "P":
+                    arranged[number] = sorted(node.children, key=first_leaf.__getitem__)
+                else:
+                    arranged[number] = node.children if ends == sorted(ends) else node.children[::-1]
+            elif len(order) == 2:
+                arranged[number] = node.children if order == (0, 1) else node.children[::-1]
+            else:
+                arranged[number] = [node.children[at] for at in order]
+        return arrange(nodes, arranged)
 
 
 class _Part(NamedTuple):
@@ -132,9 +181,8 @@ def _parts(
     return parts
 
 
-def _decide_orders(nodes: list[PQNode[int]], spanned: list[list[Parts]]) -> list[int] | None:
-    """`DecideNodesOrder` and `GetLeafOrder`: nodes that stand for the same entries have the same order."""
-    orders = NodeOrders()
+def _decide_orders(orders: NodeOrders, spanned: list[list[Parts]]) -> bool:
+    """`DecideNodesOrder`: nodes that stand for the same entries have the same order; False if they cannot."""
     for first, *others in spanned:
         for parts in others:
             for bits, part in first.items():
@@ -144,20 +192,5 @@ def _decide_orders(nodes: list[PQNode[int]], spanned: list[list[Parts]]) -> list
                 else:
                     carried = (0, 1) if part.children == twin.children else (1, 0)
                 if not orders.relate(part.number, twin.number, carried):
-                    return None
-    first_leaf = [0] * len(nodes)
-    arranged: dict[int, Sequence[int]] = {}
-    for number, node in reversed(list(enumerate(nodes))):
-        first_leaf[number] = min((first_leaf[child] for child in node.children), default=node.element or 0)
-        order = orders.order(number)
-        if order is None:  # nobody minds: smaller variables first
-            ends = [first_leaf[child] for child in (node.children[:1] + node.children[-1:])]
-            if node.kind == "P":
-                arranged[number] = sorted(node.children, key=first_leaf.__getitem__)
-            else:
-                arranged[number] = node.children if ends == sorted(ends) else node.children[::-1]
-        elif len(order) == 2:
-            arranged[number] = node.children if order == (0, 1) else node.children[::-1]
-        else:
-            arranged[number] = [node.children[at] for at in order]
-    return arrange(nodes, arranged)
+                    return False
+    return True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from edbatch.memory.alignment import Demand, align
+from edbatch.memory.alignment import Alignment, Demand
 
-BUDGET = 2000  # demands handed to `align` before the search settles for a good choice: some 0.1 seconds
+BUDGET = 1000  # demands gone through before the search settles for a good choice: some 50 milliseconds
 
 
 @dataclass
@@ -16,7 +16,8 @@ class Choice:
 
     Attributes:
         order: the variables of all demands, those met being adjacent and aligned.
-        dropped: demands that are not met; each with the minimal conflict it was dropped from, itself included.
+        dropped: demands that are not met; each with a minimal conflict it was dropped from, itself
+            included; or with none, where the search was cut short.
         cheapest: whether no cheaper set of demands could have been dropped.
     """
 
@@ -36,7 +37,7 @@ def choose(demands: Sequence[Demand], costs: Sequence[int], budget: int = BUDGET
     Args:
         demands: operands that want to be adjacent and aligned.
         costs: of dropping each.
-        budget: bounds the search of a component, in demands handed to `align`; beyond it, demands are accepted
+        budget: bounds the search of a component, in demands gone through; beyond it, demands are accepted
             greedily, the dearest first.
 
     Example:
@@ -45,102 +46,142 @@ def choose(demands: Sequence[Demand], costs: Sequence[int], budget: int = BUDGET
     """
     choice = Choice()
     for component in _components(demands):
-        search = _Search(demands, costs, budget)
-        if not search.exactly(component, choice):
-            search.greedily(component, choice)
+        search = _Search(demands, costs, component, budget)
+        if not search.exactly(choice):
+            search.greedily(choice)
     return choice
 
 
 class _Search:
     """The search in one component; demands are numbers."""
 
-    def __init__(self, demands: Sequence[Demand], costs: Sequence[int], budget: int) -> None:
+    def __init__(self, demands: Sequence[Demand], costs: Sequence[int], component: list[int], budget: int) -> None:
         self._demands = demands
         self._costs = costs
+        self._component = component
         self._left = budget
         self._conflicts: list[tuple[int, ...]] = []
+        self._nothing = Alignment(variable for number in component for variable in demands[number].variables)
 
-    def exactly(self, component: list[int], choice: Choice) -> bool:
+    def exactly(self, choice: Choice) -> bool:
         """Drop the cheapest hitting set of the conflicts until the others can be met; False beyond the budget."""
         hit: set[int] = set()
         while True:
-            kept = [number for number in component if number not in hit]
-            order = self._align(kept)
-            if order is not None:
-                break
-            while order is None:  # conflicts without common demands, as many as there are
+            kept = [number for number in self._component if number not in hit]
+            met = self._extend(self._nothing, kept)
+            if met is not None:
+                self._record(met, hit, choice)
+                return True
+            while met is None:  # conflicts without common demands, as many as there are
                 if self._left < 0:
                     return False
                 conflict = self._conflict(kept)
-                self._conflicts.append(tuple(sorted(conflict)))
                 kept = [number for number in kept if number not in conflict]
-                order = self._align(kept)
-            hit = set(cheapest_hitting_set(self._conflicts, self._costs))
-        self._record(component, order, hit, choice)
-        return True
+                met = self._extend(self._nothing, kept)
+            cheapest, steps = cheapest_hitting_set(self._conflicts, self._costs, self._left)
+            self._left -= steps
+            if cheapest is None:
+                return False
+            hit = set(cheapest)
 
-    def greedily(self, component: list[int], choice: Choice) -> None:
+    def greedily(self, choice: Choice) -> None:
         """Accept demands, the dearest first, as long as they can be met."""
-        rest = sorted(component, key=lambda number: (-self._costs[number], number))
-        accepted: list[int] = []
-        hit = set()
+        rest = sorted(self._component, key=lambda number: (-self._costs[number], number))
+        met, hit = self._nothing, set[int]()
         while rest:
-            size = self._longest_prefix(accepted, rest)
-            accepted += rest[:size]
-            hit.update(rest[size : size + 1])
-            rest = rest[size + 1 :]
-        order = self._align(accepted)
-        assert order is not None
-        for number in sorted(hit):
-            if not any(number in conflict for conflict in self._conflicts):
-                conflict = self._conflict([*accepted, number])
-                self._conflicts.append(tuple(sorted(conflict)))
-        self._record(component, order, hit, choice)
+            adjacent = self._adjacent(met, rest)
+            size, met = self._longest_prefix(met, adjacent)
+            passed = rest.index(adjacent[size]) + 1 if size < len(adjacent) else len(rest)
+            hit.update(set(rest[:passed]).difference(adjacent[:size]))
+            rest = [number for number in rest[passed:] if number not in adjacent[:size]]
+        self._record(met, hit, choice)
         choice.cheapest = False
 
-    def _record(self, component: list[int], order: list[int], hit: set[int], choice: Choice) -> None:
-        placed = set(order)
-        missing = dict.fromkeys(v for number in component for v in self._demands[number].variables if v not in placed)
-        choice.order += [*order, *missing]
+    def _record(self, met: Alignment, hit: set[int], choice: Choice) -> None:
+        choice.order += met.order()
         for number in sorted(hit):
             why = [conflict for conflict in self._conflicts if number in conflict]
-            choice.dropped[number] = min(why, key=lambda conflict: (len(hit.intersection(conflict)), len(conflict)))
+            choice.dropped[number] = min(
+                why, key=lambda conflict: (len(hit.intersection(conflict)), len(conflict)), default=()
+            )
 
-    def _align(self, numbers: Sequence[int]) -> list[int] | None:
-        self._left -= len(numbers)
-        return align([self._demands[number] for number in numbers])
+    def _extend(self, met: Alignment, numbers: Sequence[int]) -> Alignment | None:
+        self._left -= len(met.demands) + len(numbers)
+        return met.extended([self._demands[number] for number in numbers])
 
-    def _conflict(self, numbers: Iterable[int]) -> set[int]:
-        """A minimal part of `numbers` that cannot be met: without any one of it, the rest can.
+    def _conflict(self, numbers: list[int]) -> list[int]:
+        """Note and return a minimal part of `numbers` that cannot be met: without any one of it, the rest can."""
+        conflict = self._adjacency_conflict(numbers)
+        if conflict is None:
+            conflict = self._alignment_conflict(numbers)
+        else:
+            for number in conflict[:]:
+                smaller = [other for other in conflict if other != number]
+                if self._extend(self._nothing, smaller) is None:
+                    conflict = smaller
+        self._conflicts.append(tuple(sorted(conflict)))
+        return conflict
 
+    def _alignment_conflict(self, numbers: list[int]) -> list[int]:
+        """A minimal part of `numbers` that cannot be met.
+
+        The last demand that must join for the rest to fail takes part; so does the last one that must join that one...
         Conflicts are local as a rule, so demands join by their distance from those known to take part.
         """
         known: list[int] = []
-        rest = list(numbers)
-        while not known or self._align(known) is not None:
+        rest = numbers
+        met: Alignment | None = self._nothing
+        while met is not None:
             rest = self._by_distance(known or rest[:1], rest)
-            size = self._longest_prefix(known, rest)
+            size, _ = self._longest_prefix(met, rest)
+            known.append(rest[size])
+            met = self._extend(met, rest[size : size + 1])
+            rest = rest[:size]
+        return known
+
+    def _adjacency_conflict(self, numbers: list[int]) -> list[int] | None:
+        """The same for adjacency alone, which is much cheaper; None if all are adjacent."""
+        known: list[int] = []
+        rest = numbers
+        while len(self._adjacent(self._nothing, known)) == len(known):
+            rest = self._by_distance(known or rest[:1], rest)
+            size = len(self._adjacent(self._nothing, known + rest, first_only=True)) - len(known)
+            if size == len(rest):
+                return None
             known.append(rest[size])
             rest = rest[:size]
-        return set(known)
+        return known
 
-    def _longest_prefix(self, base: list[int], rest: list[int]) -> int:
-        """How many of `rest` can be met together with `base`: doubling, then halving."""
-        low, step = 0, 1
-        high = len(rest) + 1  # the first number of demands known to fail
-        while low + step < high:
-            if self._align(base + rest[: low + step]) is None:
-                high = low + step
-                break
-            low += step
-            step = min(2 * step, len(rest) - low) or 1
+    def _longest_prefix(self, met: Alignment, rest: list[int]) -> tuple[int, Alignment]:
+        """How many of `rest` can be met too, and that alignment.
+
+        Most conflicts are of adjacency alone, which one tree finds at once; others by doubling, then halving.
+        """
+        adjacent = self._adjacent(met, rest, first_only=True)
+        whole = self._extend(met, adjacent)
+        if whole is not None:
+            return len(adjacent), whole
+        low, high, step, doubling = 0, len(adjacent), 1, True  # `low` can be met, `high` cannot
         while high - low > 1:
-            middle = (low + high) // 2
-            if self._align(base + rest[:middle]) is None:
-                high = middle
+            step = step if doubling and low + step < high else (high - low) // 2
+            wider = self._extend(met, rest[low : low + step])
+            if wider is None:
+                high, doubling = low + step, False
             else:
-                low = middle
-        return low
+                met, low, step = wider, low + step, 2 * step
+        return low, met
+
+    def _adjacent(self, met: Alignment, rest: list[int], first_only: bool = False) -> list[int]:
+        """Those of `rest` that can be made adjacent, one after the other; or those before the first that cannot."""
+        self._left -= len(rest) // 4  # much cheaper than to extend an alignment
+        tree = met.tree.copy()
+        found = []
+        for number in rest:
+            if tree.reduce(self._demands[number].variables):
+                found.append(number)
+            elif first_only:
+                break
+        return found
 
     def _by_distance(self, sources: list[int], numbers: list[int]) -> list[int]:
         """Breadth-first over shared variables and operations."""
@@ -159,35 +200,49 @@ class _Search:
         return [number for number in queue if number in set(numbers)] + [n for n in numbers if n not in seen]
 
 
-def cheapest_hitting_set(conflicts: Sequence[Sequence[int]], costs: Sequence[int]) -> list[int]:
-    """The cheapest numbers of which every conflict has one; by branch and bound.
+def cheapest_hitting_set(
+    conflicts: Sequence[Sequence[int]], costs: Sequence[int], limit: int
+) -> tuple[list[int] | None, int]:
+    """The cheapest numbers of which every conflict has one, by branch and bound; and the steps this took.
+
+    None instead of the numbers where it takes more than `limit` steps.
 
     Example:
-        >>> cheapest_hitting_set([(0, 1), (1, 2), (3, 1)], [2, 5, 2, 2])
+        >>> cheapest_hitting_set([(0, 1), (1, 2), (3, 1)], [2, 5, 2, 2], limit=100)[0]
         [1]
-        >>> cheapest_hitting_set([(0, 1), (1, 2), (3, 1)], [1, 5, 2, 1])
+        >>> cheapest_hitting_set([(0, 1), (1, 2), (3, 1)], [1, 5, 2, 1], limit=100)[0]
         [0, 2, 3]
     """
     best: list[int] = []
     best_cost = float("inf")
+    steps = 0
 
-    def search(open_conflicts: list[Sequence[int]], chosen: list[int], excluded: frozenset[int], cost: int) -> None:
-        nonlocal best, best_cost
-        if cost >= best_cost:
+    def search(still: list[Sequence[int]], chosen: list[int], excluded: frozenset[int], cost: int) -> None:
+        """Hit the conflicts `still` there; `excluded` numbers have been tried before."""
+        nonlocal best, best_cost, steps
+        steps += 1
+        least = cost
+        apart: set[int] = set()  # conflicts without common members each cost at least their cheapest one
+        smallest: list[int] = []
+        for conflict in still:
+            left = [number for number in conflict if number not in excluded]
+            if not left:
+                return
+            if apart.isdisjoint(left):
+                apart.update(left)
+                least += min(costs[number] for number in left)
+            if not smallest or len(left) < len(smallest):
+                smallest = left
+        if least >= best_cost or steps > limit:
             return
-        if not open_conflicts:
+        if not still:
             best, best_cost = sorted(chosen), cost
-            return
-        conflict = min(open_conflicts, key=lambda c: sum(number not in excluded for number in c))
-        tried = set(excluded)
-        for number in sorted(conflict, key=lambda n: (costs[n], -n)):
-            if number not in tried:
-                rest = [other for other in open_conflicts if number not in other]
-                search(rest, [*chosen, number], frozenset(tried), cost + costs[number])
-                tried.add(number)
+        for number in sorted(smallest, key=lambda number: (costs[number], -number)):
+            search([other for other in still if number not in other], [*chosen, number], excluded, cost + costs[number])
+            excluded |= {number}
 
     search(list(conflicts), [], frozenset(), 0)
-    return best
+    return (best if steps <= limit else None), steps
 
 
 def _joints(demand: Demand) -> list[object]:

@@ -86,7 +86,7 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
         ((0, 1), (2, 0, 1))
     """
     check_input(variables, ops)
-    demands, costs, names, hopeless = [], [], [], {}
+    demands, costs, names, reasons = [], [], [], {}
     for number, op in enumerate(ops):
         for slot, indices in op.slots():
             if len(set(indices)) == 1:
@@ -94,9 +94,9 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
             spaces = sorted({variables[index].space for index in indices})
             repeated = sorted({index for index in indices if indices.count(index) > 1})
             if len(spaces) > 1:
-                hopeless[number, slot] = f"lies in several spaces: {', '.join(spaces)}"
+                reasons[number, slot] = f"lies in several spaces: {', '.join(spaces)}"
             elif repeated:
-                hopeless[number, slot] = f"repeats {', '.join(variables[index].name for index in repeated)}"
+                reasons[number, slot] = f"repeats {', '.join(variables[index].name for index in repeated)}"
             else:
                 demands.append(Demand(number, indices))
                 costs.append(sum(variables[index].size for index in indices))
@@ -105,12 +105,12 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
     order = _by_space(variables, choice.order)
     offsets = _offsets(variables, order)
     batch_orders, verdicts = verify(variables, ops, offsets)
-    reasons = hopeless | {
-        names[dropped]: "conflicts with "
-        + ", ".join(f"{ops[op].name} (op {op}) {slot}" for op, slot in (names[n] for n in conflict if n != dropped))
-        for dropped, conflict in choice.dropped.items()
-    }
-    stopped_by = [reasons.get((v.op, v.slot), "") if v.reach is Reach.GATHER else "" for v in verdicts]
+    for dropped, conflict in choice.dropped.items():
+        others = [f"{ops[op].name} (op {op}) {slot}" for op, slot in (names[n] for n in conflict if n != dropped)]
+        reasons[names[dropped]] = f"conflicts with {', '.join(others) or 'what copies more (search cut short)'}"
+    for verdict in verdicts:  # two orders of a batch may be worth the same
+        reasons.setdefault((verdict.op, verdict.slot), "its batch runs in another order")
+    stopped_by = [reasons[v.op, v.slot] if v.reach is Reach.GATHER else "" for v in verdicts]
     return Layout(
         tuple(variables),
         tuple(ops),

@@ -38,6 +38,9 @@ def test_what_is_dropped_is_the_cheapest_and_the_conflicts_are_minimal(seed, bud
     if choice.cheapest:
         assert cost == least
     for number, conflict in choice.dropped.items():
+        if not conflict:
+            assert not choice.cheapest
+            continue
         assert number in conflict
         assert align([demands[n] for n in conflict]) is None
         for left_out in conflict:
@@ -50,7 +53,8 @@ def test_the_cheapest_hitting_set_is_that_of_brute_force():
     for _ in range(200):
         conflicts = [rng.sample(range(7), rng.randint(1, 4)) for _ in range(rng.randint(0, 6))]
         costs = [rng.randint(1, 9) for _ in range(7)]
-        found = cheapest_hitting_set(conflicts, costs)
+        found, steps = cheapest_hitting_set(conflicts, costs, 10**6)
+        assert cheapest_hitting_set(conflicts, costs, steps - 1) == (None, steps)
         assert all(set(found) & set(conflict) for conflict in conflicts)
         assert sum(costs[number] for number in found) == min(
             sum(costs[number] for number in subset)
