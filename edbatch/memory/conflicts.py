@@ -38,7 +38,7 @@ def choose(demands: Sequence[Demand], costs: Sequence[int], budget: int = BUDGET
         demands: operands that want to be adjacent and aligned.
         costs: of dropping each.
         budget: bounds the search of a component, in demands gone through; beyond it, demands are accepted
-            greedily, the dearest first.
+            one after the other.
 
     Example:
         >>> choose([Demand(0, (1, 2)), Demand(1, (2, 3)), Demand(2, (1, 3))], [4, 1, 4])
@@ -61,16 +61,16 @@ class _Search:
         self._component = component
         self._left = budget
         self._conflicts: list[tuple[int, ...]] = []
+        self._hit: set[int] = set()
         self._nothing = Alignment(variable for number in component for variable in demands[number].variables)
 
     def exactly(self, choice: Choice) -> bool:
         """Drop the cheapest hitting set of the conflicts until the others can be met; False beyond the budget."""
-        hit: set[int] = set()
         while True:
-            kept = [number for number in self._component if number not in hit]
+            kept = [number for number in self._component if number not in self._hit]
             met = self._extend(self._nothing, kept)
             if met is not None:
-                self._record(met, hit, choice)
+                self._record(met, self._hit, choice)
                 return True
             while met is None:  # conflicts without common demands, as many as there are
                 if self._left < 0:
@@ -82,11 +82,18 @@ class _Search:
             self._left -= steps
             if cheapest is None:
                 return False
-            hit = set(cheapest)
+            self._hit = set(cheapest)
 
     def greedily(self, choice: Choice) -> None:
-        """Accept demands, the dearest first, as long as they can be met."""
-        rest = sorted(self._component, key=lambda number: (-self._costs[number], number))
+        """Accept demands as long as they can be met: the dearest first, or first those that were nearly kept."""
+        dearest = sorted(self._component, key=lambda number: (-self._costs[number], number))
+        nearly_kept = sorted(dearest, key=self._hit.__contains__)
+        met, hit = min(map(self._accept, (dearest, nearly_kept)), key=lambda found: self._cost(found[1]))
+        self._record(met, hit, choice)
+        choice.cheapest = False
+
+    def _accept(self, rest: list[int]) -> tuple[Alignment, set[int]]:
+        """Accept each demand that can be met with those before it: (what is met, what is not)."""
         met, hit = self._nothing, set[int]()
         while rest:
             adjacent = self._adjacent(met, rest)
@@ -94,8 +101,10 @@ class _Search:
             passed = rest.index(adjacent[size]) + 1 if size < len(adjacent) else len(rest)
             hit.update(set(rest[:passed]).difference(adjacent[:size]))
             rest = [number for number in rest[passed:] if number not in adjacent[:size]]
-        self._record(met, hit, choice)
-        choice.cheapest = False
+        return met, hit
+
+    def _cost(self, numbers: set[int]) -> int:
+        return sum(self._costs[number] for number in numbers)
 
     def _record(self, met: Alignment, hit: set[int], choice: Choice) -> None:
         choice.order += met.order()
