@@ -1,0 +1,74 @@
+"""Gated recurrent units, and the simple recurrent network."""
+
+from __future__ import annotations
+
+import edbatch as eb
+from edbatch.models.recurrent import Recurrent
+
+
+class GRU(Recurrent):
+    """GRU as in cuDNN and PyTorch: z, r = σ(W x + U h + b), n = tanh(W x + b + r (U h + b_n)), h' = (1 - z) n + z h.
+
+    Args:
+        model: collection that the parameters are added to, under `name`.
+        input_dim, dim: sizes of input and state.
+        name: prefix of its parameters' names.
+
+    Example:
+        >>> import edbatch as eb
+        >>> gru = GRU(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
+        >>> with eb.Graph():
+        ...     y = gru.initial_state().add_input(eb.ones(3)).output()
+        >>> y.shape
+        (2,)
+    """
+
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "gru") -> None:
+        self.dim = dim
+        self.W = model.add_parameters((3 * dim, input_dim), name=f"{name}.W")  # update, reset, new
+        self.U = model.add_parameters((3 * dim, dim), name=f"{name}.U")
+        self.b = model.add_parameters((3 * dim,), name=f"{name}.b")
+        self.b_n = model.add_parameters((dim,), name=f"{name}.b_n")
+
+    @eb.cell
+    def project(self, x: eb.Expression) -> eb.Expression:
+        """W x + b [3 dim]."""
+        return eb.affine(self.W, x, self.b)
+
+    @eb.cell
+    def step(self, projected: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
+        """The next state [dim]."""
+        z, r, n = eb.split(projected, 3)
+        u_z, u_r, u_n = eb.split(self.U @ h, 3)
+        z = eb.sigmoid(z + u_z)
+        n = eb.tanh(n + eb.sigmoid(r + u_r) * (u_n + self.b_n))
+        return (1 - z) * n + z * h
+
+
+class SimpleRNN(Recurrent):
+    """h' = tanh(W x + U h + b) (Elman 1990); arguments as of `GRU`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> rnn = SimpleRNN(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
+        >>> with eb.Graph():
+        ...     outputs = rnn.initial_state(eb.ones(2)).transduce([eb.zeros(3)] * 2)
+        >>> len(outputs)
+        2
+    """
+
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "rnn") -> None:
+        self.dim = dim
+        self.W = model.add_parameters((dim, input_dim), name=f"{name}.W")
+        self.U = model.add_parameters((dim, dim), name=f"{name}.U")
+        self.b = model.add_parameters((dim,), name=f"{name}.b")
+
+    @eb.cell
+    def project(self, x: eb.Expression) -> eb.Expression:
+        """W x + b [dim]."""
+        return eb.affine(self.W, x, self.b)
+
+    @eb.cell
+    def step(self, projected: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
+        """The next state [dim]."""
+        return eb.tanh(projected + self.U @ h)

@@ -1,0 +1,122 @@
+"""Long short-term memory: vanilla, with coupled gates, with peepholes."""
+
+from __future__ import annotations
+
+import edbatch as eb
+from edbatch.models.recurrent import Recurrent
+
+
+class LSTM(Recurrent):
+    """LSTM (Hochreiter and Schmidhuber 1997, with forget gates): i, f, o = σ(W x + U h + b), u = tanh(W x + U h + b),
+    c' = f c + i u, h' = o tanh(c').
+
+    Args:
+        model: collection that the parameters are added to, under `name`.
+        input_dim, dim: sizes of input and state.
+        name: prefix of its parameters' names.
+
+    Example:
+        >>> import edbatch as eb
+        >>> lstm = LSTM(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
+        >>> with eb.Graph():
+        ...     h, c = lstm.initial_state().add_input(eb.ones(3)).vectors
+        >>> h.shape, c.shape
+        ((2,), (2,))
+    """
+
+    states = 2
+
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
+        self.dim = dim
+        # Gates in the order input, forget, output, update: the sigmoids lie side by side.
+        self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")
+        self.U = model.add_parameters((4 * dim, dim), name=f"{name}.U")
+        self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
+
+    @eb.cell
+    def project(self, x: eb.Expression) -> eb.Expression:
+        """W x + b [4 dim]."""
+        return eb.affine(self.W, x, self.b)
+
+    @eb.cell
+    def step(  # type: ignore[override]
+        self, projected: eb.Expression, h: eb.Expression, c: eb.Expression
+    ) -> tuple[eb.Expression, eb.Expression]:
+        """Output and cell state [dim]."""
+        i, f, o, u = eb.split(projected + self.U @ h, 4)
+        c = eb.sigmoid(f) * c + eb.sigmoid(i) * eb.tanh(u)
+        return eb.sigmoid(o) * eb.tanh(c), c
+
+
+class CoupledLSTM(Recurrent):
+    """LSTM whose input gate is what its forget gate leaves: c' = f c + (1 - f) u (Greff et al. 2017, "CIFG").
+
+    Arguments as of `LSTM`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> lstm = CoupledLSTM(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
+        >>> lstm.W.shape
+        (6, 3)
+    """
+
+    states = 2
+
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
+        self.dim = dim
+        self.W = model.add_parameters((3 * dim, input_dim), name=f"{name}.W")  # forget, output, update
+        self.U = model.add_parameters((3 * dim, dim), name=f"{name}.U")
+        self.b = model.add_parameters((3 * dim,), name=f"{name}.b")
+
+    @eb.cell
+    def project(self, x: eb.Expression) -> eb.Expression:
+        """W x + b [3 dim]."""
+        return eb.affine(self.W, x, self.b)
+
+    @eb.cell
+    def step(  # type: ignore[override]
+        self, projected: eb.Expression, h: eb.Expression, c: eb.Expression
+    ) -> tuple[eb.Expression, eb.Expression]:
+        """Output and cell state [dim]."""
+        f, o, u = eb.split(projected + self.U @ h, 3)
+        f = eb.sigmoid(f)
+        c = f * c + (1 - f) * eb.tanh(u)
+        return eb.sigmoid(o) * eb.tanh(c), c
+
+
+class PeepholeLSTM(Recurrent):
+    """LSTM whose gates see the cell state: i, f = σ(... + p c), o = σ(... + p c') (Gers and Schmidhuber 2000).
+
+    Arguments as of `LSTM`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> lstm = PeepholeLSTM(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
+        >>> lstm.p_o.shape
+        (2,)
+    """
+
+    states = 2
+
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
+        self.dim = dim
+        self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")  # input, forget, output, update
+        self.U = model.add_parameters((4 * dim, dim), name=f"{name}.U")
+        self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
+        self.p_i, self.p_f, self.p_o = (
+            model.add_parameters((dim,), name=f"{name}.p_{gate}", init="uniform") for gate in "ifo"
+        )
+
+    @eb.cell
+    def project(self, x: eb.Expression) -> eb.Expression:
+        """W x + b [4 dim]."""
+        return eb.affine(self.W, x, self.b)
+
+    @eb.cell
+    def step(  # type: ignore[override]
+        self, projected: eb.Expression, h: eb.Expression, c: eb.Expression
+    ) -> tuple[eb.Expression, eb.Expression]:
+        """Output and cell state [dim]."""
+        i, f, o, u = eb.split(projected + self.U @ h, 4)
+        c = eb.sigmoid(f + self.p_f * c) * c + eb.sigmoid(i + self.p_i * c) * eb.tanh(u)
+        return eb.sigmoid(o + self.p_o * c) * eb.tanh(c), c

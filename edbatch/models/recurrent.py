@@ -1,0 +1,174 @@
+"""Recurrent layers: states that take one input after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import edbatch as eb
+
+
+class Recurrent:
+    """What recurrent layers have in common; a layer defines `project` and `step`.
+
+    The input's part of a step (`project`) does not wait for the state: the projections of all inputs run first, in one
+    batch, and only what needs the state runs step by step.
+
+    Attributes:
+        dim: size of the output and of each state vector.
+        states: number of state vectors; the first is the output.
+    """
+
+    dim: int
+    states: int = 1
+
+    def project(self, x: eb.Expression) -> eb.Expression:
+        """The input's part of a step."""
+        raise NotImplementedError
+
+    def step(self, projected: eb.Expression, *state: eb.Expression) -> Any:
+        """The next state vectors (one, or a tuple)."""
+        raise NotImplementedError
+
+    def initial_state(self, *vectors: eb.Expression) -> State:
+        """A state to start from: zeros, or the given vectors (one per state vector).
+
+        Raises:
+            EdBatchError: another number of vectors, or vectors of another size.
+        """
+        if not vectors:
+            return State(self, (eb.zeros(self.dim),) * self.states)
+        if len(vectors) != self.states or any(vector.shape != (self.dim,) for vector in vectors):
+            shapes = ", ".join(str(vector.shape) for vector in vectors)
+            raise eb.EdBatchError(
+                f"{type(self).__name__}.initial_state: expected {self.states} vectors of size {self.dim}, got {shapes}"
+            )
+        return State(self, vectors)
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of a layer after some inputs; taking another input gives a new state and leaves this as it is.
+
+    Args:
+        layer: the layer.
+        vectors: its state vectors, each [dim].
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models import GRU
+        >>> gru = GRU(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
+        >>> with eb.Graph() as graph:
+        ...     xs = [eb.input([1.0, 0.0, 0.0]), eb.input([0.0, 1.0, 0.0])]
+        ...     state = gru.initial_state()
+        ...     for x in xs:
+        ...         state = state.add_input(x)
+        ...     outputs = gru.initial_state().transduce(xs)
+        >>> bool((outputs[-1].value() == state.output().value()).all())
+        True
+    """
+
+    layer: Recurrent
+    vectors: tuple[eb.Expression, ...]
+
+    def add_input(self, x: eb.Expression) -> State:
+        """The state after one more input [input_dim]."""
+        stepped = self.layer.step(self.layer.project(x), *self.vectors)
+        return State(self.layer, stepped if isinstance(stepped, tuple) else (stepped,))
+
+    def add_inputs(self, xs: Iterable[eb.Expression]) -> list[State]:
+        """The states after each of the inputs."""
+        states, state = [], self
+        for x in xs:
+            state = state.add_input(x)
+            states.append(state)
+        return states
+
+    def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
+        """The outputs [dim] after each of the inputs."""
+        return [state.output() for state in self.add_inputs(xs)]
+
+    def output(self) -> eb.Expression:
+        """The output [dim]: the first state vector."""
+        return self.vectors[0]
+
+
+@dataclass(frozen=True)
+class StackedState:
+    """The states of layers on top of one another; used like a `State`."""
+
+    states: tuple[State, ...]
+
+    def add_input(self, x: eb.Expression) -> StackedState:
+        """The state after one more input of the lowest layer."""
+        above = []
+        for state in self.states:
+            after = state.add_input(x)
+            above.append(after)
+            x = after.output()
+        return StackedState(tuple(above))
+
+    def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
+        """The highest layer's outputs after each of the inputs."""
+        outputs, state = [], self
+        for x in xs:
+            state = state.add_input(x)
+            outputs.append(state.output())
+        return outputs
+
+    def output(self) -> eb.Expression:
+        """The highest layer's output."""
+        return self.states[-1].output()
+
+
+class Stacked:
+    """Layers on top of one another: each takes the output of the one below.
+
+    Raises:
+        EdBatchError: no layers.
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models import LSTM
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> two = Stacked([LSTM(model, 3, 4, name="low"), LSTM(model, 4, 2, name="high")])
+        >>> with eb.Graph():
+        ...     outputs = two.initial_state().transduce([eb.zeros(3), eb.ones(3)])
+        >>> [y.shape for y in outputs]
+        [(2,), (2,)]
+    """
+
+    def __init__(self, layers: Sequence[Recurrent]) -> None:
+        if not layers:
+            raise eb.EdBatchError("Stacked([]): expected at least one layer")
+        self.layers = tuple(layers)
+
+    def initial_state(self) -> StackedState:
+        """Zeros for every layer."""
+        return StackedState(tuple(layer.initial_state() for layer in self.layers))
+
+
+class Bidirectional:
+    """A layer (or stack) that reads from left to right beside one that reads from right to left.
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models import LSTM
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> both = Bidirectional(LSTM(model, 3, 4, name="right"), LSTM(model, 3, 4, name="left"))
+        >>> with eb.Graph():
+        ...     outputs = both.transduce([eb.zeros(3), eb.ones(3)])
+        >>> [y.shape for y in outputs]
+        [(8,), (8,)]
+    """
+
+    def __init__(self, forward: Recurrent | Stacked, backward: Recurrent | Stacked) -> None:
+        self.forward = forward
+        self.backward = backward
+
+    def transduce(self, xs: Sequence[eb.Expression]) -> list[eb.Expression]:
+        """Per input the output of reading up to it from the left beside that of reading up to it from the right."""
+        right = self.forward.initial_state().transduce(xs)
+        left = self.backward.initial_state().transduce(xs[::-1])[::-1]
+        return [eb.concatenate([a, b]) for a, b in zip(right, left, strict=True)]
