@@ -92,6 +92,16 @@ class _Variant:
             for number, node in enumerate(body.nodes)
             if node.type.op.name == "parameter"
         }
+        # Which values are needed as arrays; what only fused kernels touch is not.
+        singles = [step for step in self._steps if isinstance(step, Single)]
+        as_arrays = {step.node for step in singles} | {value.node for _, value in self._copied}
+        as_arrays |= {x.node for step in singles for x in step.operands if isinstance(x, Value)}
+        self._scratch_arrays = [
+            (node, place, body.nodes[node].type.out) for node, place in self._scratch.items() if node in as_arrays
+        ]
+        self._result_arrays = [
+            (node, column, body.nodes[node].type.out) for node, column in self._in_result.items() if node in as_arrays
+        ]
         # What fused kernels read of the arguments and constants.
         self._as_rows = {place.of for step in self._steps if isinstance(step, Fused) for place in step.places}
 
@@ -115,11 +125,9 @@ class _Variant:
             arrays: dict[int, Any] = dict(fixed)
             for number, array in enumerate(arguments):
                 arrays[number] = array if len(array) == 1 else array[begin : begin + m]
-            for number, place in self._scratch.items():
-                spec = body.nodes[number].type.out
+            for number, place, spec in self._scratch_arrays:
                 arrays[number] = buffer[m * place : m * (place + spec.size)].reshape(m, *spec.shape)
-            for number, column in self._in_result.items():
-                spec = body.nodes[number].type.out
+            for number, column, spec in self._result_arrays:
                 arrays[number] = result[begin : begin + m, column : column + spec.size].reshape(m, *spec.shape)
             for step in self._steps:
                 if isinstance(step, Single):

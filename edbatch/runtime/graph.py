@@ -17,6 +17,7 @@ from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.arenas import Arenas
+from edbatch.memory.plan import Plan
 from edbatch.memory.pool import BufferPool
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
@@ -61,6 +62,7 @@ class Graph(Columns):
         "_last",
         "_learns",
         "_nodes",
+        "_plans",
         "_policy",
         "_report",
         "_scheduled",
@@ -84,6 +86,7 @@ class Graph(Columns):
         self._done = 0  # nodes that have run
         self._executor: Any = None
         self._report = Report()
+        self._plans: list[Plan] = []  # that have run and are not yet in the report
         self._scheduled: list[TypedGraph] = []
         self._failed: str | None = None
         self._tokens: list[Any] = []
@@ -158,6 +161,8 @@ class Graph(Columns):
         from edbatch.policy.bounds import lower_bound
 
         report = self._report
+        while self._plans:
+            report.count_operands(self._plans.pop(), self._table.windows)
         report.policy = "none yet" if self._policy is None else self._policy.name
         report.lower_bound = sum(lower_bound(graph) for graph in self._scheduled)
         report.types = len({name for graph in self._scheduled for name in graph.names})
@@ -271,7 +276,7 @@ class Graph(Columns):
         self._done = self.n
         self._report.nodes += len(graph)
         self._report.edges += len(graph.operands)
-        self._report.count_operands(plan, table.windows)
+        self._plans.append(plan)
         self._last = perf_counter()
 
 

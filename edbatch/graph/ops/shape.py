@@ -75,7 +75,7 @@ def _concatenate_shape(*shapes: Shape, axis: int) -> Shape:
 
 
 def _concatenate_places(out: Any, shapes: Sequence[Shape], axis: int) -> list[Any]:
-    ends = np.cumsum([shape[axis] for shape in shapes]).tolist()
+    ends = accumulate(shape[axis] for shape in shapes)
     lead = (slice(None),) * (axis + 1)
     return [out[(*lead, slice(end - shape[axis], end))] for end, shape in zip(ends, shapes, strict=True)]
 
