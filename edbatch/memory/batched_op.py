@@ -40,11 +40,23 @@ class BatchedOp:
     result: tuple[int, ...]
     operands: tuple[tuple[int, ...], ...]
 
-    def slots(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """The result and the operands, named."""
-        yield "result", self.result
-        for number, operand in enumerate(self.operands):
-            yield f"operand {number}", operand
+    def slots(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The result, numbered `RESULT`, and the operands, numbered from 0."""
+        yield RESULT, self.result
+        yield from enumerate(self.operands)
+
+
+RESULT = -1  # as number of an operand: the result
+
+
+def slot_name(slot: int) -> str:
+    """What reports call a result or an operand.
+
+    Example:
+        >>> slot_name(RESULT), slot_name(0)
+        ('result', 'operand 0')
+    """
+    return "result" if slot == RESULT else f"operand {slot}"
 
 
 def check_input(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> None:
@@ -64,9 +76,13 @@ def check_input(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> None
             raise EdBatchError(f"{place}: a batch of no operations")
         for slot, indices in op.slots():
             if len(indices) != len(op.result):
-                raise EdBatchError(f"{place}, {slot}: {len(indices)} variables for {len(op.result)} operations")
+                raise EdBatchError(
+                    f"{place}, {slot_name(slot)}: {len(indices)} variables for {len(op.result)} operations"
+                )
             for index in indices:
                 if not 0 <= index < len(variables):
-                    raise EdBatchError(f"{place}, {slot}: there is no variable {index}; there are {len(variables)}")
+                    raise EdBatchError(
+                        f"{place}, {slot_name(slot)}: there is no variable {index}; there are {len(variables)}"
+                    )
         if len(set(op.result)) < len(op.result):
             raise EdBatchError(f"{place}, result: a variable is there twice")

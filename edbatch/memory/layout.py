@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edbatch.memory.alignment import Demand
-from edbatch.memory.batched_op import BatchedOp, Variable, check_input
+from edbatch.memory.batched_op import RESULT, BatchedOp, Variable, check_input, slot_name
 from edbatch.memory.conflicts import BUDGET, choose
 from edbatch.memory.layout_check import Reach, Verdict, verify
 
-__all__ = ["BatchedOp", "Layout", "Reach", "Variable", "Verdict", "plan_layout", "verify"]
+__all__ = ["RESULT", "BatchedOp", "Layout", "Reach", "Variable", "Verdict", "plan_layout", "verify"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Layout:
         return [
             {
                 "op": self.ops[verdict.op].name,
-                "operand": verdict.slot,
+                "operand": slot_name(verdict.slot),
                 "reach": verdict.reach.value,
                 "moved": verdict.moved,
                 "stopped by": why,
@@ -106,7 +106,9 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
     offsets = _offsets(variables, order)
     batch_orders, verdicts = verify(variables, ops, offsets)
     for dropped, conflict in choice.dropped.items():
-        others = [f"{ops[op].name} (op {op}) {slot}" for op, slot in (names[n] for n in conflict if n != dropped)]
+        others = [
+            f"{ops[op].name} (op {op}) {slot_name(slot)}" for op, slot in (names[n] for n in conflict if n != dropped)
+        ]
         reasons[names[dropped]] = f"conflicts with {', '.join(others) or 'what copies more (search cut short)'}"
     for verdict in verdicts:  # two orders of a batch may be worth the same
         reasons.setdefault((verdict.op, verdict.slot), "its batch runs in another order")

@@ -24,14 +24,14 @@ class Verdict:
 
     Attributes:
         op: number of the operation.
-        slot: `"result"` or `"operand 0"`, `"operand 1"` ...
+        slot: number of the operand, or `RESULT`.
         reach: how it is reached.
         offset: where it starts in its space; -1 for a gather.
         moved: entries copied; 0 unless it is a gather.
     """
 
     op: int
-    slot: str
+    slot: int
     reach: Reach
     offset: int
     moved: int
@@ -68,7 +68,7 @@ def verify(
     orders, verdicts = [], []
     for number, op in enumerate(ops):
         sizes = {slot: sum(variables[index].size for index in indices) for slot, indices in op.slots()}
-        viewed: dict[tuple[int, ...], list[str]] = {}  # order of the batch -> what it makes a view
+        viewed: dict[tuple[int, ...], list[int]] = {}  # order of the batch -> what it makes a view
         for slot, indices in op.slots():
             order = _view_order(variables, offsets, indices)
             if order is not None:

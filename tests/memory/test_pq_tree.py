@@ -1,4 +1,5 @@
 import random
+import sys
 from itertools import islice, permutations
 from math import factorial
 
@@ -130,6 +131,47 @@ def test_deep_trees_do_not_recurse():
     assert chain.reduce([0, 699])  # from the innermost leaf to the outermost: all levels become one Q node
     assert chain.count_orders() == 2
     assert not chain.reduce([5, 699])
+
+
+def steps(function):
+    """Lines of Python that a call runs: a measure of work that no machine disturbs."""
+    count = 0
+
+    def trace(frame, event, argument):
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_work_is_linear_in_the_input():
+    def work(n):
+        rows = planted(n, n // 2, 0, 14)
+        tree = PQTree(range(n))
+        return steps(lambda: [tree.reduce(row) for row in rows]) / sum(map(len, rows))
+
+    assert work(4000) < 1.15 * work(250)
+
+
+@pytest.mark.parametrize(("kind", "place"), [("P", 0), ("Q", 0), ("Q", 0.5), ("Q", 1)])
+def test_a_small_subset_costs_the_same_however_large_the_node_is(kind, place):
+    def work(n):
+        tree = PQTree([*range(n), "x", "y"])
+        if kind == "Q":
+            for i in range(n - 1):
+                assert tree.reduce((i, i + 1))
+        start = int(place * (n - 3))
+        assert tree.reduce([start, start + 1, start + 2, *"x" * (place != 0.5)])
+        return steps(lambda: tree.reduce([start, start + 1, start + 2])) + steps(lambda: tree.reduce([n // 2, "y"]))
+
+    assert work(2000) == work(50)
 
 
 def test_a_path_of_pairs_is_one_q_node():
