@@ -18,6 +18,7 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Op
+from edbatch.graph.options import current_options
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.passes import simplify
 from edbatch.graph.record import checked_index, graph_of, to_node, to_operand
@@ -149,13 +150,14 @@ class Cell:
         kept = vars(owner if self.is_method else self)
         entries = kept.setdefault(self.attribute + "_all", {})
         try:
-            key = (*(None if is_integer(x) else x.spec for x in operands), graph.dtype, *sorted(static.items()))
+            shapes = (None if is_integer(x) else x.spec for x in operands)
+            key = (*shapes, graph.dtype, current_options().stack, *sorted(static.items()))
             found = entries.get(key)
         except TypeError as error:
             raise EdBatchError(f"cell {self.name}: keyword arguments must be hashable ({error})") from None
         if found is None:
             found = entries[key] = self.trace(owner, operands, static, graph)
-        if not static:
+        if not static and not graph.careful:
             kept[self.attribute] = (*found.specs, found.type.id, found.form, found.outs, found.structure)
         return found
 

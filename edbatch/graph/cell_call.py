@@ -20,7 +20,7 @@ def call({arguments}):
     try:
         {specs}, _type_id, _form, _outs, _structure = {owner}.{attribute}
         _graph = {graph}
-        if {checks} and not _graph.inlines{no_static}:
+        if {checks} and not _graph.careful{no_static}:
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)

@@ -34,9 +34,10 @@ class Columns:
             Not expressions: they hold the graph, are not seen by the garbage collector, and would keep it for ever.
         dtype: of inputs and constants.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
+        careful: whether calls of cells take the careful way: when inlining, or with options that traces depend on.
     """
 
-    __slots__ = ("__weakref__", "args", "constants", "dtype", "inlines", "inputs", "n", "types")
+    __slots__ = ("__weakref__", "args", "careful", "constants", "dtype", "inlines", "inputs", "n", "types")
 
     def __init__(self, dtype: Any = "float32") -> None:
         self.types: list[int] = []
@@ -45,7 +46,9 @@ class Columns:
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
         self.dtype = float_dtype(dtype)
-        self.inlines = not current_options().cells
+        options = current_options()
+        self.inlines = not options.cells
+        self.careful = not (options.cells and options.stack)
 
     def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
         """Record one node of `type`; `args` as in the class description."""

@@ -16,10 +16,12 @@ class Options:
 
     Args:
         cells: calls of cells add one node; off: their bodies are recorded op by op.
+        stack: products of several parameters with one vector become one product, the parameters parts of one array.
         fuse: element-wise ops in cells are fused into kernels that compute several in one loop.
     """
 
     cells: bool = True
+    stack: bool = True
     fuse: bool = True
 
 

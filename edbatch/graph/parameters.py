@@ -38,6 +38,8 @@ class Parameter(Operand):
         self.name = name
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row (twice as fast with few rows of x).
         self.array = np.asarray(array, order=self._order if array.ndim == 2 else "C")
+        #: The parameter whose storage this one is a part of, see `graph.stacking`.
+        self.stack: Parameter | None = None
         self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
 
     def value(self) -> np.ndarray:

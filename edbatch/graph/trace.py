@@ -62,7 +62,7 @@ class Trace(Columns):
     def __init__(self, cell: str, dtype: Any) -> None:
         super().__init__(dtype)
         self.cell = cell
-        self.inlines = True  # a cell in a cell
+        self.inlines = self.careful = True  # a cell in a cell
 
     def value(self, expression: Expression) -> NoReturn:
         """Refuse: there are no values while tracing."""

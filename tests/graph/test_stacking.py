@@ -1,0 +1,124 @@
+"""Stacked parameters: one storage, whoever writes; and cells whose products are stacked."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.stacking import can_stack, stacked
+
+
+class TreeLSTM:
+    """As a user writes it: a parameter for each gate."""
+
+    def __init__(self, model, dim):
+        for gate in "iou":
+            setattr(self, f"U_{gate}", model.add_parameters((dim, 2 * dim), name=f"U_{gate}"))
+            setattr(self, f"b_{gate}", model.add_parameters((dim,), name=f"b_{gate}", init=0.1))
+        self.U_f1, self.U_f2 = (model.add_parameters((dim, dim), name=f"U_f{i}") for i in (1, 2))
+        self.b_f = model.add_parameters((dim,), name="b_f", init=-0.2)
+
+    @eb.cell
+    def compose(self, h1, c1, h2, c2):
+        e = eb.concatenate([h1, h2])
+        i, o = eb.sigmoid(self.U_i @ e + self.b_i), eb.sigmoid(self.U_o @ e + self.b_o)
+        u = eb.tanh(self.U_u @ e + self.b_u)
+        f1, f2 = eb.sigmoid(self.U_f1 @ h1 + self.b_f), eb.sigmoid(self.U_f2 @ h2 + self.b_f)
+        c = i * u + f1 * c1 + f2 * c2
+        return o * eb.tanh(c), c
+
+
+def run(model_and_lstm, dtype, states, **options):
+    _, lstm = model_and_lstm
+    with eb.options(**options), eb.Graph(policy="sufficient", dtype=dtype):
+        out = [lstm.compose(*map(eb.input, state)) for state in states]
+        return np.array(eb.forward([x for pair in out for x in pair]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_cell_with_stacked_products(dtype):
+    dim = 6
+    states = np.random.default_rng(0).normal(size=(9, 4, dim))
+    model = eb.ParameterCollection(seed=3, dtype=dtype)
+    both = (model, TreeLSTM(model, dim))
+    tolerance = {"rtol": 1e-12} if dtype == "float64" else {"rtol": 1e-5, "atol": 1e-6}
+    apart = run(both, dtype, states, stack=False)
+    assert both[1].U_i.stack is None
+    stacked_values = run(both, dtype, states)
+    assert both[1].U_i.stack.shape == (3 * dim, 2 * dim)
+    assert both[1].U_o.stack is both[1].U_u.stack is both[1].U_i.stack
+    assert both[1].b_f.stack is None
+    np.testing.assert_allclose(stacked_values, apart, **tolerance)
+    np.testing.assert_allclose(run(both, dtype, states, cells=False), apart, **tolerance)
+    # Updates go both ways, and no call sees anything stale.
+    both[1].U_o.set_value(both[1].U_o.value() * 2)
+    both[1].b_i.stack.set_value(both[1].b_i.stack.value() + 1)
+    np.testing.assert_array_equal(both[1].b_u.value(), np.full(dim, 1.1, dtype))
+    changed = run(both, dtype, states)
+    assert np.abs(changed - apart).max() > 0.01
+    np.testing.assert_allclose(run(both, dtype, states, cells=False), changed, **tolerance)
+    np.testing.assert_allclose(run(both, dtype, states, stack=False), changed, **tolerance)
+
+
+def test_storage_is_shared():
+    model = eb.ParameterCollection(seed=0)
+    a, b = model.add_parameters((2, 3), name="a"), model.add_parameters((4, 3), name="b")
+    before = np.concatenate([a.value(), b.value()])
+    spec = stacked([a.spec, b.spec])
+    whole = spec.parameter()
+    assert repr(spec) == "a|b[6,3]"
+    np.testing.assert_array_equal(whole.value(), before)
+    a.set_value(np.ones((2, 3)))
+    whole.set_value(whole.value() * 2)
+    np.testing.assert_array_equal(a.value(), np.full((2, 3), 2))
+    np.testing.assert_array_equal(b.value(), before[2:] * 2)
+    assert stacked([a.spec, b.spec]) is spec
+
+
+def test_what_cannot_be_stacked_stays_as_it_is():
+    model = eb.ParameterCollection(seed=0)
+    a, b, c = (model.add_parameters((2, 3), name=name) for name in "abc")
+    assert stacked([a.spec, a.spec]) is None
+    stacked([a.spec, b.spec])
+    for specs in ([b, a], [a, c], [a, b, c], [a]):
+        assert not can_stack([x.spec for x in specs])
+        assert stacked([x.spec for x in specs]) is None
+    assert c.stack is None
+
+
+def test_two_cells_that_want_different_stacks():
+    model = eb.ParameterCollection(seed=0)
+    a, b, c = (model.add_parameters((3, 3), name=name) for name in "abc")
+
+    @eb.cell
+    def first(x):
+        return a @ x + b @ x
+
+    @eb.cell
+    def second(x):
+        return (c @ x) * (b @ x) + a @ x
+
+    values = []
+    for options in ({}, {"cells": False}):
+        with eb.options(**options), eb.Graph(policy="sufficient"):
+            x = eb.input([1.0, 2.0, 3.0])
+            values.append(eb.forward([first(x), second(x), second(x[::-1])]))
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
+
+
+def test_a_stack_lives_as_long_as_its_members():
+    model = eb.ParameterCollection(seed=0)
+    a, b = model.add_parameters((2, 3), name="a"), model.add_parameters((2, 3), name="b")
+    stack = weakref.ref(stacked([a.spec, b.spec]).parameter())
+    gc.collect()
+    assert stack() is not None
+    del model, a, b
+    gc.collect()
+    assert stack() is None
+
+
+def test_no_such_option():
+    with pytest.raises(eb.EdBatchError, match="there are cells, stack, fuse"), eb.options(stacks=False):
+        pass
