@@ -1,1 +1,5 @@
-"""Placeholder."""
+"""What to compute: lazy expressions, the op table, parameters, cells.
+
+Knows nothing of the other folders. `expression`, `columns` and `record` record nodes; `op`, `node_type`, `views` and
+`ops/` say what they are; `cell`, `trace`, `body` and `passes/` make static subgraphs.
+"""

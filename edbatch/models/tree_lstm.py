@@ -66,14 +66,17 @@ class TreeLSTM:
 
         No recursion: a tree may be as deep as memory allows.
         """
-        states: list[tuple[eb.Expression, eb.Expression]] = []
+        hs: list[eb.Expression] = []
+        cs: list[eb.Expression] = []
         for word, below in zip(words, children, strict=True):
             if word is not None:
-                states.append(self.leaf(word))
+                h, c = self.leaf(word)
             else:
                 left, right = below
-                states.append(self.compose(*states[left], *states[right]))
-        return [h for h, _ in states]
+                h, c = self.compose(hs[left], cs[left], hs[right], cs[right])
+            hs.append(h)
+            cs.append(c)
+        return hs
 
     @eb.cell
     def probabilities(self, h: eb.Expression) -> eb.Expression:

@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""The driver: graph -> schedule -> plan -> run. Knows all other folders."""
