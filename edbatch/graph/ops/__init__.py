@@ -39,8 +39,9 @@ from edbatch.graph.ops.loss import (
 )
 from edbatch.graph.ops.matrix import affine, dot, matmul
 from edbatch.graph.ops.normalize import dropout, layer_norm, log_softmax, softmax
+from edbatch.graph.ops.place import concatenate, stack
 from edbatch.graph.ops.reduce import logsumexp, max, maximum, mean, min, minimum, norm, std, sum
-from edbatch.graph.ops.shape import concatenate, flip, reshape, split, stack, stop_gradient, transpose
+from edbatch.graph.ops.shape import flip, reshape, split, stop_gradient, transpose
 
 __all__ = [
     "abs",

@@ -9,9 +9,9 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed, binary, documented, unary
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import attributed, binary, documented, unary
 from edbatch.graph.spec import Shape
 
 

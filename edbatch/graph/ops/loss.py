@@ -6,8 +6,9 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import binary, indexed
 from edbatch.graph.op import Op, Sample, declare, expect
-from edbatch.graph.record import binary, checked_index, graph_of, indexed, record, to_node, to_operand
+from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import binary
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import binary, record
+from edbatch.graph.record import record
 from edbatch.graph.spec import Shape
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed, documented
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import attributed, checked_index, documented, graph_of, record
+from edbatch.graph.record import checked_index, graph_of, record
 from edbatch.graph.spec import Shape
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed, variadic
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import maximum2, minimum2
 from edbatch.graph.ops.shape import checked_axis
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import attributed, variadic
 from edbatch.graph.spec import Shape, Spec
 
 Axis = int | Sequence[int] | None

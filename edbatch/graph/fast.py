@@ -1,0 +1,219 @@
+"""From a call on expressions to a node, the fast ways.
+
+They do a dictionary look-up from operand specs to (type id, result spec) and append. Whatever they do not find or
+expect - a first call, a number, a parameter alone, an expression of another graph - goes the careful way of `record`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import Op
+from edbatch.graph.record import checked_index, graph_of, number, record, to_node, to_operand
+from edbatch.graph.views import NODE_BITS, NODE_MASK, look
+
+
+def documented(call: Callable[..., Expression], module: str, name: str, doc: str) -> Callable[..., Expression]:
+    """Give a fast way its public name and docstring; a function around it would cost a third of the call."""
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    call.__module__ = module
+    return call
+
+
+def unary(op: Op) -> Callable[[Any], Expression]:
+    """The fast way for ops of one operand and no attributes."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any) -> Expression:
+        try:
+            type_id, spec = entries[x.spec]
+        except (KeyError, AttributeError):
+            return remember(x)
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args.append(x.id)
+        return Expression(graph, node, spec)
+
+    def remember(x: Any) -> Expression:
+        out = record(op, (x,))
+        if isinstance(x, Expression):
+            entries[x.spec] = (node_type(op, (), (x.spec,)).id, out.spec)
+        return out
+
+    return call
+
+
+def binary(op: Op) -> Callable[[Any, Any], Expression]:
+    """The fast way for ops of two operands and no attributes."""
+    entries: dict[Any, dict[Any, tuple[int, Any]]] = {}
+
+    def call(a: Any, b: Any) -> Expression:
+        try:
+            type_id, spec = entries[a.spec][b.spec]
+        except (KeyError, AttributeError):
+            return remember(a, b)
+        graph = a.graph
+        if b.graph is graph:
+            args = graph.args
+            args.append(a.id)
+            args.append(b.id)
+        elif b.graph is None:  # a parameter
+            graph.args.append(a.id)
+        elif graph is None:
+            graph = b.graph
+            graph.args.append(b.id)
+        else:
+            return remember(a, b)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        return Expression(graph, node, spec)
+
+    def remember(a: Any, b: Any) -> Expression:
+        if b.__class__ in (int, float) and a.__class__ is Expression:
+            return call(a, number(a.graph, b))
+        if a.__class__ in (int, float) and b.__class__ is Expression:
+            return call(number(b.graph, a), b)
+        out = record(op, (a, b))
+        # Only what contains an expression: two parameters alone do not say which graph they go to.
+        if Expression in (a.__class__, b.__class__) and hasattr(a, "spec") and hasattr(b, "spec"):
+            type = node_type(op, (), (a.spec, b.spec))
+            entries.setdefault(a.spec, {})[b.spec] = (type.id, out.spec)
+        return out
+
+    return call
+
+
+def attributed(
+    op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], default: Any = None
+) -> Callable[..., Expression]:
+    """The fast way for ops of one operand and an argument: an axis, a slope, or several in a tuple.
+
+    Args:
+        attributes_of: (spec, argument) -> the op's attributes; checks what a caller gave. It runs once for each spec
+            and argument.
+        default: of the argument.
+    """
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, argument: Any = default) -> Expression:
+        try:
+            type_id, spec = entries[x.spec, argument]
+        except (KeyError, AttributeError, TypeError):
+            return remember(x, argument)
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args.append(x.id)
+        return Expression(graph, node, spec)
+
+    def remember(x: Any, argument: Any) -> Expression:
+        graph = graph_of(op.name, (x,))
+        node = to_node(graph, to_operand(op.name, graph, x))
+        type = node_type(op, tuple(attributes_of(node.spec, argument).items()), (node.spec,))
+        with suppress(TypeError):  # a list is no key
+            entries[node.spec, argument] = (type.id, type.out)
+        return graph.add(type, (node.id,))
+
+    return call
+
+
+def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Callable[..., Expression]:
+    """The fast way for views; `attributes_of` as in `attributed`."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, argument: Any = None) -> Expression:
+        try:
+            step, spec = entries[x.spec, x.id >> NODE_BITS, argument]
+        except (KeyError, AttributeError, TypeError):
+            return remember(x, argument)
+        return Expression(x.graph, x.id + step, spec)
+
+    def remember(x: Any, argument: Any) -> Expression:
+        graph = graph_of(op.name, (x,))
+        seen = to_node(graph, to_operand(op.name, graph, x))
+        out = look(seen, op, tuple(attributes_of(seen.spec, argument).items()))
+        if (out.id - seen.id) & NODE_MASK == 0:  # the same node: a view, no copy
+            with suppress(TypeError):
+                entries[seen.spec, seen.id >> NODE_BITS, argument] = (out.id - seen.id, out.spec)
+        return out
+
+    return call
+
+
+def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
+    """The fast way for reductions over a list of expressions of one shape."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(xs: Any) -> Expression:
+        try:
+            graph, first = xs[0].graph, xs[0].spec
+            type_id, spec = entries[first]
+            for x in xs:
+                if x.graph is not graph or x.spec is not first:
+                    return remember(xs)
+        except (KeyError, AttributeError, TypeError, IndexError):
+            return remember(xs)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args.append(len(xs))
+        graph.args += [x.id for x in xs]
+        return Expression(graph, node, spec)
+
+    def remember(xs: Iterable[Any]) -> Expression:
+        listed = list(xs)
+        if not listed:
+            raise EdBatchError(f"{op.name}([]): expected at least one expression")
+        graph = graph_of(op.name, listed)
+        nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in listed]
+        first = nodes[0].spec
+        for at, x in enumerate(nodes):
+            if x.spec is not first:
+                raise EdBatchError(
+                    f"{op.name}([...]): expected expressions of one shape, got {first!r} at 0 and {x.spec!r} at {at}"
+                )
+        type = node_type(op, (), (first,))
+        entries[first] = (type.id, type.out)
+        return graph.add(type, [len(nodes), *[x.id for x in nodes]])
+
+    return call
+
+
+def indexed(op: Op) -> Callable[[Any, int], Expression]:
+    """The fast way for ops of a vector and an index into it."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(x: Any, index: int) -> Expression:
+        try:
+            type_id, spec = entries[x.spec]
+            if index.__class__ is not int or not 0 <= index < x.spec.shape[0]:
+                return remember(x, index)
+        except (KeyError, AttributeError, TypeError):
+            return remember(x, index)
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        args = graph.args
+        args.append(x.id)
+        args.append(index)
+        return Expression(graph, node, spec)
+
+    def remember(x: Any, index: int) -> Expression:
+        graph = graph_of(op.name, (x,))
+        x = to_node(graph, to_operand(op.name, graph, x))
+        type = node_type(op, (), (x.spec,))
+        entries[x.spec] = (type.id, type.out)
+        return graph.add(type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {index!r})")))
+
+    return call

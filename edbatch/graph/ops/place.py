@@ -1,0 +1,135 @@
+"""Ops that put operands side by side: they move data and compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, declare, expect, nothing
+from edbatch.graph.ops.shape import checked_axis
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import graph_of, record, to_operand
+from edbatch.graph.spec import Shape
+
+
+def _concatenate_shape(*shapes: Shape, axis: int) -> Shape:
+    first = shapes[0]
+    for at, shape in enumerate(shapes):
+        if len(shape) != len(first) or shape[:axis] + shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
+            raise EdBatchError(f"operand {at} has shape {shape}; expected {first} except on axis {axis}")
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+def _concatenate_places(out: Any, shapes: Sequence[Shape], axis: int) -> list[Any]:
+    ends = accumulate(shape[axis] for shape in shapes)
+    lead = (slice(None),) * (axis + 1)
+    return [out[(*lead, slice(end - shape[axis], end))] for end, shape in zip(ends, shapes, strict=True)]
+
+
+def _stack_shape(*shapes: Shape, axis: int) -> Shape:
+    expect(len(set(shapes)) == 1, "expected operands of one shape")
+    return (*shapes[0][:axis], len(shapes), *shapes[0][axis:])
+
+
+CONCATENATE = declare(
+    Op(
+        "concatenate",
+        _concatenate_shape,
+        nothing,
+        places=_concatenate_places,
+        samples=(
+            Sample(((2,), (3,), (1,)), {"axis": 0}),
+            Sample(((2, 3), (2, 1)), {"axis": 1}),
+            Sample(((2, 3), (1, 3)), {"axis": 0}),
+        ),
+    )
+)
+STACK = declare(
+    Op(
+        "stack",
+        _stack_shape,
+        nothing,
+        places=lambda out, shapes, axis: [out[(slice(None),) * (axis + 1) + (i,)] for i in range(len(shapes))],
+        samples=(Sample(((), (), ()), {"axis": 0}), Sample(((3,), (3,)), {"axis": 1})),
+    )
+)
+
+
+def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]:
+    """The fast way for ops that put operands side by side: per axis, a trie of operand specs."""
+    tries: dict[Any, Any] = {}
+
+    def call(xs: Sequence[Any], axis: int) -> Expression:
+        try:
+            graph = xs[0].graph
+            trie = tries[axis]
+            for x in xs:
+                if x.graph is not graph:
+                    return remember(xs, axis)
+                trie = trie[x.spec]
+            type_id, spec = trie[None]
+        except (KeyError, AttributeError, TypeError, IndexError):
+            return remember(xs, axis)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        args = graph.args
+        for x in xs:
+            args.append(x.id)
+        return Expression(graph, node, spec)
+
+    def remember(xs: Sequence[Any], axis: int) -> Expression:
+        if isinstance(xs, Expression | Parameter) or not len(xs):
+            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {xs!r}")
+        graph = graph_of(op.name, xs)
+        listed = [to_operand(op.name, graph, x) for x in xs]
+        out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
+        if all(isinstance(x, Expression) for x in xs):
+            trie = tries.setdefault(axis, {})
+            for x in xs:
+                trie = trie.setdefault(x.spec, {})
+            trie[None] = (graph.type_of(out).id, out.spec)
+        return out
+
+    return call
+
+
+_concatenate_call = _placer(CONCATENATE, 0)
+_stack_call = _placer(STACK, 1)
+
+
+def concatenate(xs: Sequence[Any], axis: int = 0) -> Expression:
+    """Expressions one after the other along an axis.
+
+    Args:
+        xs: at least one expression or parameter, of equal shapes except on `axis`.
+        axis: of one sample's value.
+
+    Raises:
+        EdBatchError: an empty list, or shapes that do not fit; the operand is named.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.concatenate([eb.input([1.0, 2.0]), eb.input([3.0])])
+        >>> y.value()
+        array([1., 2., 3.], dtype=float32)
+    """
+    return _concatenate_call(xs, axis)
+
+
+def stack(xs: Sequence[Any], axis: int = 0) -> Expression:
+    """Expressions of one shape side by side along a new axis.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.stack([eb.input([1.0, 2.0]), eb.input([3.0, 4.0])])
+        >>> y.value()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    return _stack_call(xs, axis)
