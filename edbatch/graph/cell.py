@@ -147,8 +147,14 @@ class Cell:
 
     def entry(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
         """What a call with such arguments records; traced at the first."""
-        kept = vars(owner if self.is_method else self)
-        entries = kept.setdefault(self.attribute + "_all", {})
+        try:
+            kept = vars(owner if self.is_method else self)
+        except TypeError:
+            raise EdBatchError(
+                f"cell {self.name}: expected an object with a __dict__, where its traces are kept, got "
+                f"{type(owner).__name__}"
+            ) from None
+        entries = kept.setdefault(self.attribute + "_all", Traces())
         try:
             shapes = (None if is_integer(x) else x.spec for x in operands)
             key = (*shapes, graph.dtype, current_options().stack, *sorted(static.items()))
@@ -158,7 +164,7 @@ class Cell:
         if found is None:
             found = entries[key] = self.trace(owner, operands, static, graph)
         if not static and not graph.careful:
-            kept[self.attribute] = (*found.specs, found.type.id, found.form, found.outs, found.structure)
+            kept[self.attribute] = LastCall((*found.specs, found.type.id, found.form, found.outs, found.structure))
         return found
 
     def trace(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
@@ -202,6 +208,22 @@ class Cell:
             raise EdBatchError(str(error) if str(error).startswith(prefix) else f"{prefix}: {error}") from None
         arguments = tuple(x.spec for x in operands if isinstance(x, Expression))
         return body_of(trace, arguments, [x.id for x in nodes], len(payloads)), structure, payloads
+
+
+class Traces(dict[Any, Entry]):
+    """The entries of a cell that its owner keeps. A copy of the owner has parameters of its own, and starts anew."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Traces, ()
+
+
+class LastCall(tuple[Any, ...]):
+    """What the fast way compares a call with; see `Traces` of copies."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LastCall, ()
 
 
 def is_integer(x: Any) -> bool:

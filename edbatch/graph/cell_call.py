@@ -31,7 +31,7 @@ def call({arguments}):
             if _form == 1:
                 return _Expression(_graph, _node, _outs[0][1])
             return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
-    except AttributeError:
+    except (AttributeError, ValueError):  # no last call, or a copied owner's
         pass
     return _cell.call({given}, ({names},), {static})
 """

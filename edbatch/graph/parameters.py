@@ -60,6 +60,10 @@ class Parameter(Operand):
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
         self.array[...] = given
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
+        return type(self), (self.name, self.value())
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.spec!r})"
 

@@ -1,5 +1,7 @@
 """Cells give the numbers of their bodies, whatever they are given and return."""
 
+import copy
+import pickle
 from collections import namedtuple
 
 import numpy as np
@@ -189,7 +191,34 @@ def test_subclasses_keep_their_own_traces():
     assert [float(value[0]) for value in got] == [20, 2, 20]
 
 
+def test_copies_and_pickles_have_parameters_of_their_own():
+    model = eb.ParameterCollection(seed=4)
+    lstm = LSTM(model, 3)
+
+    def run(which):
+        with eb.Graph(policy="sufficient"):
+            return which.step(eb.ones(3), eb.ones(3), 2)[0].value()
+
+    first = run(lstm)
+    for other in (copy.deepcopy(lstm), pickle.loads(pickle.dumps(lstm)), copy.deepcopy(copy.deepcopy(lstm))):
+        np.testing.assert_array_equal(run(other), first)
+        other.W_u.set_value(other.W_u.value() + 1)
+        assert np.abs(run(other) - first).max() > 1e-3
+        np.testing.assert_array_equal(run(lstm), first)
+
+
 class TestErrors:
+    def test_an_owner_without_a_dictionary(self):
+        class Slotted:
+            __slots__ = ()
+
+            @eb.cell
+            def step(self, x):
+                return x + 1
+
+        with eb.Graph(), pytest.raises(eb.EdBatchError, match="with a __dict__"):
+            Slotted().step(eb.ones(1))
+
     def expect(self, function, match, *args):
         with eb.Graph(), pytest.raises(eb.EdBatchError, match=match):
             eb.cell(function)(eb.ones(2), *args)

@@ -1,5 +1,7 @@
 """Every op of the table, on its samples: batched == unbatched == float64 oracle, however its operands lie in memory."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -137,3 +139,16 @@ def test_views_of_views_of_any_depth():
 
 def test_index_kind_is_a_view():
     assert INDEX.kind is Kind.VIEW
+
+
+def test_copied_parameters_are_others():
+    model = eb.ParameterCollection(seed=0)
+    model.add_parameters((2, 2), name="W")
+    other = copy.deepcopy(model)
+    other["W"].set_value(np.eye(2))
+    with eb.Graph(policy="sufficient") as graph:
+        x = eb.input([1.0, 2.0])
+        mine, theirs = eb.forward([model["W"] @ x, other["W"] @ x])
+    np.testing.assert_allclose(mine, model["W"].value() @ [1, 2], rtol=1e-6)
+    np.testing.assert_array_equal(theirs, [1, 2])
+    assert graph.report().batches == 2
