@@ -202,11 +202,11 @@ class _Search:
         seen = set(sources)
         for number in queue:  # grows
             for joint in _joints(self._demands[number]):
-                for other in joints.pop(joint, ()):
-                    if other not in seen:
-                        seen.add(other)
-                        queue.append(other)
-        return [number for number in queue if number in set(numbers)] + [n for n in numbers if n not in seen]
+                fresh = [other for other in joints.pop(joint, ()) if other not in seen]
+                seen.update(fresh)
+                queue += fresh
+        members = set(numbers)
+        return [number for number in queue if number in members] + [n for n in numbers if n not in seen]
 
 
 def cheapest_hitting_set(

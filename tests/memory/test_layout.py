@@ -85,10 +85,10 @@ def test_small_cases_move_the_least_possible(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(30))
 def test_cases_of_seven_variables_move_the_least_possible(seed):
     rng = random.Random(seed)
-    variables, ops = random_case(rng, 7, rng.randint(1, 6), widest=5, repeats=0.1)
+    variables, ops = random_case(rng, 7, rng.randint(1, 5), repeats=0.1)
     layout = plan_layout(variables, ops, budget=10**6)
     assert layout.moved == least_moved(variables, ops)
 
