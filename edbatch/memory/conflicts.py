@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from edbatch.memory.alignment import Alignment, Demand
+from edbatch.memory.hitting_set import cheapest_hitting_set
 
 BUDGET = 1000  # demands gone through before the search settles for a good choice: some 50 milliseconds
 
@@ -16,8 +17,7 @@ class Choice:
 
     Attributes:
         order: the variables of all demands, those met being adjacent and aligned.
-        dropped: demands that are not met; each with a minimal conflict it was dropped from, itself
-            included; or with none, where the search was cut short.
+        dropped: demands that are not met; each with a minimal conflict it was dropped from, itself included.
         cheapest: whether no cheaper set of demands could have been dropped.
     """
 
@@ -36,9 +36,9 @@ def choose(demands: Sequence[Demand], costs: Sequence[int], budget: int = BUDGET
 
     Args:
         demands: operands that want to be adjacent and aligned.
-        costs: of dropping each.
-        budget: bounds the search of a component, in demands gone through; beyond it, demands are accepted
-            one after the other.
+        costs: of dropping each, positive.
+        budget: bounds the search of a component, in demands gone through; what is dropped beyond it need not be
+            the cheapest, though it mostly is.
 
     Example:
         >>> choose([Demand(0, (1, 2)), Demand(1, (2, 3)), Demand(2, (1, 3))], [4, 1, 4])
@@ -48,7 +48,7 @@ def choose(demands: Sequence[Demand], costs: Sequence[int], budget: int = BUDGET
     for component in _components(demands):
         search = _Search(demands, costs, component, budget)
         if not search.exactly(choice):
-            search.greedily(choice)
+            search.nearly(choice)
     return choice
 
 
@@ -61,16 +61,16 @@ class _Search:
         self._component = component
         self._left = budget
         self._conflicts: list[tuple[int, ...]] = []
-        self._hit: set[int] = set()
         self._nothing = Alignment(variable for number in component for variable in demands[number].variables)
 
     def exactly(self, choice: Choice) -> bool:
         """Drop the cheapest hitting set of the conflicts until the others can be met; False beyond the budget."""
+        hit: set[int] = set()
         while True:
-            kept = [number for number in self._component if number not in self._hit]
+            kept = [number for number in self._component if number not in hit]
             met = self._extend(self._nothing, kept)
             if met is not None:
-                self._record(met, self._hit, choice)
+                self._record(met, hit, choice)
                 return True
             while met is None:  # conflicts without common demands, as many as there are
                 if self._left < 0:
@@ -82,43 +82,46 @@ class _Search:
             self._left -= steps
             if cheapest is None:
                 return False
-            self._hit = set(cheapest)
+            hit = set(cheapest)
 
-    def greedily(self, choice: Choice) -> None:
-        """Accept demands as long as they can be met: the dearest first, or first those that were nearly kept."""
-        dearest = sorted(self._component, key=lambda number: (-self._costs[number], number))
-        nearly_kept = sorted(dearest, key=self._hit.__contains__)
-        met, hit = min(map(self._accept, (dearest, nearly_kept)), key=lambda found: self._cost(found[1]))
+    def nearly(self, choice: Choice) -> None:
+        """Drop demands that conflicts have used up, until the others can be met; then take back what still fits.
+
+        The primal-dual rule for hitting sets: every conflict is paid for by all its members alike, and who has paid
+        its whole cost is dropped.
+        """
+        unpaid = {number: self._costs[number] for number in self._component}
+        conflicts = iter(self._conflicts[:])
+        met: Alignment | None = None
+        while met is None:
+            kept = [number for number in self._component if unpaid[number]]
+            conflict = next(conflicts, ())
+            if not conflict:
+                met = self._extend(self._nothing, kept)
+                conflict = self._conflict(kept) if met is None else ()
+            paid = min((unpaid[number] for number in conflict), default=0)
+            for number in conflict:
+                unpaid[number] -= paid
+        hit = {number for number in self._component if not unpaid[number]}
+        for number in sorted(hit, key=lambda number: (-self._costs[number], number)):
+            wider = self._extend(met, [number])
+            if wider is not None:
+                met = wider
+                hit.remove(number)
         self._record(met, hit, choice)
         choice.cheapest = False
-
-    def _accept(self, rest: list[int]) -> tuple[Alignment, set[int]]:
-        """Accept each demand that can be met with those before it: (what is met, what is not)."""
-        met, hit = self._nothing, set[int]()
-        while rest:
-            adjacent = self._adjacent(met, rest)
-            size, met = self._longest_prefix(met, adjacent)
-            passed = rest.index(adjacent[size]) + 1 if size < len(adjacent) else len(rest)
-            hit.update(set(rest[:passed]).difference(adjacent[:size]))
-            rest = [number for number in rest[passed:] if number not in adjacent[:size]]
-        return met, hit
-
-    def _cost(self, numbers: set[int]) -> int:
-        return sum(self._costs[number] for number in numbers)
 
     def _record(self, met: Alignment, hit: set[int], choice: Choice) -> None:
         choice.order += met.order()
         for number in sorted(hit):
             why = [conflict for conflict in self._conflicts if number in conflict]
-            choice.dropped[number] = min(
-                why, key=lambda conflict: (len(hit.intersection(conflict)), len(conflict)), default=()
-            )
+            choice.dropped[number] = min(why, key=lambda conflict: (len(hit.intersection(conflict)), len(conflict)))
 
     def _extend(self, met: Alignment, numbers: Sequence[int]) -> Alignment | None:
         self._left -= len(met.demands) + len(numbers)
         return met.extended([self._demands[number] for number in numbers])
 
-    def _conflict(self, numbers: list[int]) -> list[int]:
+    def _conflict(self, numbers: list[int]) -> tuple[int, ...]:
         """Note and return a minimal part of `numbers` that cannot be met: without any one of it, the rest can."""
         conflict = self._adjacency_conflict(numbers)
         if conflict is None:
@@ -129,7 +132,7 @@ class _Search:
                 if self._extend(self._nothing, smaller) is None:
                     conflict = smaller
         self._conflicts.append(tuple(sorted(conflict)))
-        return conflict
+        return self._conflicts[-1]
 
     def _alignment_conflict(self, numbers: list[int]) -> list[int]:
         """A minimal part of `numbers` that cannot be met.
@@ -152,9 +155,9 @@ class _Search:
         """The same for adjacency alone, which is much cheaper; None if all are adjacent."""
         known: list[int] = []
         rest = numbers
-        while len(self._adjacent(self._nothing, known)) == len(known):
+        while self._adjacent_prefix(self._nothing, known) == len(known):
             rest = self._by_distance(known or rest[:1], rest)
-            size = len(self._adjacent(self._nothing, known + rest, first_only=True)) - len(known)
+            size = self._adjacent_prefix(self._nothing, known + rest) - len(known)
             if size == len(rest):
                 return None
             known.append(rest[size])
@@ -166,12 +169,11 @@ class _Search:
 
         Most conflicts are of adjacency alone, which one tree finds at once; others by doubling, then halving.
         """
-        adjacent = self._adjacent(met, rest, first_only=True)
-        whole = self._extend(met, adjacent)
+        low, high, step, doubling = 0, self._adjacent_prefix(met, rest), 1, True
+        whole = self._extend(met, rest[:high])
         if whole is not None:
-            return len(adjacent), whole
-        low, high, step, doubling = 0, len(adjacent), 1, True  # `low` can be met, `high` cannot
-        while high - low > 1:
+            return high, whole
+        while high - low > 1:  # `low` can be met, `high` cannot
             step = step if doubling and low + step < high else (high - low) // 2
             wider = self._extend(met, rest[low : low + step])
             if wider is None:
@@ -180,17 +182,14 @@ class _Search:
                 met, low, step = wider, low + step, 2 * step
         return low, met
 
-    def _adjacent(self, met: Alignment, rest: list[int], first_only: bool = False) -> list[int]:
-        """Those of `rest` that can be made adjacent, one after the other; or those before the first that cannot."""
+    def _adjacent_prefix(self, met: Alignment, rest: list[int]) -> int:
+        """How many of `rest` can be made adjacent, one after the other."""
         self._left -= len(rest) // 4  # much cheaper than to extend an alignment
         tree = met.tree.copy()
-        found = []
-        for number in rest:
-            if tree.reduce(self._demands[number].variables):
-                found.append(number)
-            elif first_only:
-                break
-        return found
+        for size, number in enumerate(rest):
+            if not tree.reduce(self._demands[number].variables):
+                return size
+        return len(rest)
 
     def _by_distance(self, sources: list[int], numbers: list[int]) -> list[int]:
         """Breadth-first over shared variables and operations."""
@@ -207,51 +206,6 @@ class _Search:
                 queue += fresh
         members = set(numbers)
         return [number for number in queue if number in members] + [n for n in numbers if n not in seen]
-
-
-def cheapest_hitting_set(
-    conflicts: Sequence[Sequence[int]], costs: Sequence[int], limit: int
-) -> tuple[list[int] | None, int]:
-    """The cheapest numbers of which every conflict has one, by branch and bound; and the steps this took.
-
-    None instead of the numbers where it takes more than `limit` steps.
-
-    Example:
-        >>> cheapest_hitting_set([(0, 1), (1, 2), (3, 1)], [2, 5, 2, 2], limit=100)[0]
-        [1]
-        >>> cheapest_hitting_set([(0, 1), (1, 2), (3, 1)], [1, 5, 2, 1], limit=100)[0]
-        [0, 2, 3]
-    """
-    best: list[int] = []
-    best_cost = float("inf")
-    steps = 0
-
-    def search(still: list[Sequence[int]], chosen: list[int], excluded: frozenset[int], cost: int) -> None:
-        """Hit the conflicts `still` there; `excluded` numbers have been tried before."""
-        nonlocal best, best_cost, steps
-        steps += 1
-        least = cost
-        apart: set[int] = set()  # conflicts without common members each cost at least their cheapest one
-        smallest: list[int] = []
-        for conflict in still:
-            left = [number for number in conflict if number not in excluded]
-            if not left:
-                return
-            if apart.isdisjoint(left):
-                apart.update(left)
-                least += min(costs[number] for number in left)
-            if not smallest or len(left) < len(smallest):
-                smallest = left
-        if least >= best_cost or steps > limit:
-            return
-        if not still:
-            best, best_cost = sorted(chosen), cost
-        for number in sorted(smallest, key=lambda number: (costs[number], -number)):
-            search([other for other in still if number not in other], [*chosen, number], excluded, cost + costs[number])
-            excluded |= {number}
-
-    search(list(conflicts), [], frozenset(), 0)
-    return (best if steps <= limit else None), steps
 
 
 def _joints(demand: Demand) -> list[object]:

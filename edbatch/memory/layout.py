@@ -109,7 +109,7 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
         others = [
             f"{ops[op].name} (op {op}) {slot_name(slot)}" for op, slot in (names[n] for n in conflict if n != dropped)
         ]
-        reasons[names[dropped]] = f"conflicts with {', '.join(others) or 'what copies more (search cut short)'}"
+        reasons[names[dropped]] = f"conflicts with {', '.join(others)}"
     for verdict in verdicts:  # two orders of a batch may be worth the same
         reasons.setdefault((verdict.op, verdict.slot), "its batch runs in another order")
     stopped_by = [reasons[v.op, v.slot] if v.reach is Reach.GATHER else "" for v in verdicts]

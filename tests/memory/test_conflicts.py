@@ -4,7 +4,7 @@ from itertools import chain, combinations
 import pytest
 
 from edbatch.memory.alignment import Demand, align
-from edbatch.memory.conflicts import cheapest_hitting_set, choose
+from edbatch.memory.conflicts import choose
 
 
 def random_demands(seed):
@@ -37,27 +37,11 @@ def test_what_is_dropped_is_the_cheapest_and_the_conflicts_are_minimal(seed, bud
     assert cost >= least
     if choice.cheapest:
         assert cost == least
+    else:
+        assert cost <= 2 * least
     for number, conflict in choice.dropped.items():
-        if not conflict:
-            assert not choice.cheapest
-            continue
         assert number in conflict
         assert align([demands[n] for n in conflict]) is None
         for left_out in conflict:
             assert align([demands[n] for n in conflict if n != left_out]) is not None
     assert sorted(choice.order) == sorted({variable for demand in demands for variable in demand.variables})
-
-
-def test_the_cheapest_hitting_set_is_that_of_brute_force():
-    rng = random.Random(0)
-    for _ in range(200):
-        conflicts = [rng.sample(range(7), rng.randint(1, 4)) for _ in range(rng.randint(0, 6))]
-        costs = [rng.randint(1, 9) for _ in range(7)]
-        found, steps = cheapest_hitting_set(conflicts, costs, 10**6)
-        assert cheapest_hitting_set(conflicts, costs, steps - 1) == (None, steps)
-        assert all(set(found) & set(conflict) for conflict in conflicts)
-        assert sum(costs[number] for number in found) == min(
-            sum(costs[number] for number in subset)
-            for subset in subsets(range(7))
-            if all(set(subset) & set(conflict) for conflict in conflicts)
-        )
