@@ -61,16 +61,16 @@ class _Search:
         self._component = component
         self._left = budget
         self._conflicts: list[tuple[int, ...]] = []
+        self._hit: set[int] = set()  # the cheapest hitting set so far
         self._nothing = Alignment(variable for number in component for variable in demands[number].variables)
 
     def exactly(self, choice: Choice) -> bool:
         """Drop the cheapest hitting set of the conflicts until the others can be met; False beyond the budget."""
-        hit: set[int] = set()
         while True:
-            kept = [number for number in self._component if number not in hit]
+            kept = [number for number in self._component if number not in self._hit]
             met = self._extend(self._nothing, kept)
             if met is not None:
-                self._record(met, hit, choice)
+                self._record(met, self._hit, choice)
                 return True
             while met is None:  # conflicts without common demands, as many as there are
                 if self._left < 0:
@@ -82,15 +82,22 @@ class _Search:
             self._left -= steps
             if cheapest is None:
                 return False
-            hit = set(cheapest)
+            self._hit = set(cheapest)
 
     def nearly(self, choice: Choice) -> None:
-        """Drop demands that conflicts have used up, until the others can be met; then take back what still fits.
+        """Go on from the cheapest hitting set so far, or from nothing, whichever turns out cheaper."""
+        found = [self._pay(start) for start in (self._hit, set())]
+        met, hit = min(found, key=lambda result: sum(self._costs[number] for number in result[1]))
+        self._record(met, hit, choice)
+        choice.cheapest = False
+
+    def _pay(self, dropped: set[int]) -> tuple[Alignment, set[int]]:
+        """Drop further demands until the others can be met, then take back what still fits: (what is met, what is not).
 
         The primal-dual rule for hitting sets: every conflict is paid for by all its members alike, and who has paid
         its whole cost is dropped.
         """
-        unpaid = {number: self._costs[number] for number in self._component}
+        unpaid = {number: 0 if number in dropped else self._costs[number] for number in self._component}
         conflicts = iter(self._conflicts[:])
         met: Alignment | None = None
         while met is None:
@@ -108,8 +115,7 @@ class _Search:
             if wider is not None:
                 met = wider
                 hit.remove(number)
-        self._record(met, hit, choice)
-        choice.cheapest = False
+        return met, hit
 
     def _record(self, met: Alignment, hit: set[int], choice: Choice) -> None:
         choice.order += met.order()
