@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from edbatch.errors import EdBatchError
@@ -52,6 +53,7 @@ def type_name(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: S
 
 
 TYPES: list[NodeType] = []
+_lock = threading.Lock()
 _interned: dict[tuple[Op, Attributes, tuple[Spec, ...]], NodeType] = {}
 
 
@@ -82,8 +84,12 @@ def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec
     key = (op, (*attributes, ("out", out)) if not operands else attributes, operands)
     found = _interned.get(key)
     if found is None:
-        found = _interned[key] = NodeType(len(TYPES), op, attributes, operands, out)
-        TYPES.append(found)
+        with _lock:  # a type's id is its position
+            found = _interned.get(key)
+            if found is None:
+                found = NodeType(len(TYPES), op, attributes, operands, out)
+                TYPES.append(found)
+                _interned[key] = found
     return found
 
 

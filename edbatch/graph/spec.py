@@ -54,10 +54,9 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
         >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
         True
     """
-    spec = _interned.get((shape, dtype))
-    if spec is None:
-        spec = _interned[shape, dtype] = Spec(shape, dtype)
-    return spec
+    found = _interned.get((shape, dtype))
+    # One step for two threads that come here at once: both get the spec that was first.
+    return found if found is not None else _interned.setdefault((shape, dtype), Spec(shape, dtype))
 
 
 def float_dtype(dtype: object) -> np.dtype:

@@ -7,6 +7,7 @@ is). Taking a view adds a constant to the id.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -51,6 +52,7 @@ class View:
 
 VIEWS: list[View | None] = [None]
 _interned: dict[tuple[Any, Op, Attributes], View | None] = {}
+_lock = threading.Lock()
 
 
 def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | None:
@@ -61,20 +63,26 @@ def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | Non
     """
     key = (code or spec, op, attributes)
     if key not in _interned:
-        out = node_type(op, attributes, (spec,)).out
-        parent = VIEWS[code]
-        look: Callable[[Any], Any] = partial(op.forward, **dict(attributes))
-        root = spec
-        steps: tuple[tuple[Op, Attributes], ...] = ((op, attributes),)
-        if parent is not None:
-            root, steps, look = parent.root, (*parent.steps, *steps), _chain(parent.look, look)
-        whole = np.empty((2, *root.shape), root.dtype)
-        view = None
-        if len(steps) <= MAX_DEPTH and np.may_share_memory(whole, look(whole)):
-            view = View(len(VIEWS), root, out, steps, look)
-            VIEWS.append(view)
-        _interned[key] = view
+        with _lock:  # a view's code is its position
+            if key not in _interned:
+                _interned[key] = _new_view(spec, code, op, attributes)
     return _interned[key]
+
+
+def _new_view(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | None:
+    out = node_type(op, attributes, (spec,)).out
+    parent = VIEWS[code]
+    look: Callable[[Any], Any] = partial(op.forward, **dict(attributes))
+    root = spec
+    steps: tuple[tuple[Op, Attributes], ...] = ((op, attributes),)
+    if parent is not None:
+        root, steps, look = parent.root, (*parent.steps, *steps), _chain(parent.look, look)
+    whole = np.empty((2, *root.shape), root.dtype)
+    if len(steps) > MAX_DEPTH or not np.may_share_memory(whole, look(whole)):
+        return None
+    view = View(len(VIEWS), root, out, steps, look)
+    VIEWS.append(view)
+    return view
 
 
 def _chain(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[Any], Any]:
