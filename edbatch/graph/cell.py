@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -28,6 +29,8 @@ from edbatch.graph.trace import Payload, Trace, traced
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+_lock = threading.RLock()  # a cell that is traced may call another
 
 NO_BODY = Body((), (), (), 0)
 
@@ -162,7 +165,9 @@ class Cell:
         except TypeError as error:
             raise EdBatchError(f"cell {self.name}: keyword arguments must be hashable ({error})") from None
         if found is None:
-            found = entries[key] = self.trace(owner, operands, static, graph)
+            with _lock:  # tracing may stack parameters
+                found = entries.get(key) or self.trace(owner, operands, static, graph)
+                entries[key] = found
         if not static and not graph.careful:
             kept[self.attribute] = LastCall((*found.specs, found.type.id, found.form, found.outs, found.structure))
         return found
