@@ -17,22 +17,28 @@ if TYPE_CHECKING:
 # Its own names begin with an underscore, so that they do not meet the arguments'.
 SOURCE = """
 def call({arguments}):
+    _inline = False
     try:
-        {specs}, _type_id, _form, _outs, _structure = {owner}.{attribute}
         _graph = {graph}
-        if {checks} and not _graph.careful{no_static}:
-            _node = _graph.n
-            _graph.n = _node + 1
-            _graph.types.append(_type_id)
-            _graph.args += ({ids},)
-            if _form == 2:
-                (_step, _spec), (_step2, _spec2) = _outs
-                return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
-            if _form == 1:
-                return _Expression(_graph, _node, _outs[0][1])
-            return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
-    except (AttributeError, ValueError):  # no last call, or a copied owner's
+        if _graph.careful:
+            _inline = _graph.inlines
+        else:
+            {specs}, _type_id, _form, _outs, _structure = {owner}.{attribute}
+            if {checks}:
+                _node = _graph.n
+                _graph.n = _node + 1
+                _graph.types.append(_type_id)
+                _graph.args += ({ids},)
+                if _form == 2:
+                    (_step, _spec), (_step2, _spec2) = _outs
+                    return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
+                if _form == 1:
+                    return _Expression(_graph, _node, _outs[0][1])
+                return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
+    except (AttributeError, ValueError):  # no graph, no last call, or a copied owner's
         pass
+    if _inline:
+        return _function({arguments})
     return _cell.call({given}, ({names},), {static})
 """
 
@@ -53,11 +59,10 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         f"{name}.__class__ is int and 0 <= {name} < _s{number}" if name in integers else f"{name}.spec is _s{number}"
         for number, name in enumerate(names)
     ]
-    checks += [f"{name}.graph is _graph" for name in expressions[1:]]
+    checks += [f"{name}.graph is _graph" for name in expressions[1:]] + ["not static"] * cell.has_static
     ids = [f"{name}.id" for name in expressions] + integers
     source = SOURCE.format(
         arguments=", ".join(["self"] * cell.is_method + names + ["**static"] * cell.has_static),
-        no_static=" and not static" * cell.has_static,
         static="static" if cell.has_static else "{}",
         specs=", ".join(f"_s{number}" for number in range(len(names))),
         owner="self" if cell.is_method else "_cell",
@@ -68,7 +73,12 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         given="self" if cell.is_method else "None",
         names=", ".join(names),
     )
-    scope: dict[str, Any] = {"_cell": cell, "_Expression": Expression, "_current": _current.get}
+    scope: dict[str, Any] = {
+        "_cell": cell,
+        "_function": cell.function,
+        "_Expression": Expression,
+        "_current": _current.get,
+    }
     exec(compile(source, f"<fast call of cell {cell.name}>", "exec"), scope)
     made: Callable[..., Any] = scope["call"]
     return made
