@@ -24,16 +24,8 @@ class GRU(Recurrent):
     """
 
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "gru") -> None:
-        self.dim = dim
-        self.W = model.add_parameters((3 * dim, input_dim), name=f"{name}.W")  # update, reset, new
-        self.U = model.add_parameters((3 * dim, dim), name=f"{name}.U")
-        self.b = model.add_parameters((3 * dim,), name=f"{name}.b")
+        super().__init__(model, input_dim, dim, name, gates=3)  # update, reset, new
         self.b_n = model.add_parameters((dim,), name=f"{name}.b_n")
-
-    @eb.cell
-    def project(self, x: eb.Expression) -> eb.Expression:
-        """W x + b [3 dim]."""
-        return eb.affine(self.W, x, self.b)
 
     @eb.cell
     def step(self, projected: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
@@ -58,15 +50,7 @@ class SimpleRNN(Recurrent):
     """
 
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "rnn") -> None:
-        self.dim = dim
-        self.W = model.add_parameters((dim, input_dim), name=f"{name}.W")
-        self.U = model.add_parameters((dim, dim), name=f"{name}.U")
-        self.b = model.add_parameters((dim,), name=f"{name}.b")
-
-    @eb.cell
-    def project(self, x: eb.Expression) -> eb.Expression:
-        """W x + b [dim]."""
-        return eb.affine(self.W, x, self.b)
+        super().__init__(model, input_dim, dim, name, gates=1)
 
     @eb.cell
     def step(self, projected: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]

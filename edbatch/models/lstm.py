@@ -27,16 +27,7 @@ class LSTM(Recurrent):
     states = 2
 
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
-        self.dim = dim
-        # Gates in the order input, forget, output, update: the sigmoids lie side by side.
-        self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")
-        self.U = model.add_parameters((4 * dim, dim), name=f"{name}.U")
-        self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
-
-    @eb.cell
-    def project(self, x: eb.Expression) -> eb.Expression:
-        """W x + b [4 dim]."""
-        return eb.affine(self.W, x, self.b)
+        super().__init__(model, input_dim, dim, name, gates=4)  # input, forget, output, update
 
     @eb.cell
     def step(  # type: ignore[override]
@@ -63,15 +54,7 @@ class CoupledLSTM(Recurrent):
     states = 2
 
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
-        self.dim = dim
-        self.W = model.add_parameters((3 * dim, input_dim), name=f"{name}.W")  # forget, output, update
-        self.U = model.add_parameters((3 * dim, dim), name=f"{name}.U")
-        self.b = model.add_parameters((3 * dim,), name=f"{name}.b")
-
-    @eb.cell
-    def project(self, x: eb.Expression) -> eb.Expression:
-        """W x + b [3 dim]."""
-        return eb.affine(self.W, x, self.b)
+        super().__init__(model, input_dim, dim, name, gates=3)  # forget, output, update
 
     @eb.cell
     def step(  # type: ignore[override]
@@ -99,18 +82,10 @@ class PeepholeLSTM(Recurrent):
     states = 2
 
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
-        self.dim = dim
-        self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")  # input, forget, output, update
-        self.U = model.add_parameters((4 * dim, dim), name=f"{name}.U")
-        self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
+        super().__init__(model, input_dim, dim, name, gates=4)  # input, forget, output, update
         self.p_i, self.p_f, self.p_o = (
             model.add_parameters((dim,), name=f"{name}.p_{gate}", init="uniform") for gate in "ifo"
         )
-
-    @eb.cell
-    def project(self, x: eb.Expression) -> eb.Expression:
-        """W x + b [4 dim]."""
-        return eb.affine(self.W, x, self.b)
 
     @eb.cell
     def step(  # type: ignore[override]

@@ -10,22 +10,33 @@ import edbatch as eb
 
 
 class Recurrent:
-    """What recurrent layers have in common; a layer defines `project` and `step`.
+    """What recurrent layers have in common; a layer defines `step`.
 
     The input's part of a step (`project`) does not wait for the state: the projections of all inputs run first, in one
     batch, and only what needs the state runs step by step.
 
+    Args:
+        model: collection that the parameters are added to, under `name`.
+        input_dim, dim: sizes of input and state.
+        name: prefix of its parameters' names.
+        gates: number of vectors of size `dim` that a step computes from input and state.
+
     Attributes:
-        dim: size of the output and of each state vector.
         states: number of state vectors; the first is the output.
     """
 
-    dim: int
-    states: int = 1
+    states = 1
 
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str, gates: int) -> None:
+        self.dim = dim
+        self.W = model.add_parameters((gates * dim, input_dim), name=f"{name}.W")
+        self.U = model.add_parameters((gates * dim, dim), name=f"{name}.U")
+        self.b = model.add_parameters((gates * dim,), name=f"{name}.b")
+
+    @eb.cell
     def project(self, x: eb.Expression) -> eb.Expression:
-        """The input's part of a step."""
-        raise NotImplementedError
+        """The input's part of a step: W x + b [gates * dim]."""
+        return eb.affine(self.W, x, self.b)
 
     def step(self, projected: eb.Expression, *state: eb.Expression) -> Any:
         """The next state vectors (one, or a tuple)."""
