@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine must not fail a test for being slow; CI tries the same examples every time.
+settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("edbatch")
 
 
 @pytest.fixture(scope="session")
