@@ -207,6 +207,8 @@ class Cell:
             for x in leaves:
                 if isinstance(x, Expression) and x.graph is not trace:
                     raise EdBatchError("it returns an expression that it did not compute")
+            if not leaves:
+                raise EdBatchError("it returns no expression")
             nodes = [to_node(trace, to_operand("result", trace, x)) for x in leaves]
         except EdBatchError as error:
             prefix = f"cell {self.name}"

@@ -60,6 +60,8 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         for number, name in enumerate(names)
     ]
     checks += [f"{name}.graph is _graph" for name in expressions[1:]] + ["not static"] * cell.has_static
+    if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
+        checks.append("_graph.dtype is _outs[0][1].dtype")
     ids = [f"{name}.id" for name in expressions] + integers
     source = SOURCE.format(
         arguments=", ".join(["self"] * cell.is_method + names + ["**static"] * cell.has_static),

@@ -36,10 +36,12 @@ class Parameter(Operand):
 
     def __init__(self, name: str, array: np.ndarray) -> None:
         self.name = name
-        # A matrix is stored [in, out], so that `x @ W.T` reads it row by row (twice as fast with few rows of x).
+        # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self.array = np.asarray(array, order=self._order if array.ndim == 2 else "C")
         #: The parameter whose storage this one is a part of, see `graph.stacking`.
         self.stack: Parameter | None = None
+        #: Of a stack: what it is made of, in order.
+        self.parts: tuple[ParameterSpec, ...] = ()
         self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
 
     def value(self) -> np.ndarray:

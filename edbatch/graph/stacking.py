@@ -36,7 +36,8 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
         return None
     if members[0].stack is not None:
         return members[0].stack.spec
-    stack = Parameter(_name(members), np.concatenate([member.array for member in members]))
+    stack = Parameter("|".join(spec.name for spec in specs), np.concatenate([member.array for member in members]))
+    stack.parts = tuple(specs)
     begin = 0
     for member in members:
         end = begin + len(member.array)
@@ -52,12 +53,4 @@ def can_stack(specs: Sequence[ParameterSpec]) -> bool:
     if len(set(specs)) < len(specs) or None in members:
         return False
     stacks = {member.stack for member in members if member is not None}
-    if stacks == {None}:
-        return True
-    (stack, *others) = stacks
-    names = [member for member in members if member is not None]
-    return not others and stack is not None and stack.name == _name(names)
-
-
-def _name(members: Sequence[Parameter]) -> str:
-    return "|".join(member.name for member in members)
+    return stacks == {None} or all(stack is not None and stack.parts == tuple(specs) for stack in stacks)

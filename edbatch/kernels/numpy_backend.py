@@ -25,7 +25,7 @@ class NumPyBackend:
 
     @staticmethod
     def sigmoid(x: Any, out: Any) -> None:
-        """out = 1 / (1 + e⁻ˣ) by way of tanh, which NumPy vectorises (scipy's expit takes 14 times as long)."""
+        """out = 1 / (1 + e⁻ˣ) by way of tanh, which NumPy vectorises (scipy's expit takes six times as long)."""
         np.multiply(x, 0.5, out=out)
         np.tanh(out, out=out)
         np.multiply(out, 0.5, out=out)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.gather import gather_rows, gather_rows_to
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
@@ -102,7 +103,7 @@ class Executor:
             values = [inputs[i] for i in indices[payload : payload + n].tolist()]
         elif type.type.attributes:
             ((_, spec),) = type.type.attributes
-            values = spec.parameter().array if spec.parameter() is not None else None
+            values = parameter_array(spec)
         type.call(arrays[type.window][row : row + n], values)
 
     def _place(

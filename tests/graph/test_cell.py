@@ -174,6 +174,18 @@ def test_a_parameter_that_changes_is_seen():
         assert product(eb.ones(1)).value() == 10
 
 
+def test_integers_alone_take_the_graphs_dtype():
+    @eb.cell
+    def row(n: int):
+        return eb.pick(eb.stack([eb.ones(2), eb.zeros(2)]), n)
+
+    for dtype in ("float32", "float64", "float32"):
+        with eb.Graph(policy="sufficient", dtype=dtype):
+            got = eb.forward([row(0), row(1)])
+        assert [value.dtype for value in got] == [dtype, dtype]
+        np.testing.assert_array_equal(got, [[1, 1], [0, 0]])
+
+
 def test_subclasses_keep_their_own_traces():
     class Base:
         @eb.cell
@@ -241,6 +253,9 @@ class TestErrors:
 
         self.expect(stateful, "keeps state")
 
+    def test_returns_nothing(self):
+        self.expect(lambda x: (), "returns no expression")
+
     def test_returns_something_else(self):
         self.expect(lambda x: "text", "expected an expression")
 
@@ -259,7 +274,10 @@ class TestErrors:
         self.expect(lambda x: x + eb.ones(3), "do not broadcast")
 
     def test_no_such_option(self):
-        with pytest.raises(eb.EdBatchError, match="no option 'speed'"), eb.options(speed=True):
+        with (
+            pytest.raises(eb.EdBatchError, match="no option 'speed'; there are cells, stack, fuse"),
+            eb.options(speed=True),
+        ):
             pass
 
 

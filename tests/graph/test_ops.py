@@ -8,7 +8,6 @@ import pytest
 import edbatch as eb
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
-from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.record import to_node
 from edbatch.graph.views import look
 from tests.oracle import ORACLE
@@ -135,10 +134,6 @@ def test_views_of_views_of_any_depth():
     np.testing.assert_array_equal(got, want)
     np.testing.assert_allclose(summed, want.sum(axis=0))
     assert graph.report().batches < 10
-
-
-def test_index_kind_is_a_view():
-    assert INDEX.kind is Kind.VIEW
 
 
 def test_copied_parameters_are_others():

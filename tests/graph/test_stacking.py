@@ -119,6 +119,8 @@ def test_a_stack_lives_as_long_as_its_members():
     assert stack() is None
 
 
-def test_no_such_option():
-    with pytest.raises(eb.EdBatchError, match="there are cells, stack, fuse"), eb.options(stacks=False):
-        pass
+def test_equal_names_of_two_models_are_not_mixed_up():
+    a, b = (eb.ParameterCollection(seed=seed).add_parameters((2, 2), name="W") for seed in (1, 2))
+    assert stacked([a.spec, b.spec]) is not None
+    assert stacked([b.spec, a.spec]) is None
+    assert stacked([a.spec, b.spec]) is a.stack.spec
