@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,16 +17,17 @@ from edbatch.errors import EdBatchError
 from edbatch.files import write_atomically
 
 HEADER = '''"""Written by EdBatch; may be deleted at any time."""
-from numba import float32, njit, uint64
+from numba import cfunc, float32
+from edbatch.kernels.pointers import KERNEL, floats_at
 from edbatch.kernels.scalars import exp, maximum, minimum, sigmoid, sqrt, tanh
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def kernel(n, d, {parameters}):
-    entries = uint64(d)
+@cfunc(KERNEL, cache=True, error_model="numpy", fastmath={"contract"})
+def kernel(n, d, places):
+{places}
     for i in range(n):
 {rows}
-        for j in range(entries):
+        for j in range(d):
 {body}
 '''
 
@@ -83,23 +84,28 @@ class Recipe:
 def source_of(recipe: Recipe) -> str:
     """The kernel as Python for Numba.
 
-    `kernel(n, d, *places)` computes n rows of d entries; a place is a flat float32 array, where its first row begins,
-    and the distance between rows (0: one row for all).
+    `kernel(n, d, places)` computes n rows of d entries; `places` are pairs of integers: the address of a place's first
+    row, and the distance between its rows in entries (0: one row for all).
 
     Example:
         >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, 2.0)))
-        >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("for i")[1])
-         in range(n):
-                r0 = uint64(s0 + i * d0)
-                r1 = uint64(s1 + i * d1)
-                for j in range(entries):
-                    v0 = p0[r0 + uint64(1) * entries + j]
+        >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("places):")[1])
+        <BLANKLINE>
+            p0, d0 = floats_at(places[0]), places[1]
+            p1, d1 = floats_at(places[2]), places[3]
+            for i in range(n):
+                r0 = i * d0
+                r1 = i * d1
+                for j in range(d):
+                    v0 = p0[r0 + d + j]
                     v1 = tanh(v0)
                     v2 = v1 * float32(2.0)
                     p1[r1 + j] = v2
+        <BLANKLINE>
     """
     numbers = range(recipe.places)
-    rows = [f"r{at} = uint64(s{at} + i * d{at})" for at in numbers]
+    places = [f"p{at}, d{at} = floats_at(places[{2 * at}]), places[{2 * at + 1}]" for at in numbers]
+    rows = [f"r{at} = i * d{at}" for at in numbers]
     body = []
     for number, step in enumerate(recipe.instructions):
         if isinstance(step, Compute):
@@ -111,14 +117,14 @@ def source_of(recipe: Recipe) -> str:
             body.append(f"v{number} = p{step.rows}[{_entry(step.rows, step.column)}]")
     body += [f"p{store.rows}[{_entry(store.rows, store.column)}] = v{store.value}" for store in recipe.stores]
     return (
-        HEADER.replace("{parameters}", ", ".join(f"p{at}, s{at}, d{at}" for at in numbers))
+        HEADER.replace("{places}", "\n".join(" " * 4 + line for line in places))
         .replace("{rows}", "\n".join(" " * 8 + line for line in rows))
         .replace("{body}", "\n".join(" " * 12 + line for line in body))
     )
 
 
 def _entry(rows: int, column: int) -> str:
-    return f"r{rows} + j" if column == 0 else f"r{rows} + uint64({column}) * entries + j"
+    return f"r{rows} + j" if column == 0 else f"r{rows} + d + j" if column == 1 else f"r{rows} + {column} * d + j"
 
 
 def cache_folder() -> Path:
@@ -128,8 +134,8 @@ def cache_folder() -> Path:
 
 
 @cache
-def compiled(recipe: Recipe) -> Callable[..., None]:
-    """The kernel of a recipe; compiled at its first call, and kept on disk for later processes."""
+def compiled(recipe: Recipe) -> Any:
+    """The kernel of a recipe, a C function (`.address`); compiled once and kept on disk for later processes."""
     source = source_of(recipe)
     name = "edbatch_kernel_" + hashlib.sha256(source.encode()).hexdigest()[:20]
     path = cache_folder() / f"{name}.py"
@@ -146,8 +152,7 @@ def compiled(recipe: Recipe) -> Callable[..., None]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    kernel: Callable[..., None] = module.kernel
-    return kernel
+    return module.kernel
 
 
 def with_attributes(scalar: str, attributes: Sequence[tuple[str, Any]]) -> str:

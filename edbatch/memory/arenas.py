@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
 
@@ -18,6 +20,7 @@ class Arena:
         width: entries of one row.
         flat: the buffer, one-dimensional.
         array: the same buffer as [capacity, *shape].
+        address: of the buffer.
     """
 
     width: int
@@ -25,6 +28,7 @@ class Arena:
     rows: int = 0
     flat: Any = None
     array: Any = None
+    address: int = 0
 
 
 class Arenas:
@@ -50,12 +54,13 @@ class Arenas:
             found = self._arrays[window] = seen.view(self.arenas[seen.arena].array)
         return found
 
-    def arrays(self) -> list[Any]:
-        """What every window shows; None where there are no rows."""
-        return [
-            self.array(number) if self.arenas[seen.arena].rows else None
-            for number, seen in enumerate(self._windows.windows)
-        ]
+    def arena(self, window: int) -> Arena:
+        """The arena that a window shows."""
+        return self.arenas[self._windows.windows[window].arena]
+
+    def addresses(self) -> np.ndarray:
+        """Per arena where it begins in memory (0: it has no rows) and the entries of a row, int64 [arenas, 2]."""
+        return np.array([(arena.address, arena.width) for arena in self.arenas], np.int64).reshape(-1, 2)
 
     def rows(self) -> list[int]:
         """Rows in use, per window; counted at the plain window of an arena, 0 at the others."""
@@ -74,6 +79,7 @@ class Arenas:
             if old is not None:
                 arena.flat[:used] = old[:used]
                 self._pool.release(old)
+            arena.address = arena.flat.__array_interface__["data"][0]
             capacity = len(arena.flat) // arena.width
             arena.array = arena.flat[: capacity * arena.width].reshape(capacity, *shape)
             for at, seen in enumerate(self._windows.windows):

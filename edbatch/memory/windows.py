@@ -47,6 +47,14 @@ class Windows:
         self.layouts: list[tuple[tuple[int, ...], np.dtype]] = []
         self.windows: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
+        self._columns = np.zeros((0, 3), np.int64)
+
+    def columns(self) -> np.ndarray:
+        """Per window its arena, and first column and number of a row's entries there (0: not contiguous), int64."""
+        if len(self._columns) < len(self.windows):
+            rows = [(seen.arena, seen.column, seen.width) for seen in self.windows]
+            self._columns = np.array(rows, np.int64)
+        return self._columns
 
     def plain(self, shape: tuple[int, ...], dtype: np.dtype) -> int:
         """Number of the window that shows the arena of this layout as it is."""

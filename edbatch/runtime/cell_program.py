@@ -1,4 +1,4 @@
-"""Cells compiled: the body of a cell as kernels over a batch of calls."""
+"""Cells compiled: the body of a cell as steps over a batch of calls."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.body import Body, Value, spec_of_value
-from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
+from edbatch.kernels.gather import copy_rows
+from edbatch.kernels.interpreter import block_rows, place_slots, run_steps
+from edbatch.kernels.products import sgemm_address
+from edbatch.kernels.program import Move
 from edbatch.memory.pool import BufferPool
-from edbatch.runtime.cell_steps import Fused, Single, place_values, steps_of
+from edbatch.runtime.cell_link import Link, Tables
+from edbatch.runtime.cell_places import homes_of, place_values
+from edbatch.runtime.cell_steps import Python, copy_step, is_native, is_row, steps_of
 
-# Intermediates of this many bytes stay in a core's second-level cache; a batch is cut into blocks of calls whose
+# Intermediates of this many entries stay in a core's second-level cache; a batch is cut into blocks of calls whose
 # intermediates fit, but not below a number of rows that matrix products need to run at full speed.
-CACHE_BYTES = 1024 * 1024
+CACHE_ENTRIES = 256 * 1024
 LEAST_ROWS = 128
 
 _pool = BufferPool()
-
-# Rows in memory: a flat array, where the first row begins, the distance between rows.
-Rows = tuple[Any, int, int]
 
 
 class Program:
@@ -49,152 +51,155 @@ class Program:
         backend: Any,
     ) -> None:
         self._compile = (body, columns, bind, parts_of, backend)
-        self._variants: dict[bool, _Variant] = {}
+        self._variants: dict[bool, Variant] = {}
+
+    def variant(self) -> Variant:
+        """The program under the options in force."""
+        fuse = current_options().fuse
+        if fuse not in self._variants:
+            self._variants[fuse] = Variant(*self._compile, fuse)
+        return self._variants[fuse]
 
     def __call__(self, out: Any, *given: Any) -> None:
         """Compute a batch of calls: `given` are the arguments' rows, then the integers."""
-        fuse = current_options().fuse
-        if fuse not in self._variants:
-            self._variants[fuse] = _Variant(*self._compile, fuse)
-        self._variants[fuse].run(out, given)
+        self.variant().run(out, given)
 
 
-class _Variant:
-    """A program with or without fused kernels."""
+class Variant:
+    """A program with or without fused kernels.
+
+    Attributes:
+        width, out_width: entries of scratch and result per call.
+        is_native: whether the interpreter runs it without coming back to Python.
+    """
 
     def __init__(
         self, body: Body, columns: tuple[int, ...], bind: Any, parts_of: Any, backend: Any, fuse: bool
     ) -> None:
         self._body = body
-        self._backend = backend
+        self.out_width = sum(
+            {c: spec_of_value(body, v).size for c, v in zip(columns, body.outputs, strict=True)}.values()
+        )
         # A value that is returned as it is computed is computed right there; the others are copied at the end.
-        self._in_result: dict[int, int] = {}
-        self._copied: list[tuple[int, Value]] = []
+        in_result: dict[int, int] = {}
+        copied: list[tuple[int, Value]] = []
         for column, value in zip(columns, body.outputs, strict=True):
             computed = body.nodes[value.node].type.op.kind is not Kind.SOURCE
-            if value.view is None and computed and value.node not in self._in_result:
-                self._in_result[value.node] = column
-            elif self._in_result.get(value.node) != column or value.view is not None:
-                self._copied.append((column, value))
-        self._steps = steps_of(body, fuse, self._in_result, bind, parts_of)
-        self._scratch, self._width = place_values(
-            body, self._steps, self._in_result, {value.node for _, value in self._copied}
-        )
-        operands = [operand for step in self._steps for operand in step.operands]
-        self._parameters = {operand for operand in operands if isinstance(operand, ParameterSpec)}
-        self._constants = {
-            number: _constant(node)
-            for number, node in enumerate(body.nodes)
-            if node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT and node.type.op.name != "parameter"
-        }
-        self._parameter_nodes = {
-            number: node.type.attributes[0][1]
-            for number, node in enumerate(body.nodes)
-            if node.type.op.name == "parameter"
-        }
-        # Which values are needed as arrays; what only fused kernels touch is not.
-        singles = [step for step in self._steps if isinstance(step, Single)]
-        as_arrays = {step.node for step in singles} | {value.node for _, value in self._copied}
-        as_arrays |= {x.node for step in singles for x in step.operands if isinstance(x, Value)}
-        self._scratch_arrays = [
-            (node, place, body.nodes[node].type.out) for node, place in self._scratch.items() if node in as_arrays
-        ]
-        self._result_arrays = [
-            (node, column, body.nodes[node].type.out) for node, column in self._in_result.items() if node in as_arrays
-        ]
-        # What fused kernels read of the arguments and constants.
-        self._as_rows = {place.of for step in self._steps if isinstance(step, Fused) for place in step.places}
+            if value.view is None and computed and value.node not in in_result:
+                in_result[value.node] = column
+            elif in_result.get(value.node) != column or value.view is not None:
+                copied.append((column, value))
+        self._interpreted = is_native(body)
+        homes = homes_of(body, fuse, in_result, parts_of)
+        self._steps = steps_of(body, fuse, in_result, homes, bind, parts_of)
+        for column, value in copied:
+            if self._interpreted and is_row(body, value):
+                self._steps.append(copy_step(value, spec_of_value(body, value).size, None, column))
+            else:
+                self._steps.append(Python(None, backend.copyto, (value,), column=column))
+        places, self.width = place_values(body, self._steps, in_result, homes)
+        self.is_native = not any(isinstance(step, Python) for step in self._steps)
+        self._link = Link(body, self._steps, in_result, places, homes)
+        self._tables: Tables | None = None
+
+    def tables(self) -> Tables:
+        """What the interpreter reads; made anew where the storage of a parameter has changed.
+
+        Raises:
+            EdBatchError: a parameter is gone.
+        """
+        if self._tables is None or not self._tables.is_valid():
+            self._tables = self._link.tables()
+        return self._tables
 
     def run(self, out: Any, given: tuple[Any, ...]) -> None:
         """See `Program.__call__`."""
-        body = self._body
+        body, tables = self._body, self.tables()
         arguments, payload = given[: len(body.arguments)], given[len(body.arguments) :]
         n = len(out)
         result = out.reshape(n, -1)
-        per_call = (self._width + result.shape[1]) * out.dtype.itemsize
-        block = max(LEAST_ROWS, CACHE_BYTES // max(1, per_call))
-        block = -(-n // -(-n // block))  # of equal size: the last one should not be small
-        buffer = _pool.acquire(max(1, block * self._width), out.dtype)
-        parameters = {spec: parameter_array(spec)[None] for spec in self._parameters}
-        fixed = {**self._constants, **{k: parameter_array(spec)[None] for k, spec in self._parameter_nodes.items()}}
-        sources = [*enumerate(arguments), *fixed.items(), *parameters.items()]
-        given_rows = {of: rows_of(array) for of, array in sources if of in self._as_rows}
-        result_rows = rows_of(result)
+        block = block_rows(n, self.width + self.out_width, CACHE_ENTRIES, LEAST_ROWS)
+        buffer = _pool.acquire(max(1, block * self.width), out.dtype)
+        addresses, strides = np.empty((2, len(tables.slots)), np.int64)
+        integers = np.concatenate([np.zeros(0, np.int32), *payload]).astype(np.int32, copy=False)
+        scratch, target = address_of(buffer), address_of(result)
+        rows = [np.ascontiguousarray(x) if not x[0].flags.c_contiguous else x for x in arguments]
         for begin in range(0, n, block):
-            m = min(n, begin + block) - begin
-            arrays: dict[int, Any] = dict(fixed)
-            for number, array in enumerate(arguments):
-                arrays[number] = array if len(array) == 1 else array[begin : begin + m]
-            for number, place, spec in self._scratch_arrays:
-                arrays[number] = buffer[m * place : m * (place + spec.size)].reshape(m, *spec.shape)
-            for number, column, spec in self._result_arrays:
-                arrays[number] = result[begin : begin + m, column : column + spec.size].reshape(m, *spec.shape)
-            for step in self._steps:
-                if isinstance(step, Single):
-                    self._run_single(step, arrays, parameters, [x[begin : begin + m] for x in payload], m)
+            m = min(block, n - begin)
+            views: dict[int, Any] | None = None
+            if self._interpreted:
+                here = target + begin * result.strides[0]
+                place_slots(
+                    tables.slots, addresses, strides, scratch, here, result.strides[0] // 4, tables.addresses, m
+                )
+                for (slot, entries, move), x in zip(tables.arguments.tolist(), rows, strict=True):
+                    stride = 0 if len(x) == 1 else x.strides[0] // 4
+                    source = address_of(x) + 4 * begin * stride
+                    if move == Move.ALWAYS or (move == Move.IF_NOT_ROWS and stride < entries):
+                        copy_rows(m, source, stride, addresses[slot], strides[slot], entries)
+                    elif move != Move.UNUSED:
+                        addresses[slot], strides[slot] = source, stride
+            at = 0
+            while at < len(self._steps):
+                step = self._steps[at]
+                if isinstance(step, Python):
+                    if views is None:
+                        views = self._views(tables, arguments, buffer, result, begin, m)
+                    _run_python(step, views, [x[begin : begin + m] for x in payload], m)
+                    at += 1
                     continue
-                places: list[Any] = []
-                for source in step.places:
-                    flat, start, stride = (
-                        result_rows
-                        if source.in_result
-                        else given_rows.get(source.of) or self._computed_rows(source.of, buffer, m, result_rows)
-                    )
-                    if flat is not buffer:  # of all calls, not of this block
-                        start += begin * stride
-                    places += (flat, start + source.offset, stride)
-                step.kernel(m, step.size, *places)
-            for column, value in self._copied:
-                spec = spec_of_value(body, value)
-                target = result[begin : begin + m, column : column + spec.size].reshape(m, *spec.shape)
-                self._backend.copyto(target, _seen(arrays, value))
+                at = run_steps(
+                    tables.steps, at, len(self._steps), tables.places, tables.kernels, addresses, strides,
+                    integers, begin, n, m, sgemm_address(),
+                )  # fmt: skip
         _pool.release(buffer)
 
-    def _computed_rows(self, node: Any, buffer: Any, m: int, result: Rows) -> Rows:
-        """Where a computed value lies."""
-        place = self._scratch.get(node)
-        if place is None:
-            flat, start, stride = result
-            return flat, start + self._in_result[node], stride
-        return buffer, m * place, self._body.nodes[node].type.out.size
-
-    def _run_single(
-        self, step: Single, arrays: dict[int, Any], parameters: dict[Any, Any], payload: list[Any], m: int
-    ) -> None:
-        out = arrays[step.node]
-        operands = [
-            parameters[operand] if isinstance(operand, ParameterSpec) else _seen(arrays, operand)
-            for operand in step.operands
-        ]
-        if step.parts is not None:
-            for part, operand in zip(step.parts(out), operands, strict=True):
-                self._backend.copyto(part, operand)
-        elif step.variadic:
-            k, shape = len(operands), out.shape[1:]
-            rows = np.stack([np.broadcast_to(x, (m, *shape)) for x in operands], axis=1).reshape(m * k, *shape)
-            step.call(out, rows, np.arange(0, m * k + 1, k))
-        else:
-            integers = [payload[-1 - x] if x < 0 else np.full(m, x, np.int32) for x in step.payload]
-            step.call(out, *operands, *integers)
+    def _views(
+        self, tables: Tables, arguments: tuple[Any, ...], buffer: Any, result: Any, begin: int, m: int
+    ) -> dict[Any, Any]:
+        """Every value as an array [m or 1, *shape]; under -1 the block's rows of the result."""
+        body, link = self._body, self._link
+        views: dict[Any, Any] = dict(tables.fixed)
+        views[-1] = result[begin : begin + m]
+        for number, x in enumerate(arguments):
+            views[number] = x if len(x) == 1 else x[begin : begin + m]
+        for node, place in link.places.items():
+            if body.nodes[node].type.op is not ARGUMENT:
+                spec = body.nodes[node].type.out
+                whole = buffer[m * place.begin : m * (place.begin + place.stride)].reshape(m, place.stride)
+                views[node] = whole[:, place.column : place.column + spec.size].reshape(m, *spec.shape)
+        for node, column in link.in_result.items():
+            spec = body.nodes[node].type.out
+            views[node] = views[-1][:, column : column + spec.size].reshape(m, *spec.shape)
+        return views
 
 
-def rows_of(array: Any) -> Rows:
-    """Where the rows of an array lie; copied side by side if the entries of a row do not lie so."""
-    base = array.base if array.base is not None else array
-    if base.ndim != 1 or base.dtype != array.dtype or not array[0].flags.c_contiguous:
-        base = array = np.ascontiguousarray(array)
-        base = array.reshape(-1)
-    start = (array.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // array.itemsize
-    return base, start, 0 if len(array) == 1 else array.strides[0] // array.itemsize
+def _run_python(step: Python, views: dict[Any, Any], payload: list[Any], m: int) -> None:
+    operands = [views[x] if isinstance(x, ParameterSpec) else _seen(views, x) for x in step.operands]
+    if step.node is None:
+        (value,) = operands
+        size = value[0].size
+        step.call(views[-1][:, step.column : step.column + size].reshape(m, *value.shape[1:]), value)
+        return
+    out = views[step.node]
+    if step.parts is not None:
+        for part, operand in zip(step.parts(out), operands, strict=True):
+            part[...] = operand
+    elif step.variadic:
+        k, shape = len(operands), out.shape[1:]
+        rows = np.stack([np.broadcast_to(x, (m, *shape)) for x in operands], axis=1).reshape(m * k, *shape)
+        step.call(out, rows, np.arange(0, m * k + 1, k))
+    else:
+        integers = [payload[-1 - x] if x < 0 else np.full(m, x, np.int32) for x in step.payload]
+        step.call(out, *operands, *integers)
 
 
-def _constant(node: Any) -> Any:
-    spec = node.type.out
-    if node.value is not None:
-        return np.asarray(node.value, spec.dtype)[None]
-    return np.full((1, *spec.shape), 1.0 if node.type.op.name == "ones" else 0.0, spec.dtype)
-
-
-def _seen(arrays: dict[int, Any], value: Value) -> Any:
-    array = arrays[value.node]
+def _seen(views: dict[Any, Any], value: Value) -> Any:
+    array = views[value.node]
     return array if value.view is None else value.view.look(array)
+
+
+def address_of(array: Any) -> int:
+    """Where an array's entries begin."""
+    address: int = array.__array_interface__["data"][0]
+    return address

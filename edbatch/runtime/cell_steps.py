@@ -1,4 +1,4 @@
-"""The kernels of a cell's body in order, and where its intermediate values lie."""
+"""The steps of a cell's body, in order: what the interpreter runs, and what is left to NumPy."""
 
 from __future__ import annotations
 
@@ -8,91 +8,99 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.body import Body, Node, Value, spec_of_value
+from edbatch.graph.body import Body, Node, Value
 from edbatch.graph.op import Kind
-from edbatch.graph.passes.fuse import Run, fuse, reads
+from edbatch.graph.passes.fuse import Run, fuse, is_contiguous
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.fused import Compute, Load, Recipe, Store, compiled, with_attributes
 from edbatch.memory.windows import contiguous_columns
+
+Operand = Value | ParameterSpec
 
 
 @dataclass(frozen=True)
-class Single:
-    """One node: `call(result, *operands, *payload)`; or, with `parts`, its operands copied to parts of the result."""
+class Native:
+    """A step of the interpreter.
 
-    node: int
+    Args:
+        encode: makes its row (see `kernels.program.Step`), given the `Link` that knows where values lie.
+        operands: what it reads.
+        computes: nodes whose values it writes.
+    """
+
+    encode: Callable[[Any], tuple[int, ...]]
+    operands: tuple[Operand, ...]
+    computes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Python:
+    """One node: `call(result, *operands, *payload)`; or, with `parts`, its operands copied to parts of the result.
+
+    Args:
+        node: of the body; None: `call` copies its operand to `column` of the cell's result.
+    """
+
+    node: int | None
     call: Callable[..., None]
-    operands: tuple[Value | ParameterSpec, ...]
-    payload: tuple[int, ...]
-    variadic: bool
-    parts: Callable[[Any], list[Any]] | None
+    operands: tuple[Operand, ...]
+    payload: tuple[int, ...] = ()
+    variadic: bool = False
+    parts: Callable[[Any], list[Any]] | None = None
+    column: int = 0
 
     @property
     def computes(self) -> tuple[int, ...]:
         """Nodes whose values it writes."""
-        return (self.node,)
+        return () if self.node is None else (self.node,)
 
 
-@dataclass(frozen=True)
-class Place:
-    """Rows that a fused kernel reads or writes.
-
-    Args:
-        of: a node (its value, or with `in_result` a row of the cell's result) or a parameter.
-        offset: where in a row, in entries.
-        in_result: see `of`.
-    """
-
-    of: int | ParameterSpec
-    offset: int = 0
-    in_result: bool = False
-
-
-@dataclass(frozen=True)
-class Fused:
-    """A run of element-wise nodes: `kernel(calls, size, *places)`."""
-
-    kernel: Callable[..., None]
-    size: int
-    operands: tuple[Value | ParameterSpec, ...]
-    computes: tuple[int, ...]
-    places: tuple[Place, ...]
-
-
-Step = Single | Fused
+CellStep = Native | Python
+PartsOf = Callable[[Any], Callable[[Any], list[Any]] | None]
 
 
 def steps_of(
     body: Body,
     fused: bool,
     in_result: dict[int, int],
+    homes: dict[int, tuple[int, int]],
     bind: Callable[[Any], Callable[..., None]],
-    parts_of: Callable[[Any], Callable[[Any], list[Any]] | None],
-) -> list[Step]:
-    """The steps of a body.
+    parts_of: PartsOf,
+) -> list[CellStep]:
+    """The steps that compute every node.
 
     Args:
         fused: whether runs of element-wise nodes become one kernel.
         in_result: nodes computed right in the cell's result, and their column there.
+        homes: see `cell_places.homes_of`.
         bind, parts_of: make a single node's kernel from its type.
     """
-    nodes = [number for number, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE]
-    order: list[Run | int] = fuse(body) if fused else list(nodes)
-    steps: list[Step] = []
+    from edbatch.runtime.fused_steps import fused_step
+    from edbatch.runtime.native_steps import native_step
+
+    order: list[Run | int]
+    order = fuse(body) if fused else [n for n, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE]
+    steps: list[CellStep] = []
     for item in order:
         if isinstance(item, Run):
-            steps.append(_fused(body, item, in_result))
+            steps.append(fused_step(body, item, in_result))
+            continue
+        node = body.nodes[item]
+        columns = columns_of(body, node, parts_of)
+        if columns is not None:
+            steps += [
+                copy_step(operand, width, item, column)
+                for operand, (column, width) in zip(operands_of(node), columns, strict=True)
+                if not (isinstance(operand, Value) and homes.get(operand.node) == (item, column))
+            ]
+        elif (native := native_step(body, item)) is not None:
+            steps += native
         else:
-            node = body.nodes[item]
-            steps.append(
-                Single(
-                    item, bind(node.type), operands_of(node), node.payload, node.type.op.variadic, parts_of(node.type)
-                )
-            )
+            call, parts = bind(node.type), parts_of(node.type)
+            steps.append(Python(item, call, operands_of(node), node.payload, node.type.op.variadic, parts))
     return steps
 
 
-def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
+def operands_of(node: Node) -> tuple[Operand, ...]:
     """Values and parameters in the order of the op's operands."""
     if node.type.op.variadic:
         return node.operands
@@ -100,94 +108,34 @@ def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
     return tuple(operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands)
 
 
-def _fused(body: Body, run: Run, in_result: dict[int, int]) -> Fused:
-    outside, inputs = reads(body, run)
-    places: dict[Place, int] = {}
-    instructions: list[Load | Compute] = []
-    given: list[int | float] = []  # per operand from outside: the instruction that loads it, or a number
-    for operand in outside:
-        number = _number(body, operand)
-        if number is None:
-            instructions.append(_load(body, operand, run.size, places))
-        given.append(len(instructions) - 1 if number is None else number)
-    computed: dict[int, int] = {}
-    for node in run.nodes:
-        operands: list[int | float] = []
-        for slot, operand in enumerate(operands_of(body.nodes[node])):
-            if (node, slot) in inputs:
-                operands.append(given[inputs[node, slot]])
-            else:
-                assert isinstance(operand, Value)
-                operands.append(computed[operand.node])
-        type = body.nodes[node].type
-        computed[node] = len(instructions)
-        instructions.append(Compute(with_attributes(type.op.scalar, type.attributes), tuple(operands)))
-    stores = []
-    for node in run.stores:
-        column, offset = divmod(in_result.get(node, 0), run.size)
-        place = Place(-1, offset, True) if node in in_result else Place(node)
-        stores.append(Store(computed[node], places.setdefault(place, len(places)), column))
-    recipe = Recipe(len(places), tuple(instructions), tuple(stores))
-    loaded = tuple(operand for operand, at in zip(outside, given, strict=True) if isinstance(at, int))
-    return Fused(compiled(recipe), run.size, loaded, run.stores, tuple(places))
+def is_native(body: Body) -> bool:
+    """Whether the interpreter can compute with its values: it knows float32 only."""
+    return all(node.type.out.dtype == np.float32 for node in body.nodes)
 
 
-def _load(body: Body, operand: Value | ParameterSpec, size: int, places: dict[Place, int]) -> Load:
+def is_row(body: Body, operand: Operand) -> bool:
+    """Whether the interpreter finds an operand's entries side by side."""
     if isinstance(operand, ParameterSpec):
-        place, column, entries = Place(operand), 0, operand.size
-    else:
-        begin = 0
-        if operand.view is not None:
-            whole = np.empty((2, *operand.view.root.shape), np.float32)
-            begin = contiguous_columns(whole, operand.view.look(whole))[0]
-        column, offset = divmod(begin, size)
-        entries = spec_of_value(body, operand).size
-        if entries != size:
-            column, offset = 0, begin
-        place = Place(operand.node, offset)
-    return Load(places.setdefault(place, len(places)), column if entries == size else None)
+        return len(operand.shape) < 2  # a matrix may be stored by columns
+    return is_contiguous(body, operand)
 
 
-def _number(body: Body, operand: Value | ParameterSpec) -> float | None:
-    """The number that a constant operand is, None if it is none."""
-    if isinstance(operand, Value) and operand.view is None:
-        node = body.nodes[operand.node]
-        if node.type.op.name in ("zeros", "ones"):
-            return float(node.type.op.name == "ones")
-        if node.value is not None and np.ndim(node.value) == 0 and np.isfinite(node.value):
-            return float(node.value)
-    return None
+def columns_of(body: Body, node: Node, parts_of: PartsOf) -> list[tuple[int, int]] | None:
+    """Of a node that only puts its operands side by side: where each goes, (column, width); None of any other."""
+    parts = parts_of(node.type)
+    if parts is None or not is_native(body) or not all(is_row(body, operand) for operand in operands_of(node)):
+        return None
+    whole = np.empty((2, *node.type.out.shape), np.float32)
+    columns = [contiguous_columns(whole, part) for part in parts(whole)]
+    return columns if all(width for _, width in columns) else None
 
 
-def place_values(
-    body: Body, steps: list[Step], in_result: dict[int, int], kept: set[int]
-) -> tuple[dict[int, int], int]:
-    """Where each intermediate value begins in a scratch buffer, and the buffer's length, in entries of one call.
+def copy_step(operand: Operand, width: int, node: int | None, column: int) -> Native:
+    """A copy to a column of a node's value, or (None) of the cell's result."""
+    from edbatch.kernels.program import Step
 
-    A place is used again for a value of the same size once its value has been read for the last time.
+    def encode(link: Any) -> tuple[int, ...]:
+        slot, at = link.result(column) if node is None else link.at(Value(node))
+        return Step.COPY, *link.at(operand), slot, at if node is None else at + column, width
 
-    Args:
-        in_result: nodes that are computed right in the result.
-        kept: nodes that are read after the last step.
-    """
-    last = dict.fromkeys(kept, len(steps))
-    for number, step in enumerate(steps):
-        for operand in step.operands:
-            if isinstance(operand, Value):
-                last[operand.node] = max(number, last.get(operand.node, 0))
-    places: dict[int, int] = {}
-    free: dict[int, list[int]] = {}
-    width = 0
-    for number, step in enumerate(steps):
-        for node in step.computes:
-            size = body.nodes[node].type.out.size
-            if node not in in_result:
-                if free.get(size):
-                    places[node] = free[size].pop()
-                else:
-                    places[node] = width
-                    width += size
-        for node in {operand.node for operand in step.operands if isinstance(operand, Value)}:
-            if last[node] == number and node in places:
-                free.setdefault(body.nodes[node].type.out.size, []).append(places[node])
-    return places, width
+    return Native(encode, (operand,), () if node is None else (node,))

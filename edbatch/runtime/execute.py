@@ -8,33 +8,39 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
+from edbatch.graph.options import current_options
 from edbatch.kernels.gather import gather_rows, gather_rows_to
+from edbatch.kernels.interpreter import run_batches
+from edbatch.kernels.products import sgemm_address
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
+from edbatch.runtime.cell_program import CACHE_ENTRIES, LEAST_ROWS, address_of
 from edbatch.runtime.type_table import BoundType, TypeTable
 
 # Plain ints: comparing with an IntEnum's member costs more than the rest of the dispatch.
 _SLICE, _SHARED, _STRIDED, _GATHER = int(Access.SLICE), int(Access.SHARED), int(Access.STRIDED), int(Access.GATHER)
+_FLOAT32 = np.dtype(np.float32)
 
 
 class Executor:
     """Runs the batches of one plan after another over the arenas of one graph.
 
+    The interpreter runs batches of compiled cells, one after the other; every other batch is run from Python.
+
     Args:
         arenas: where values live.
         table: the graph's types and windows.
-        pool: for the buffer that gathers write to.
+        pool: for the buffers that gathers write to.
         check_nan: raise after the first batch with a NaN.
     """
 
     def __init__(self, arenas: Arenas, table: TypeTable, pool: BufferPool, check_nan: bool) -> None:
         self._arenas = arenas
-        self._bound = table.bound
-        self._windows = table.windows.windows
+        self._table = table
         self._pool = pool
         self._check_nan = check_nan
-        self._scratch: dict[np.dtype, Any] = {}
+        self._scratch: dict[Any, Any] = {}
 
     def run(self, plan: Plan, n_sources: int, inputs: list[Any]) -> None:
         """Fill the rows of sources, then compute batch after batch.
@@ -43,126 +49,147 @@ class Executor:
             plan: the first `n_sources` batches hold sources.
             inputs: arrays of the input nodes, found by payload.
         """
-        arenas, bound = self._arenas, self._bound
-        for window, rows in enumerate(plan.rows.tolist()):
-            if rows:
-                arenas.reserve(window, rows)
-        arrays = arenas.arrays()
-        batches, operands, indices = plan.batches.tolist(), plan.operands.tolist(), plan.indices
-        for batch in batches[:n_sources]:
-            self._stage(batch, arrays, indices, inputs)
+        arenas, table = self._arenas, self._table
+        for window in np.flatnonzero(plan.rows).tolist():
+            arenas.reserve(window, int(plan.rows[window]))
+        for batch in plan.batches[:n_sources].tolist():
+            self._stage(batch, plan.indices, inputs)
+        programs = table.programs if current_options().fuse else None
+        if programs is not None:
+            programs.prepare(set(plan.batches[n_sources:, 0].tolist()), table.bound)
         parameters: dict[int, list[Any]] = {}
-        for kind, row, n, at, payload, offsets in batches[n_sources:]:
-            type = bound[kind]
-            out = arrays[type.window][row : row + n]
-            if kind not in parameters:
-                parameters[kind] = type.parameters()
-            if type.places is not None:
-                self._place(type, out, row, operands[at : at + len(type.places)], arrays, plan, parameters[kind])
-            else:
-                used = 0
-                found = []
-                for slot, given in enumerate(parameters[kind]):
-                    if given is not None:
-                        found.append(given)
-                        continue
-                    access, window, start, distance, count = operand = operands[at]
-                    at += 1
-                    if access == _SLICE:
-                        found.append(arrays[window][start : start + count])
-                    elif access <= _STRIDED:
-                        found.append(_rows(arrays[window], access, start, distance, count))
-                    else:
-                        size = type.type.operands[slot].size
-                        target = self._target(out.dtype, used, count * size)
-                        self._gather(operand, plan, arrays, target, size, used, None)
-                        shape = (count, *type.type.operands[slot].shape)
-                        found.append(target[used : used + count * size].reshape(shape))
-                        used += count * size
-                if type.type.op.variadic:
-                    found.append(indices[offsets : offsets + n + 1])
-                for begin in range(payload, payload + n * type.type.op.payload, n):
-                    found.append(indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
-                type.call(out, *found)
+        at, end = n_sources, len(plan.batches)
+        while at < end:
+            begin = at
+            if programs is not None:
+                buffer = self._buffer("scratch", _FLOAT32, programs.scratch)
+                at = run_batches(
+                    at, at + 1 if self._check_nan else end,
+                    plan.batches, plan.operands, plan.segments, plan.indices,
+                    table.windows.columns(), arenas.addresses(), table.window,
+                    programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
+                    programs.places, programs.addresses, programs.kernels,
+                    address_of(buffer), CACHE_ENTRIES, LEAST_ROWS, sgemm_address(),
+                )  # fmt: skip
+            if at == begin:
+                self._run_batch(plan, at, parameters)
+                at += 1
             if self._check_nan:
-                bad = int(np.isnan(out.reshape(n, -1)).any(axis=1).sum())
-                if bad:
-                    raise EdBatchError(f"NaN in a result of {type.type} ({bad} of {n} in its batch)")
+                self._check(plan, begin)
 
     def release(self) -> None:
-        """Give the gather buffers back."""
+        """Give the buffers back."""
         for buffer in self._scratch.values():
             self._pool.release(buffer)
         self._scratch.clear()
 
-    def _stage(self, batch: list[int], arrays: list[Any], indices: np.ndarray, inputs: list[Any]) -> None:
+    def _stage(self, batch: list[int], indices: np.ndarray, inputs: list[Any]) -> None:
         kind, row, n, _, payload, _ = batch
-        type = self._bound[kind]
+        type = self._table.bound[kind]
         values: Any = None
         if type.type.op.payload:
             values = [inputs[i] for i in indices[payload : payload + n].tolist()]
         elif type.type.attributes:
             ((_, spec),) = type.type.attributes
             values = parameter_array(spec)
-        type.call(arrays[type.window][row : row + n], values)
+        type.call(self._arenas.array(type.window)[row : row + n], values)
 
-    def _place(
-        self, type: BoundType, out: Any, row: int, operands: list[Any], arrays: list[Any], plan: Plan, given: list[Any]
-    ) -> None:
+    def _run_batch(self, plan: Plan, number: int, parameters: dict[int, list[Any]]) -> None:
+        """Run one batch from Python; `parameters` are kept from batch to batch."""
+        kind, row, n, at, payload, offsets = plan.batches[number].tolist()
+        type = self._table.bound[kind]
+        out = self._arenas.array(type.window)[row : row + n]
+        if kind not in parameters:
+            parameters[kind] = type.parameters()
+        given = parameters[kind]
+        operands = plan.operands[at : at + sum(x is None for x in given)].tolist()
+        if type.places is not None:
+            self._place(type, out, row, operands, plan, given)
+            return
+        used = 0
+        found = []
+        for slot, parameter in enumerate(given):
+            if parameter is not None:
+                found.append(parameter)
+                continue
+            access, window, start, distance, count = operand = operands.pop(0)
+            if access <= _STRIDED:
+                found.append(_rows(self._arenas.array(window), access, start, distance, count))
+            else:
+                spec = type.type.operands[slot]
+                target = self._buffer("gather", out.dtype, used + count * spec.size)
+                self._gather(operand, plan, target, spec.size, used, None)
+                found.append(target[used : used + count * spec.size].reshape(count, *spec.shape))
+                used += count * spec.size
+        if type.type.op.variadic:
+            found.append(plan.indices[offsets : offsets + n + 1])
+        for begin in range(payload, payload + n * type.type.op.payload, n):
+            found.append(plan.indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
+        type.call(out, *found)
+
+    def _place(self, type: BoundType, out: Any, row: int, operands: list[Any], plan: Plan, given: list[Any]) -> None:
         """Copy operands to their parts of the result, gathers straight from where they come from."""
         assert type.places is not None
         assert type.parts is not None
         parts = type.parts(out)
-        arena = self._arenas.arenas[self._windows[type.window].arena]
-        at = 0
+        arena = self._arenas.arena(type.window)
         for slot, (column, width) in enumerate(type.places):
             if given[slot] is not None:
                 parts[slot][...] = given[slot]
                 continue
-            access, window, start, distance, count = operand = operands[at]
-            at += 1
+            access, window, start, distance, count = operand = operands.pop(0)
             if access <= _STRIDED:
-                parts[slot][...] = _rows(arrays[window], access, start, distance, count)
+                parts[slot][...] = _rows(self._arenas.array(window), access, start, distance, count)
             elif width:
-                begin = row * arena.width + column
-                self._gather(operand, plan, arrays, arena.flat, width, begin, arena.width)
+                self._gather(operand, plan, arena.flat, width, row * arena.width + column, arena.width)
             else:
-                size = type.type.operands[slot].size
-                target = self._target(out.dtype, 0, count * size)
-                self._gather(operand, plan, arrays, target, size, 0, None)
-                parts[slot][...] = target[: count * size].reshape(count, *type.type.operands[slot].shape)
+                spec = type.type.operands[slot]
+                target = self._buffer("gather", out.dtype, count * spec.size)
+                self._gather(operand, plan, target, spec.size, 0, None)
+                parts[slot][...] = target[: count * spec.size].reshape(count, *spec.shape)
 
-    def _gather(
-        self, operand: list[int], plan: Plan, arrays: list[Any], target: Any, size: int, begin: int, stride: int | None
-    ) -> None:
+    def _gather(self, operand: list[int], plan: Plan, target: Any, size: int, begin: int, stride: int | None) -> None:
         """Copy the operand's rows to `target` (flat) from `begin` on, `stride` (default: `size`) entries apart."""
         access, window, start, number, count = operand
         stride = size if stride is None else stride
         one = access == _GATHER
         segments = [(window, start, -1, count)] if one else plan.segments[start : start + number].tolist()
+        words = target.itemsize // 4
         for window, rows, positions, n in segments:
-            seen = self._windows[window]
+            seen = self._table.windows.windows[window]
             if seen.width:
-                arena = self._arenas.arenas[seen.arena]
-                source = (arena.flat, arena.width, seen.column, plan.indices, rows)
-                if positions < 0:
-                    gather_rows(*source, n, target, stride, begin, size)
-                else:
-                    gather_rows_to(*source, positions, n, target, stride, begin, size)
+                arena = self._arenas.arena(window)
+                source = (
+                    n,
+                    address_of(arena.flat) + arena.itemsize * seen.column,
+                    words * arena.width,
+                    plan.indices,
+                    rows,
+                )
+                to = (address_of(target) + target.itemsize * begin, words * stride, words * size)
+                gather_rows(*source, *to) if positions < 0 else gather_rows_to(*source, positions, *to)
             else:
                 where = slice(None) if positions < 0 else plan.indices[positions : positions + n]
                 last = begin + (count - 1) * stride + size
                 shown = np.lib.stride_tricks.as_strided(
                     target[begin:last], (count, size), (stride * target.itemsize, target.itemsize)
                 )
-                shown[where] = arrays[window][plan.indices[rows : rows + n]].reshape(n, size)
+                shown[where] = self._arenas.array(window)[plan.indices[rows : rows + n]].reshape(n, size)
 
-    def _target(self, dtype: np.dtype, used: int, entries: int) -> Any:
-        buffer = self._scratch.get(dtype)
-        if buffer is None or len(buffer) < used + entries:
+    def _buffer(self, use: str, dtype: np.dtype, entries: int) -> Any:
+        buffer = self._scratch.get((use, dtype))
+        if buffer is None or len(buffer) < entries:
             # Operands already gathered for this batch stay in the old buffer, which they keep alive.
-            buffer = self._scratch[dtype] = self._pool.acquire(2 * (used + entries), dtype)
+            buffer = self._scratch[use, dtype] = self._pool.acquire(2 * entries, dtype)
         return buffer
+
+    def _check(self, plan: Plan, number: int) -> None:
+        kind, row, n = plan.batches[number, :3].tolist()
+        type = self._table.bound[kind]
+        out = self._arenas.array(type.window)[row : row + n]
+        bad = int(np.isnan(out.reshape(n, -1)).any(axis=1).sum())
+        if bad:
+            raise EdBatchError(f"NaN in a result of {type.type} ({bad} of {n} in its batch)")
 
 
 def _rows(array: Any, access: int, start: int, distance: int, count: int) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.memory.windows import Windows, contiguous_columns
-from edbatch.runtime.cell_program import Program
+
+if TYPE_CHECKING:
+    from edbatch.runtime.program_table import ProgramTable
 
 
 class BoundType:
@@ -61,6 +63,8 @@ def bind(type: NodeType, backend: Any) -> Callable[..., None]:
     """The op's forward with backend, attributes and the alignment of broadcast operands filled in."""
     op, attributes = type.op, dict(type.attributes)
     if isinstance(op, CellOp):
+        from edbatch.runtime.cell_program import Program  # imports Numba
+
         return Program(op.body, op.columns, partial(bind, backend=backend), places_of, backend)
     if op.kind is Kind.SOURCE:
         return partial(op.forward, backend)
@@ -105,6 +109,13 @@ class TypeTable:
         self.bound: list[BoundType] = []
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._columns()
+
+    @cached_property
+    def programs(self) -> ProgramTable:
+        """Of the types that are compiled."""
+        from edbatch.runtime.program_table import ProgramTable  # imports Numba
+
+        return ProgramTable()
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""

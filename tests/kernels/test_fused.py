@@ -131,7 +131,8 @@ def test_a_kernel_by_hand():
     a = np.arange(12, dtype=np.float32)
     s = np.array([100, 200], np.float32)
     out = np.zeros(13, np.float32)
-    kernel(2, 3, a, 0, 6, s, 0, 1, out, 1, 6)
+    places = np.array([a.ctypes.data, 6, s.ctypes.data, 1, out.ctypes.data + 4, 6], np.int64)
+    kernel.ctypes(2, 3, places.ctypes.data_as(kernel.ctypes.argtypes[2]))
     want = np.concatenate([a[:3] * a[3:6] + 100, a[:3], a[6:9] * a[9:] + 200, a[6:9]])
     np.testing.assert_array_equal(out, [0, *want])
     assert compiled(recipe) is kernel

@@ -33,7 +33,8 @@ def test_layouts_added_by_another_graph_later():
     assert arenas.rows() == [1, 0]
     arenas.reserve(second, 4)
     assert arenas.array(second)[:4].shape == (4, 5)
-    assert [array is None for array in arenas.arrays()] == [False, False]
+    assert arenas.addresses().tolist() == [[arena.flat.ctypes.data, arena.width] for arena in arenas.arenas]
+    assert arenas.arena(second).width == 5
 
 
 def test_release_gives_buffers_back():

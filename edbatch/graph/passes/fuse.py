@@ -9,6 +9,7 @@ import numpy as np
 
 from edbatch.graph.body import Body, Node, Value
 from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, Shape, Spec
 
 
@@ -48,7 +49,7 @@ def fuse(body: Body) -> list[Run | int]:
             runs[stages[number], _size(body, node)].append(number)
     order: list[Run | int] = []
     for (_, size), numbers in sorted(runs.items()):
-        if size == 0 or len(numbers) == 1:
+        if size == 0:
             order += numbers
         else:
             order.append(Run(tuple(numbers), size, _stores(body, set(numbers))))
@@ -77,7 +78,7 @@ def _size(body: Body, node: Node) -> int:
         if isinstance(spec, ParameterSpec):
             if len(spec.shape) > 1:  # stored by columns
                 return 0
-        elif not _is_contiguous(body, next(values)):
+        elif not is_contiguous(body, next(values)):
             return 0
     return out.size
 
@@ -93,8 +94,11 @@ def _trimmed(shape: Shape) -> Shape:
     return shape
 
 
-def _is_contiguous(body: Body, value: Value) -> bool:
+def is_contiguous(body: Body, value: Value) -> bool:
     """Whether a row of the value lies in memory as its entries are numbered."""
+    node = body.nodes[value.node]
+    if node.type.op is PARAMETER and len(node.type.out.shape) > 1:  # stored by columns
+        return False
     if value.view is None:
         return True
     root: Spec = value.view.root

@@ -1,0 +1,283 @@
+"""The interpreter of compiled programs: batch after batch without coming back to Python."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import float32, njit
+
+from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
+from edbatch.kernels.pointers import call_kernel, floats_at, int64_address
+from edbatch.kernels.products import multiply
+from edbatch.kernels.program import ADD, TRANSPOSED, Move, Slot, Step
+from edbatch.kernels.scalars import exp
+
+# Numba takes plain integers for constants.
+_ARGUMENT, _SCRATCH, _RESULT, _FIXED = map(int, Slot)
+_UNUSED, _IF_NOT_ROWS, _ALWAYS = int(Move.UNUSED), int(Move.IF_NOT_ROWS), int(Move.ALWAYS)
+_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _PYTHON = map(int, Step)
+_GATHER, _GATHER_MANY = 3, 4  # memory.plan.Access
+
+BYTES = 4  # of an entry
+
+
+@njit(cache=True, error_model="numpy")
+def softmax_rows(n: int, x: int, stride: int, out: int, out_stride: int, width: int, logarithm: int) -> None:
+    """out row i = softmax of x row i [width], or its logarithm."""
+    read, written = floats_at(x), floats_at(out)
+    for i in range(n):
+        s, t = i * stride, i * out_stride
+        top = read[s]
+        for j in range(width):
+            top = max(top, read[s + j])
+        total = float32(0)
+        for j in range(width):
+            value = exp(read[s + j] - top)
+            total += value
+            written[t + j] = value
+        if logarithm:
+            shift = top + math.log(total)
+            for j in range(width):
+                written[t + j] = read[s + j] - shift
+        else:
+            scale = float32(1) / total
+            for j in range(width):
+                written[t + j] *= scale
+
+
+@njit(cache=True, error_model="numpy")
+def run_steps(
+    steps: np.ndarray,
+    first: int,
+    stop: int,
+    places: np.ndarray,
+    kernels: np.ndarray,
+    addresses: np.ndarray,
+    strides: np.ndarray,
+    payload: np.ndarray,
+    payload_begin: int,
+    payload_stride: int,
+    m: int,
+    sgemm: int,
+) -> int:
+    """Run steps on a block of m calls, up to the first that is left to the caller.
+
+    Args:
+        steps, first, stop: rows of a table of steps (see `Step`).
+        places: [., 2] slot and column, of fused kernels.
+        kernels: addresses of fused kernels.
+        addresses, strides: per slot, of this block.
+        payload, payload_begin, payload_stride: the block's k-th integers begin at payload_begin + k * payload_stride.
+
+    Returns:
+        The step to go on with; `stop` at the end.
+    """
+    for at in range(first, stop):
+        kind, a, b, c, d, e, f, g, h, i = steps[at]
+        if kind == _MULTIPLY:
+            multiply(
+                sgemm, m, e, d, addresses[a] + BYTES * b, strides[a], addresses[c], f, g & TRANSPOSED, g & ADD,
+                addresses[h] + BYTES * i, strides[h],
+            )  # fmt: skip
+        elif kind == _FUSED:
+            given = np.empty(2 * d, np.int64)
+            for place in range(d):
+                slot = places[c + place, 0]
+                given[2 * place] = addresses[slot] + BYTES * places[c + place, 1]
+                given[2 * place + 1] = strides[slot]
+            call_kernel(kernels[a], m, b, int64_address(given))
+        elif kind == _COPY:
+            copy_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e)
+        elif kind == _LOOKUP:
+            target = addresses[d] + BYTES * e
+            if c >= 0:
+                gather_rows(m, addresses[a], b, payload, payload_begin + c * payload_stride, target, strides[d], b)
+            else:
+                copy_rows(m, addresses[a] + BYTES * b * (-1 - c), 0, target, strides[d], b)
+        elif kind == _SOFTMAX:
+            softmax_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e, f)
+        else:
+            return at
+    return stop
+
+
+@njit(cache=True, error_model="numpy")
+def place_slots(
+    slots: np.ndarray,
+    addresses: np.ndarray,
+    strides: np.ndarray,
+    scratch: int,
+    result: int,
+    result_stride: int,
+    fixed: np.ndarray,
+    m: int,
+) -> None:
+    """Where the slots lie in a block of m calls; arguments: where they are moved to if they are."""
+    for at in range(len(slots)):
+        kind, place, column, stride = slots[at]
+        if kind <= _SCRATCH:
+            addresses[at] = scratch + BYTES * (m * place + column)
+            strides[at] = stride
+        elif kind == _RESULT:
+            addresses[at] = result + BYTES * column
+            strides[at] = result_stride
+        else:
+            addresses[at] = fixed[place]
+            strides[at] = 0
+
+
+@njit(cache=True, error_model="numpy")
+def _gather_segments(
+    segments: np.ndarray,
+    first: int,
+    count: int,
+    windows: np.ndarray,
+    arenas: np.ndarray,
+    indices: np.ndarray,
+    begin: int,
+    end: int,
+    target: int,
+    stride: int,
+    width: int,
+) -> None:
+    """Rows `begin` to `end` of an operand that comes from several windows; positions in a segment ascend."""
+    for at in range(first, first + count):
+        window, rows, positions, n = segments[at]
+        lo, hi = np.searchsorted(indices[positions : positions + n], np.array([begin, end]))
+        arena = windows[window, 0]
+        source = arenas[arena, 0] + BYTES * windows[window, 1]
+        gather_rows_to(
+            hi - lo, source, arenas[arena, 1], indices, rows + lo, positions + lo,
+            target - BYTES * begin * stride, stride, width,
+        )  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy")
+def run_batches(
+    first: int,
+    stop: int,
+    batches: np.ndarray,
+    operands: np.ndarray,
+    segments: np.ndarray,
+    indices: np.ndarray,
+    windows: np.ndarray,
+    arenas: np.ndarray,
+    results: np.ndarray,
+    program_of: np.ndarray,
+    programs: np.ndarray,
+    slots: np.ndarray,
+    arguments: np.ndarray,
+    steps: np.ndarray,
+    places: np.ndarray,
+    fixed: np.ndarray,
+    kernels: np.ndarray,
+    scratch: int,
+    cache_entries: int,
+    least_rows: int,
+    sgemm: int,
+) -> int:
+    """Run the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
+
+    Args:
+        stop: the batch to stop before.
+        batches, operands, segments, indices: see `memory.plan.Plan`.
+        windows: [., 3] arena, column, entries of a row as seen (0: not contiguous).
+        arenas: [., 2] address, entries of a row.
+        results: per type, the window of its results.
+        program_of: per type its program, -1 if it has none.
+        programs: [., 11] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `fixed` begin;
+            entries of scratch, entries of a result; where its `kernels` and `places` begin.
+        fixed: addresses of parameters and constants.
+        scratch: address of a buffer that has room for `block_rows` calls.
+        cache_entries, least_rows: see `block_rows`.
+
+    Returns:
+        The batch to go on with.
+    """
+    most = 0
+    for program in range(len(programs)):
+        most = max(most, programs[program, 1] - programs[program, 0])
+    addresses = np.empty(most, np.int64)
+    strides = np.empty(most, np.int64)
+    for batch in range(first, stop):
+        kind, row, n, operand, payload, _ = batches[batch]
+        program = program_of[kind]
+        if program < 0:
+            return batch
+        (
+            slot_begin,
+            slot_end,
+            argument_begin,
+            argument_end,
+            step_begin,
+            step_end,
+            fixed_begin,
+            width,
+            out_width,
+            kernel,
+            place,
+        ) = programs[program]
+        for number in range(argument_begin, argument_end):
+            access, window, start, distance, _ = operands[operand + number - argument_begin]
+            if access == _GATHER_MANY:
+                for at in range(start, start + distance):
+                    if windows[segments[at, 0], 2] == 0:
+                        return batch
+            elif windows[window, 2] == 0:
+                return batch
+        out_arena = windows[results[kind], 0]
+        out_stride = arenas[out_arena, 1]
+        block = block_rows(n, width + out_width, cache_entries, least_rows)
+        for begin in range(0, n, block):
+            m = min(block, n - begin)
+            place_slots(
+                slots[slot_begin:slot_end], addresses, strides, scratch,
+                arenas[out_arena, 0] + BYTES * (row + begin) * out_stride, out_stride, fixed[fixed_begin:], m,
+            )  # fmt: skip
+            for number in range(argument_begin, argument_end):
+                slot, entries, move = arguments[number]
+                if move == _UNUSED:
+                    continue
+                access, window, start, distance, _ = operands[operand + number - argument_begin]
+                if access == _GATHER_MANY:
+                    _gather_segments(
+                        segments, start, distance, windows, arenas, indices, begin, begin + m,
+                        addresses[slot], strides[slot], entries,
+                    )  # fmt: skip
+                    continue
+                arena = windows[window, 0]
+                source, stride = arenas[arena, 0] + BYTES * windows[window, 1], arenas[arena, 1]
+                if access == _GATHER:
+                    gather_rows(m, source, stride, indices, start + begin, addresses[slot], strides[slot], entries)
+                    continue
+                if access == 0:
+                    distance = 1
+                elif access == 1:
+                    distance = 0
+                source += BYTES * (start + begin * distance) * stride
+                stride *= distance
+                if move == _ALWAYS or (move == _IF_NOT_ROWS and stride < entries):
+                    copy_rows(m, source, stride, addresses[slot], strides[slot], entries)
+                else:
+                    addresses[slot] = source
+                    strides[slot] = stride
+            run_steps(
+                steps, step_begin, step_end, places[place:], kernels[kernel:], addresses, strides,
+                indices, payload + begin, n, m, sgemm,
+            )  # fmt: skip
+    return stop
+
+
+@njit(cache=True)
+def block_rows(n: int, per_call: int, cache_entries: int, least_rows: int) -> int:
+    """Calls to compute at a time, so that their values stay in the processor's cache; n in parts of equal size.
+
+    Args:
+        n: calls in all.
+        per_call: entries of scratch and result of one call.
+        cache_entries: that a block may have.
+        least_rows: that matrix products need to run at full speed; a block has so many calls whatever its size.
+    """
+    block = max(least_rows, cache_entries // max(1, per_call))
+    return -(-n // -(-n // block))

@@ -1,0 +1,106 @@
+"""Memory by address, and calls of compiled functions by address, inside Numba.
+
+Compiled code that is handed addresses can be cached on disk, and one compiled loop can call kernels that were generated
+after it.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,import-untyped"
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic as numba_intrinsic
+
+#: What fused kernels look like: rows, entries of a row, and per place an address and the distance between rows.
+KERNEL = types.void(types.int64, types.int64, types.CPointer(types.int64))
+
+
+def intrinsic(function: Any) -> Any:
+    """`numba.extending.intrinsic`, whose result is called without the typing context that the function takes."""
+    return numba_intrinsic(function)
+
+
+def _pointer(context, builder, signature, args):
+    return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+
+@intrinsic
+def floats_at(context, address):
+    """float32 values from an address on; indexed without a test for negative positions."""
+    return types.CPointer(types.float32)(types.int64), _pointer
+
+
+@intrinsic
+def words_at(context, address):
+    """Values of 4 bytes, whatever they mean, from an address on."""
+    return types.CPointer(types.int32)(types.int64), _pointer
+
+
+@intrinsic
+def call_kernel(context, function, n, d, places):
+    """function(n, d, places) of the form `KERNEL`; `places` is an address."""
+
+    def generate(context, builder, signature, args):
+        function, n, d, places = args
+        place_pointer = context.get_value_type(types.CPointer(types.int64))
+        # Numba's C functions are plain C functions: void f(int64, int64, int64 *).
+        kind = ir.FunctionType(ir.VoidType(), [n.type, d.type, place_pointer])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), [n, d, builder.inttoptr(places, place_pointer)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def call_sgemm(context, function, m, n, k, x, ldx, w, ldw, transposed, beta, out, ldo):
+    """out[m, n] = x[m, k] @ w[k, n] + beta * out, row by row, through BLAS' `sgemm` (which counts by columns).
+
+    Matrices are addresses and distances between rows; `transposed` (not 0): w is stored as [n, k].
+    """
+
+    def generate(context, builder, signature, args):
+        function, m, n, k, x, ldx, w, ldw, transposed, beta, out, ldo = args
+        letter, integer, number = ir.IntType(8), ir.IntType(32), ir.FloatType()
+
+        def boxed(value, type):
+            pointer = cgutils.alloca_once(builder, type)
+            builder.store(value, pointer)
+            return pointer
+
+        def int32(value):
+            return boxed(builder.trunc(value, integer), integer)
+
+        def matrix(value):
+            return builder.inttoptr(value, number.as_pointer())
+
+        plain = boxed(ir.Constant(letter, ord("N")), letter)
+        is_transposed = builder.icmp_signed("!=", transposed, ir.Constant(transposed.type, 0))
+        turned = builder.select(is_transposed, ir.Constant(letter, ord("T")), ir.Constant(letter, ord("N")))
+        given = [
+            boxed(turned, letter), plain, int32(n), int32(m), int32(k), boxed(ir.Constant(number, 1.0), number),
+            matrix(w), int32(ldw), matrix(x), int32(ldx), boxed(beta, number), matrix(out), int32(ldo),
+        ]  # fmt: skip
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), given)
+        return context.get_dummy_value()
+
+    whole = types.int64
+    signature = types.void(
+        whole, whole, whole, whole, whole, whole, whole, whole, whole, types.float32, whole, whole
+    )  # fmt: skip
+    return signature, generate
+
+
+@intrinsic
+def int64_address(context, array):
+    """Where the entries of an int64 array begin."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.ptrtoint(data, context.get_value_type(types.int64))
+
+    return types.int64(array), generate

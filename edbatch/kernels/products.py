@@ -1,0 +1,60 @@
+"""Matrix products with few rows, at the speed of products with many."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from numba import float32, njit
+
+from edbatch.kernels.pointers import call_sgemm
+
+# OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
+# into another order first, which costs more than the product where x has few rows. A product of few rows is therefore
+# made of small ones, each over some columns of x. Measured, [m, 512] x [512, 1280] in microseconds, in one piece and
+# in pieces: m = 2: 311, 78; 8: 376, 139; 32: 579, 405; 48: 688, 576; 64: 840, 939. And [64, 128] x
+# [128, 320]: 48, 38.
+SMALL = 1_000_000
+LEAST_PIECE = 16
+
+
+@cache
+def sgemm_address() -> int:
+    """The address of SciPy's `sgemm`."""
+    from numba.extending import get_cython_function_address
+
+    address: int = get_cython_function_address("scipy.linalg.cython_blas", "sgemm")
+    return address
+
+
+@njit(cache=True)
+def multiply(
+    sgemm: int,
+    m: int,
+    n: int,
+    k: int,
+    x: int,
+    ldx: int,
+    w: int,
+    ldw: int,
+    transposed: int,
+    add: int,
+    out: int,
+    ldo: int,
+) -> None:
+    """out[m, n] = x[m, k] @ w, float32; `add`: is added to what `out` holds.
+
+    Args:
+        sgemm: address of the BLAS function.
+        x, w, out: addresses.
+        ldx, ldw, ldo: distances between rows, in entries.
+        transposed: w is stored as [n, k] instead of [k, n].
+    """
+    piece = k
+    if m * n * k > SMALL >= m * n * LEAST_PIECE:
+        piece = SMALL // (m * n) // 4 * 4
+    for at in range(0, k, piece):
+        call_sgemm(
+            sgemm, m, n, min(piece, k - at), x + 4 * at, ldx,
+            w + 4 * (at if transposed else at * ldw), ldw, transposed,
+            float32(0 if at == 0 and not add else 1), out, ldo,
+        )  # fmt: skip

@@ -1,0 +1,45 @@
+"""The form of a compiled program: the steps of a cell (or of one op) as integers, that one compiled loop interprets.
+
+A program computes a block of m calls at a time. Its values live in SLOTS. An argument or intermediate has a place in a
+scratch buffer: m rows from entry m * place on, `stride` entries apart, at `column` of each; a result is a part of the
+row that the call returns; a fixed value (a parameter, a constant) is one row for all calls.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Slot(IntEnum):
+    """Kinds of slots: rows of the table are (kind, place, column, stride)."""
+
+    ARGUMENT = 0  # where the caller has it, or its place where it has to be moved
+    SCRATCH = 1
+    RESULT = 2  # (kind, 0, column, 0)
+    FIXED = 3  # (kind, number of the fixed value, 0, 0)
+
+
+class Move(IntEnum):
+    """What to do about an argument: rows of the table are (slot, entries, Move)."""
+
+    UNUSED = 0
+    IF_SCATTERED = 1  # where its rows do not lie at one distance (which may be 0)
+    IF_NOT_ROWS = 2  # as a matrix for a product: also where all calls share one row
+    ALWAYS = 3  # side by side with others
+
+
+class Step(IntEnum):
+    """Steps: a row of the table is (Step, and nine integers as listed). A position is (slot, column)."""
+
+    MULTIPLY = 0  # x, w: slot, column, slot; k, n, distance between w's rows, TRANSPOSED + ADD; out: slot, column
+    FUSED = 1  # number of the kernel, entries of a row, first place, number of places
+    COPY = 2  # from: slot, column; to: slot, column; entries
+    LOOKUP = 3  # table: slot, entries of a row; payload: its number, or -1 - index; to: slot, column
+    SOFTMAX = 4  # from: slot, column; to: slot, column; entries; 1: its logarithm
+    PYTHON = 5  # anything else: left to the caller
+
+
+STEP_WIDTH = 10
+
+TRANSPOSED = 1  # w is stored as [n, k]
+ADD = 2  # the product is added to what is there

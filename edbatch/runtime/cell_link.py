@@ -1,0 +1,204 @@
+"""From steps to the tables that the interpreter reads: every value found in a slot, parameters by address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.body import Body, Value
+from edbatch.graph.node_type import parameter_array
+from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.trace import ARGUMENT
+from edbatch.kernels.program import STEP_WIDTH, TRANSPOSED, Move, Slot, Step
+from edbatch.memory.windows import contiguous_columns
+from edbatch.runtime.cell_places import Place
+from edbatch.runtime.cell_steps import CellStep, Native, Operand
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the interpreter reads of one program (see `kernels.program`).
+
+    Attributes:
+        slots, arguments, steps, places: int64 tables.
+        kernels, addresses: of fused kernels, of fixed values.
+        parameters: the arrays of parameters that the addresses are of.
+        fixed: per parameter and per node that is a parameter or constant, its array with a batch axis.
+    """
+
+    slots: np.ndarray
+    arguments: np.ndarray
+    steps: np.ndarray
+    places: np.ndarray
+    kernels: np.ndarray
+    addresses: np.ndarray
+    parameters: list[tuple[ParameterSpec, Any]]
+    fixed: dict[Any, Any]
+
+    def is_valid(self) -> bool:
+        """Whether all parameters are where they were: tracing another cell may have stacked some.
+
+        Raises:
+            EdBatchError: a parameter is gone.
+        """
+        return all(parameter_array(spec) is array for spec, array in self.parameters)
+
+
+class Link:
+    """Makes tables.
+
+    Args:
+        body: of the cell.
+        steps: of the cell, in order.
+        in_result: nodes computed right in the cell's result, and their column there; completed by what is part of them.
+        places: of arguments and intermediate values.
+        homes: see `cell_places.homes_of`.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        steps: list[CellStep],
+        in_result: dict[int, int],
+        places: dict[int, Place],
+        homes: dict[int, tuple[int, int]],
+    ) -> None:
+        self._body = body
+        self._steps = steps
+        self.places = places
+        self.in_result = dict(in_result)
+        for node in homes:
+            root, column = node, 0
+            while root in homes:
+                root, more = homes[root]
+                column += more
+            if root in in_result:
+                self.in_result[node] = in_result[root] + column
+        self._homes = homes
+
+    def tables(self) -> Tables:
+        """The tables of the program as parameters lie now."""
+        body = self._body
+        self._slots: list[tuple[int, int, int, int]] = []
+        self._slot_of: dict[Any, int] = {}
+        self._kernels: dict[int, int] = {}
+        self._place_list: list[tuple[int, int]] = []
+        self._fixed: list[Any] = []
+        self._arrays: dict[Any, Any] = {}
+        self._parameters: list[tuple[ParameterSpec, Any]] = []
+        self._as_rows: set[int] = set()
+        for number, node in enumerate(body.nodes):
+            if node.type.op is PARAMETER:
+                self._array(number, node.type.attributes[0][1])
+            elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
+                self._arrays[number] = _constant(node)
+        rows = []
+        for step in self._steps:
+            for operand in step.operands:
+                if isinstance(operand, ParameterSpec):
+                    self._array(operand, operand)
+            row = step.encode(self) if isinstance(step, Native) else (int(Step.PYTHON),)
+            if row[0] == Step.MULTIPLY:
+                self._as_rows.add(row[1])
+            rows.append((*map(int, row), *(0,) * (STEP_WIDTH - len(row))))
+        used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
+        used |= set(self._homes)
+        arguments = []
+        for number, spec in enumerate(body.arguments):
+            slot = self.at(Value(number))[0] if number in used else -1
+            move = Move.IF_NOT_ROWS if slot in self._as_rows else Move.IF_SCATTERED
+            move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._homes else move
+            arguments.append((slot, spec.size, int(move)))
+        return Tables(
+            _table(self._slots, 4),
+            _table(arguments, 3),
+            _table(rows, STEP_WIDTH),
+            _table(self._place_list, 2),
+            np.array(list(self._kernels), np.int64),
+            np.array([array.__array_interface__["data"][0] for array in self._fixed], np.int64),
+            self._parameters,
+            self._arrays,
+        )
+
+    def at(self, operand: Operand) -> tuple[int, int]:
+        """Slot and column of a value or a vector of parameters."""
+        if isinstance(operand, ParameterSpec):
+            return self._fixed_slot(operand), 0
+        column = 0
+        if operand.view is not None:
+            whole = np.empty((2, *operand.view.root.shape), np.float32)
+            column = contiguous_columns(whole, operand.view.look(whole))[0]
+        return self._slot(operand.node), column
+
+    def result(self, column: int) -> tuple[int, int]:
+        """Slot and column of the cell's result."""
+        if "result" not in self._slot_of:
+            self._slot_of["result"] = len(self._slots)
+            self._slots.append((int(Slot.RESULT), 0, 0, 0))
+        return self._slot_of["result"], column
+
+    def matrix(self, spec: ParameterSpec, from_left: bool) -> tuple[int, int, int]:
+        """Slot of a matrix, the distance between the rows in which it is stored, and TRANSPOSED or 0.
+
+        Args:
+            from_left: it is multiplied from the left (`W @ x`), so that what is stored by columns is [k, n].
+        """
+        array = self._arrays[spec][0]
+        (rows, columns), (down, right) = array.shape, (stride // array.itemsize for stride in array.strides)
+        # The stride of an axis of length 1 says nothing.
+        by_columns = columns == 1 or (down == 1 if rows > 1 else right != 1)
+        inner, outer, stride = (rows, columns, right) if by_columns else (columns, rows, down)
+        distance = max(inner, stride if outer > 1 else 0)
+        return self._fixed_slot(spec), distance, 0 if by_columns == from_left else TRANSPOSED
+
+    def kernel(self, kernel: Any) -> int:
+        """Number of a fused kernel."""
+        return self._kernels.setdefault(kernel.address, len(self._kernels))
+
+    def place_list(self, positions: list[tuple[int, int]]) -> tuple[int, int]:
+        """First and number of a fused kernel's places."""
+        self._place_list += positions
+        return len(self._place_list) - len(positions), len(positions)
+
+    def _slot(self, node: int) -> int:
+        if node not in self._slot_of:
+            type = self._body.nodes[node].type
+            if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
+                return self._fixed_slot(node)
+            if node in self.in_result:
+                slot = (int(Slot.RESULT), 0, self.in_result[node], 0)
+            else:
+                place = self.places[node]
+                kind = Slot.ARGUMENT if type.op is ARGUMENT else Slot.SCRATCH
+                slot = (int(kind), place.begin, place.column, place.stride)
+            self._slot_of[node] = len(self._slots)
+            self._slots.append(slot)
+        return self._slot_of[node]
+
+    def _fixed_slot(self, of: Any) -> int:
+        if of not in self._slot_of:
+            self._slot_of[of] = len(self._slots)
+            self._slots.append((int(Slot.FIXED), len(self._fixed), 0, 0))
+            self._fixed.append(self._arrays[of])
+        return self._slot_of[of]
+
+    def _array(self, of: Any, spec: ParameterSpec) -> None:
+        if of not in self._arrays:
+            array = parameter_array(spec)
+            self._parameters.append((spec, array))
+            self._arrays[of] = array[None]
+
+
+def _constant(node: Any) -> Any:
+    spec = node.type.out
+    if node.value is not None:
+        return np.ascontiguousarray(np.asarray(node.value, spec.dtype)[None])
+    return np.full((1, *spec.shape), 1.0 if node.type.op.name == "ones" else 0.0, spec.dtype)
+
+
+def _table(rows: list[Any], width: int) -> np.ndarray:
+    return np.array(rows, np.int64).reshape(len(rows), width)

@@ -1,0 +1,87 @@
+"""The programs of a type table side by side, as the interpreter reads them when it runs whole mini-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from edbatch.runtime.cell_link import Tables
+from edbatch.runtime.cell_program import CACHE_ENTRIES, LEAST_ROWS, Program, Variant
+
+_PARTS = ("slots", "arguments", "steps", "places", "kernels", "addresses")
+_WIDTHS = {"slots": 4, "arguments": 3, "steps": 10, "places": 2, "kernels": 0, "addresses": 0}
+
+
+class ProgramTable:
+    """Programs of types that the interpreter runs without coming back to Python.
+
+    Attributes:
+        program_of: per type its program, -1 if it has none.
+        programs: [., 10] see `kernels.interpreter.run_batches`.
+        slots, arguments, steps, places, kernels, addresses: of all programs, one after the other.
+        scratch: entries that a block of any program needs at most.
+    """
+
+    slots: np.ndarray
+    arguments: np.ndarray
+    steps: np.ndarray
+    places: np.ndarray
+    kernels: np.ndarray
+    addresses: np.ndarray
+
+    def __init__(self) -> None:
+        self._variants: dict[int, Variant] = {}
+        self._tables: dict[int, Tables] = {}
+        self._seen: set[int] = set()
+        self.program_of = np.zeros(0, np.int64)
+        self._join()
+
+    def prepare(self, kinds: Iterable[int], bound: list[Any]) -> None:
+        """Have the programs of these types ready.
+
+        Raises:
+            EdBatchError: a parameter is gone.
+        """
+        changed = False
+        for kind in kinds:
+            if kind not in self._seen:
+                self._seen.add(kind)
+                program = bound[kind].call
+                if isinstance(program, Program) and program.variant().is_native:
+                    self._variants[kind] = program.variant()
+            if kind in self._variants:
+                tables = self._variants[kind].tables()
+                if self._tables.get(kind) is not tables:
+                    self._tables[kind] = tables
+                    changed = True
+        if changed or len(self.program_of) < len(bound):
+            self.program_of = np.full(len(bound), -1, np.int64)
+            self._join()
+
+    def _join(self) -> None:
+        begins = dict.fromkeys(_PARTS, 0)
+        programs = []
+        self.scratch = 1
+        for number, (kind, tables) in enumerate(self._tables.items()):
+            self.program_of[kind] = number
+            ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
+            variant = self._variants[kind]
+            programs.append(
+                (
+                    begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
+                    begins["steps"], ends["steps"], begins["addresses"], variant.width, variant.out_width,
+                    begins["kernels"], begins["places"],
+                )
+            )  # fmt: skip
+            self.scratch = max(self.scratch, variant.width * LEAST_ROWS, CACHE_ENTRIES)
+            begins = ends
+        self.programs = np.array(programs, np.int64).reshape(len(programs), 11)
+        for part in _PARTS:
+            shape = (0, _WIDTHS[part]) if _WIDTHS[part] else (0,)
+            setattr(
+                self,
+                part,
+                np.concatenate([np.zeros(shape, np.int64), *(getattr(t, part) for t in self._tables.values())]),
+            )
