@@ -11,15 +11,14 @@ from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
 
 
-@dataclass
+@dataclass(slots=True)
 class Arena:
     """Rows of one shape and dtype.
 
     Attributes:
-        rows: in use.
         width: entries of one row.
+        rows: in use.
         flat: the buffer, one-dimensional.
-        array: the same buffer as [capacity, *shape].
         address: of the buffer.
     """
 
@@ -27,7 +26,6 @@ class Arena:
     itemsize: int
     rows: int = 0
     flat: Any = None
-    array: Any = None
     address: int = 0
 
 
@@ -43,48 +41,56 @@ class Arenas:
         self._windows = windows
         self._pool = pool
         self.arenas: list[Arena] = []
-        self._arrays: list[Any] = []
+        self._arrays: dict[int, Any] = {}
 
     def array(self, window: int) -> Any:
         """The array [capacity, *shape] that a window shows; a view, valid until its arena grows."""
-        self._keep_up()
-        found = self._arrays[window]
+        found = self._arrays.get(window)
         if found is None:
             seen = self._windows.windows[window]
-            found = self._arrays[window] = seen.view(self.arenas[seen.arena].array)
+            arena = self.arena(window)
+            capacity = len(arena.flat) // arena.width
+            shape = self._windows.layouts[seen.arena][0]
+            whole = arena.flat[: capacity * arena.width].reshape(capacity, *shape)
+            found = self._arrays[window] = seen.view(whole)
         return found
 
     def arena(self, window: int) -> Arena:
         """The arena that a window shows."""
-        return self.arenas[self._windows.windows[window].arena]
+        number = self._windows.windows[window].arena
+        if number >= len(self.arenas):  # other graphs have added layouts
+            widths = self._windows.widths()
+            for at in range(len(self.arenas), len(widths)):
+                self.arenas.append(Arena(widths[at], self._windows.layouts[at][1].itemsize))
+        return self.arenas[number]
 
     def addresses(self) -> np.ndarray:
         """Per arena where it begins in memory (0: it has no rows) and the entries of a row, int64 [arenas, 2]."""
         return np.array([(arena.address, arena.width) for arena in self.arenas], np.int64).reshape(-1, 2)
 
-    def rows(self) -> list[int]:
-        """Rows in use, per window; counted at the plain window of an arena, 0 at the others."""
-        self._keep_up()
-        return [self.arenas[seen.arena].rows if seen.plain else 0 for seen in self._windows.windows]
+    def rows(self) -> np.ndarray:
+        """Rows in use, per window; counted at the plain window of an arena, 0 at the others; int32."""
+        windows = self._windows.windows
+        rows = np.zeros(len(windows), np.int32)
+        if any(arena.rows for arena in self.arenas):
+            for window, seen in enumerate(windows):
+                if seen.plain:
+                    rows[window] = self.arena(window).rows
+        return rows
 
     def reserve(self, window: int, rows: int) -> None:
         """Make room for `rows` rows in all in the arena of a window; keeps what is there."""
-        self._keep_up()
-        number = self._windows.windows[window].arena
-        arena = self.arenas[number]
-        if arena.array is None or rows > len(arena.array):
-            shape, dtype = self._windows.layouts[number]
+        arena = self.arena(window)
+        if arena.flat is None or rows * arena.width > len(arena.flat):
+            number = self._windows.windows[window].arena
             old, used = arena.flat, arena.rows * arena.width
-            arena.flat = self._pool.acquire(max(rows, 2 * arena.rows) * arena.width, dtype)
+            arena.flat = self._pool.acquire(max(rows, 2 * arena.rows) * arena.width, self._windows.layouts[number][1])
+            arena.address = arena.flat.__array_interface__["data"][0]
             if old is not None:
                 arena.flat[:used] = old[:used]
                 self._pool.release(old)
-            arena.address = arena.flat.__array_interface__["data"][0]
-            capacity = len(arena.flat) // arena.width
-            arena.array = arena.flat[: capacity * arena.width].reshape(capacity, *shape)
-            for at, seen in enumerate(self._windows.windows):
-                if seen.arena == number:
-                    self._arrays[at] = None
+                windows = self._windows.windows
+                self._arrays = {at: array for at, array in self._arrays.items() if windows[at].arena != number}
         arena.rows = rows
 
     def release(self) -> None:
@@ -99,12 +105,3 @@ class Arenas:
     def bytes(self) -> int:
         """Bytes of the rows in use."""
         return sum(arena.rows * arena.width * arena.itemsize for arena in self.arenas)
-
-    def _keep_up(self) -> None:
-        """Other graphs may have added layouts and windows."""
-        for shape, dtype in self._windows.layouts[len(self.arenas) :]:
-            entries = 1
-            for size in shape:
-                entries *= size
-            self.arenas.append(Arena(entries, dtype.itemsize))
-        self._arrays += [None] * (len(self._windows.windows) - len(self._arrays))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,13 @@ class Windows:
         self.windows: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
         self._columns = np.zeros((0, 3), np.int64)
+        self._widths: list[int] = []
+
+    def widths(self) -> list[int]:
+        """Per arena the entries of a row."""
+        for shape, _ in self.layouts[len(self._widths) :]:
+            self._widths.append(math.prod(shape))
+        return self._widths
 
     def columns(self) -> np.ndarray:
         """Per window its arena, and first column and number of a row's entries there (0: not contiguous), int64."""

@@ -45,7 +45,12 @@ class Tables:
         Raises:
             EdBatchError: a parameter is gone.
         """
-        return all(parameter_array(spec) is array for spec, array in self.parameters)
+        for spec, array in self.parameters:
+            parameter = spec.parameter()
+            if parameter is None or parameter.array is not array:
+                parameter_array(spec)
+                return False
+        return True
 
 
 class Link:

@@ -237,6 +237,7 @@ class Graph(Columns):
         from edbatch.memory.planner import make_plan
         from edbatch.runtime.execute import Executor
         from edbatch.runtime.learned import default_policy
+        from edbatch.runtime.lower import sources_of
 
         first, seconds = self._done, self._report.seconds
         clock = _Clock(seconds, self._last)
@@ -259,8 +260,8 @@ class Graph(Columns):
             self._report.batches += len(schedule)
             self._scheduled.append(graph)
             clock.stop("scheduling")
-        sources, source_offsets = _by_type(np.flatnonzero(table.is_source[kinds]), kinds)
-        rows = np.array(self._arenas.rows(), np.int32)
+        sources, source_offsets = sources_of(kinds, table.is_source)
+        rows = self._arenas.rows()
         plan = make_plan(
             np.concatenate([sources, order]).astype(np.int32),
             np.concatenate([source_offsets, len(sources) + offsets[1:]]),
@@ -278,13 +279,6 @@ class Graph(Columns):
         self._report.edges += len(graph.operands)
         self._plans.append(plan)
         self._last = perf_counter()
-
-
-def _by_type(nodes: np.ndarray, kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes sorted by type, and where each type's nodes begin: [types + 1]."""
-    nodes = nodes[np.argsort(kinds[nodes], kind="stable")]
-    counts = np.bincount(kinds[nodes]) if len(nodes) else np.zeros(0, np.int64)
-    return nodes, np.concatenate([[0], np.cumsum(counts[counts > 0])]).astype(np.int64)
 
 
 class _Clock:

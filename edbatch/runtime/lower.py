@@ -80,3 +80,30 @@ def contract(
                 used += 1
         indptr[v + 1] = used
     return nodes[:n].copy(), indptr, operands[:used].copy()
+
+
+@njit(cache=True)
+def sources_of(types: np.ndarray, is_source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes whose types are sources, type after type, and where each type's nodes begin: [types + 1]."""
+    counts = np.zeros(len(is_source), np.int64)
+    n = 0
+    for node in range(len(types)):
+        if is_source[types[node]]:
+            counts[types[node]] += 1
+            n += 1
+    offsets = np.zeros((counts > 0).sum() + 1, np.int64)
+    next_of = np.zeros(len(is_source), np.int64)
+    at, batch = 0, 0
+    for kind in range(len(is_source)):
+        next_of[kind] = at
+        if counts[kind]:
+            at += counts[kind]
+            batch += 1
+            offsets[batch] = at
+    nodes = np.empty(n, np.int64)
+    for node in range(len(types)):
+        kind = types[node]
+        if is_source[kind]:
+            nodes[next_of[kind]] = node
+            next_of[kind] += 1
+    return nodes, offsets

@@ -46,16 +46,19 @@ class ProgramTable:
         """
         changed = False
         for kind in kinds:
-            if kind not in self._seen:
+            variant = self._variants.get(kind)
+            if variant is None:
+                if kind in self._seen:
+                    continue
                 self._seen.add(kind)
                 program = bound[kind].call
-                if isinstance(program, Program) and program.variant().is_native:
-                    self._variants[kind] = program.variant()
-            if kind in self._variants:
-                tables = self._variants[kind].tables()
-                if self._tables.get(kind) is not tables:
-                    self._tables[kind] = tables
-                    changed = True
+                if not isinstance(program, Program) or not program.variant().is_native:
+                    continue
+                variant = self._variants[kind] = program.variant()
+            tables = variant.tables()
+            if self._tables.get(kind) is not tables:
+                self._tables[kind] = tables
+                changed = True
         if changed or len(self.program_of) < len(bound):
             self.program_of = np.full(len(bound), -1, np.int64)
             self._join()

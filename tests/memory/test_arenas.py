@@ -30,7 +30,7 @@ def test_layouts_added_by_another_graph_later():
     first = windows.plain((2,), F32)
     arenas.reserve(first, 1)
     second = windows.plain((5,), F32)
-    assert arenas.rows() == [1, 0]
+    assert arenas.rows().tolist() == [1, 0]
     arenas.reserve(second, 4)
     assert arenas.array(second)[:4].shape == (4, 5)
     assert arenas.addresses().tolist() == [[arena.flat.ctypes.data, arena.width] for arena in arenas.arenas]
