@@ -58,6 +58,38 @@ def _window(operand_id, types, windows, view_windows):  # type: ignore[no-untype
 
 
 @njit(cache=True)
+def _same_nodes(
+    order: np.ndarray, lo: int, hi: int, starts: np.ndarray, args: np.ndarray, slot: int, other: int
+) -> bool:
+    """Whether two operands of a batch show the same nodes, each in its own way."""
+    for i in range(lo, hi):
+        at = starts[order[i]]
+        if args[at + slot] & 0xFFFFFFFF != args[at + other] & 0xFFFFFFFF:
+            return False
+    return True
+
+
+@njit(cache=True)
+def _one_window(
+    order: np.ndarray,
+    lo: int,
+    hi: int,
+    starts: np.ndarray,
+    args: np.ndarray,
+    slot: int,
+    shown: int,
+    types: np.ndarray,
+    windows: np.ndarray,
+    view_windows: np.ndarray,
+) -> bool:
+    """Whether an operand of a batch is seen through one window."""
+    alike = True
+    for i in range(lo, hi):
+        alike &= _window(args[starts[order[i]] + slot], types, windows, view_windows) == shown
+    return alike
+
+
+@njit(cache=True)
 def _lay_out(
     order: np.ndarray,
     offsets: np.ndarray,
@@ -114,6 +146,17 @@ def _lay_out(
             total = n
             slots = counts[head]
         for slot in range(slots):
+            if slot and _same_nodes(order, lo, hi, starts, args, slot - 1, slot):
+                # Several outputs of the same nodes (h and c of a child): one list of rows serves both.
+                before = operands[operand - 1]
+                shown = _window(args[starts[head] + slot], types, windows, view_windows)
+                if before[0] <= 3 and _one_window(
+                    order, lo, hi, starts, args, slot, shown, types, windows, view_windows
+                ):
+                    operands[operand] = before
+                    operands[operand, 1] = shown
+                    operand += 1
+                    continue
             # Fill in the rows. Operands of one type and one view are seen through one window, which is all that has
             # to be looked at in most batches.
             begin = used

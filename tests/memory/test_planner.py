@@ -28,6 +28,8 @@ def random_case(seed):
         starts.append(len(args))
         counts.append(count)
         operands = random.integers(0, node, count).tolist() if count else []
+        if kind == 1 and seed % 2:  # two views of one node, in whole batches
+            operands[1] = operands[0]
         # Types alternate between two arenas; views 1 and 2 show the first, view 3 the second.
         views = [int(random.choice([0, 1, 2] if types[x] % 2 == 0 else [0, 3])) for x in operands]
         args += [x + (view << 32) for x, view in zip(operands, views, strict=True)]
@@ -145,3 +147,22 @@ def chain(lengths):
 def test_chains_of_any_lengths_need_no_gather(lengths):
     plan = make_plan(**chain(lengths))
     assert set(plan.operands[:, 0].tolist()) <= {Access.SLICE}
+
+
+def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
+    """h and c of a cell as two windows: batch 1 reads nodes 2, 0, 1 through both."""
+    order = np.array([0, 1, 2, 3, 4, 5], np.int32)
+    children = [2, 0, 1]
+    args = np.array([id for child in children for id in (child + (1 << 32), child + (2 << 32))], np.int64)
+    plan = make_plan(
+        np.append(order, [6, 7, 8]).astype(np.int32), np.array([0, 3, 6, 9]),
+        np.array([0] * 3 + [1] * 3 + [2] * 3, np.int32),
+        np.array([0, 0, 0, 0, 2, 4, 6, 7, 8], np.int32), np.array([0, 0, 0, 2, 2, 2, 1, 1, 1], np.int32),
+        np.zeros(3, np.int32), np.zeros(3, np.bool_), np.concatenate([args, [0, 1, 2]]), np.array([0, 1, 2], np.int32),
+        np.array([-1, 3, 4], np.int32), np.full(9, -1, np.int32), 0, np.zeros(5, np.int32),
+    )  # fmt: skip
+    first, second = plan.operands[:2].tolist()
+    assert [first[1], second[1]] == [3, 4]
+    assert first[0] == second[0]
+    assert first[2:] == second[2:]
+    assert [row for _, row in fetched(plan, plan.operands[0])] == [row for _, row in fetched(plan, plan.operands[1])]
