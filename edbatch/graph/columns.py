@@ -69,7 +69,7 @@ class Columns:
     def take(self) -> tuple[np.ndarray, np.ndarray]:
         """Hand over what was recorded since the last call: (types int32, args int64)."""
         types = np.fromiter(self.types, np.int32, len(self.types))
-        args = np.fromiter(self.args, np.int64, len(self.args))
+        args = np.array(self.args, np.int64)  # `fromiter` takes longer where ids have views (more than 30 bits)
         self.types.clear()
         self.args.clear()
         return types, args
