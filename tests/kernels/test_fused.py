@@ -112,6 +112,15 @@ def test_parameters_numbers_and_nan():
     np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
+def test_attributes_may_be_infinite():
+    @eb.cell
+    def cell(x):
+        return eb.clip(x, float("-inf"), 1) * 2
+
+    with eb.Graph(policy="sufficient"):
+        np.testing.assert_array_equal(cell(eb.input([-9.0, 0.5, 3.0])).value(), [-18, 1, 2])
+
+
 def test_float64_is_not_fused_and_exact():
     cell = gates(4)
     random = np.random.default_rng(0)

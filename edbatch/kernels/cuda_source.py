@@ -1,0 +1,145 @@
+"""Fused element-wise kernels as CUDA C++: the recipes that Numba compiles for the CPU, written for NVRTC."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.kernels.recipe import Language, Recipe, source_in
+
+KERNEL = """// Written by EdBatch.
+#ifndef INFINITY  // NVRTC has no <math.h>
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+
+__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+// Both are NaN if an argument is.
+__device__ inline float maximum(float a, float b) { return a >= b || a != a ? a : b; }
+__device__ inline float minimum(float a, float b) { return a <= b || a != a ? a : b; }
+
+extern "C" __global__ void kernel(long long n, long long d, {places}) {
+    const long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y;
+    const long long entry = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    const long long rows = (long long)gridDim.y * blockDim.y, entries = (long long)gridDim.x * blockDim.x;
+    for (long long i = row; i < n; i += rows) {
+{rows}
+        #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
+        for (long long j = entry; j < d; j += entries) {
+{body}
+        }
+    }
+}
+"""
+
+FUNCTIONS = {  # with their numbers of arguments; the accurate ones, not the fast intrinsics
+    "abs": ("fabsf", 1),
+    "exp": ("expf", 1),
+    "maximum": ("maximum", 2),
+    "minimum": ("minimum", 2),
+    "sigmoid": ("sigmoid", 1),
+    "sqrt": ("sqrtf", 1),
+    "tanh": ("tanhf", 1),
+}
+OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+SIGNS = {ast.UAdd: "+", ast.USub: "-"}
+COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+
+
+def source_of(recipe: Recipe) -> str:
+    """The kernel as CUDA C++, `extern "C" __global__ void kernel(n, d, p0, d0, p1, d1, ...)`: without includes.
+
+    Rows are spread over y, entries of a row over x; a grid and blocks of any size compute all. Integers are `long
+    long`, arrays are `float*`.
+
+    Raises:
+        EdBatchError: a scalar expression has no translation (see `cuda_expression`).
+
+    Example:
+        >>> from edbatch.kernels.recipe import Compute, Load, Store
+        >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, 2.0)))
+        >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("for (long long i")[1])
+         = row; i < n; i += rows) {
+                const long long r0 = i * d0;
+                const long long r1 = i * d1;
+                #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
+                for (long long j = entry; j < d; j += entries) {
+                    const float v0 = p0[r0 + d + j];
+                    const float v1 = tanhf(v0);
+                    const float v2 = (v1 * 2.0f);
+                    p1[r1 + j] = v2;
+                }
+            }
+        }
+    """
+    return source_in(CUDA, recipe)
+
+
+def cuda_expression(expression: str) -> str:
+    """A scalar expression of the op table, over values v0, v1, ..., in CUDA C++.
+
+    Knows + - * /, signs, conditional expressions on one comparison, the functions of `FUNCTIONS`, and numbers written
+    float32(...). A bare number would make Numba compute in float64.
+
+    Raises:
+        EdBatchError: the expression holds anything else.
+
+    Example:
+        >>> cuda_expression("v0 if v0 > float32(0) else float32(0.3) * v0")
+        '(v0 > 0.0f ? v0 : (0.30000001192092896f * v0))'
+    """
+    try:
+        return _value(ast.parse(expression, mode="eval").body)
+    except (SyntaxError, ValueError) as error:
+        raise EdBatchError(f"the scalar expression {expression!r} has no translation to CUDA: {error}") from None
+
+
+CUDA = Language(
+    kernel=KERNEL,
+    place="float* p{0}, long long d{0}",
+    between_places=", ",
+    row="const long long r{0} = i * d{0};",
+    value="const float v{0} = {1};",
+    store="{0} = v{1};",
+    expression=cuda_expression,
+)
+
+
+def _value(node: ast.expr) -> str:
+    match node:
+        case ast.Name(name) if re.fullmatch("v[0-9]+", name):
+            return name
+        case ast.Call(ast.Name("float32"), [number], []):
+            return _number(number)
+        case ast.Call(ast.Name(name), arguments, []) if FUNCTIONS.get(name, ("", -1))[1] == len(arguments):
+            return f"{FUNCTIONS[name][0]}({', '.join(map(_value, arguments))})"
+        case ast.UnaryOp(sign, operand) if type(sign) in SIGNS:
+            return f"({SIGNS[type(sign)]}{_value(operand)})"
+        case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
+            return f"({_value(left)} {OPERATORS[type(operator)]} {_value(right)})"
+        case ast.IfExp(ast.Compare(left, [comparison], [right]), then, other) if type(comparison) in COMPARISONS:
+            condition = f"{_value(left)} {COMPARISONS[type(comparison)]} {_value(right)}"
+            return f"({condition} ? {_value(then)} : {_value(other)})"
+    raise ValueError(f"unexpected {ast.unparse(node)!r}")
+
+
+def _number(node: ast.expr) -> str:
+    """A literal whose value is a float32 exactly, so that no compiler rounds it another way."""
+    match node:
+        case ast.Constant(int() | float() as number) if not isinstance(number, bool):
+            sign = 1
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)) if not isinstance(number, bool):
+            sign = -1
+        case _:
+            raise ValueError(f"expected a number in float32(...), got {ast.unparse(node)!r}")
+    try:
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(number))
+    except OverflowError:
+        raise ValueError("an integer is too large for float32") from None
+    text = "INFINITY" if math.isinf(rounded) else f"{rounded!r}f"
+    return text if sign > 0 else f"(-{text})"

@@ -1,0 +1,51 @@
+"""NVIDIA's run-time compiler, from the wheel that the test extra names: needs neither a GPU nor a driver."""
+
+import ctypes
+from functools import cache
+from importlib.metadata import files
+
+
+@cache
+def library():
+    """libnvrtc."""
+    names = [f for f in files("nvidia-cuda-nvrtc-cu12") or () if f.match("libnvrtc.so.*") or f.match("nvrtc64_*_0.dll")]
+    return ctypes.CDLL(str(names[0].locate()))
+
+
+def check(result):
+    if result != 0:
+        describe = library().nvrtcGetErrorString
+        describe.restype = ctypes.c_char_p
+        raise RuntimeError(describe(result).decode())
+
+
+def supported():
+    """Compute capabilities that this NVRTC compiles for: 90 is sm_90."""
+    count = ctypes.c_int()
+    check(library().nvrtcGetNumSupportedArchs(ctypes.byref(count)))
+    capabilities = (ctypes.c_int * count.value)()
+    check(library().nvrtcGetSupportedArchs(capabilities))
+    return list(capabilities)
+
+
+def compile_for(capability, source):
+    """The PTX and the machine code (cubin) of a source; RuntimeError with the log where it has errors or warnings."""
+    program = ctypes.c_void_p()
+    check(library().nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None))
+    try:
+        options = (ctypes.c_char_p * 1)(f"--gpu-architecture=sm_{capability}".encode())
+        result = library().nvrtcCompileProgram(program, 1, options)
+        log = read(program, "ProgramLog").rstrip(b"\0").decode()
+        if result != 0 or "kernel.cu(" in log:  # it also warns that it will not know old GPUs for ever
+            raise RuntimeError(f"{log}\n{source}")
+        return read(program, "PTX").rstrip(b"\0").decode(), read(program, "CUBIN")
+    finally:
+        check(library().nvrtcDestroyProgram(ctypes.byref(program)))
+
+
+def read(program, what):
+    size = ctypes.c_size_t()
+    check(getattr(library(), f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+    text = ctypes.create_string_buffer(size.value)
+    check(getattr(library(), f"nvrtcGet{what}")(program, text))
+    return text.raw
