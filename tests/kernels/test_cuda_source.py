@@ -387,8 +387,8 @@ def larger(texts):
 
 
 @with_cpp
-@settings(max_examples=12, phases=[Phase.generate])  # it says which expressions differ: no need to compile on and on
-@given(st.lists(st.recursive(leaves, larger, max_leaves=12), min_size=20, max_size=60))
+@settings(max_examples=6, phases=[Phase.generate])  # it says which expressions differ: no need to compile on and on
+@given(st.lists(st.recursive(leaves, larger, max_leaves=12), min_size=30, max_size=60))
 def test_expressions_are_what_python_makes_of_them(expressions):
     """Bit for bit, with the functions of the same C library."""
     recipe = of_expressions(expressions, 3)
