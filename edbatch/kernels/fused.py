@@ -13,9 +13,7 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.files import write_atomically
-from edbatch.kernels.recipe import Compute, Language, Load, Recipe, Store, source_in, with_attributes
-
-__all__ = ["Compute", "Load", "Recipe", "Store", "cache_folder", "compiled", "source_of", "with_attributes"]
+from edbatch.kernels.recipe import Language, Recipe, source_in
 
 HEADER = '''"""Written by EdBatch; may be deleted at any time."""
 from numba import cfunc, float32
@@ -51,6 +49,7 @@ def source_of(recipe: Recipe) -> str:
     row, and the distance between its rows in entries (0: one row for all).
 
     Example:
+        >>> from edbatch.kernels.recipe import Compute, Load, Store
         >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, 2.0)))
         >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("places):")[1])
         <BLANKLINE>

@@ -9,8 +9,9 @@ import numpy as np
 from edbatch.graph.body import Body, Value, spec_of_value
 from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.fused import Compute, Load, Recipe, Store, compiled, with_attributes
+from edbatch.kernels.fused import compiled
 from edbatch.kernels.program import Step
+from edbatch.kernels.recipe import Compute, Load, Recipe, Store, with_attributes
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_steps import Native, Operand, operands_of
 

@@ -10,7 +10,8 @@ import pytest
 import edbatch as eb
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS
-from edbatch.kernels.fused import Compute, Load, Recipe, Store, compiled
+from edbatch.kernels.fused import compiled
+from edbatch.kernels.recipe import Compute, Load, Recipe, Store
 from tests.oracle import ORACLE
 
 FUSED = [op for op in OPS.values() if op.scalar]
