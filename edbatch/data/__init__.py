@@ -1,1 +1,1 @@
-"""Trees in files, a generator of trees, vocabularies."""
+"""Trees, tagged sentences, lattices and parallel text: in files, and made up; vocabularies."""
