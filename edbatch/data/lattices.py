@@ -194,12 +194,12 @@ def _made_up_words() -> dict[tuple[int, ...], int]:
     def character() -> int:
         return 1 + int(CHARACTERS * random.random())
 
-    short: list[tuple[int, ...]] = [(character(), character()) for _ in range(120)]
-    longer: list[tuple[int, ...]] = [(*word, character()) for word in short[:60]] + [
-        (character(), *word) for word in short[40:80]
-    ]
-    longest: list[tuple[int, ...]] = [(*a, *b) for a, b in zip(short[:40], short[60:100], strict=True)]
-    return {word: number for number, word in enumerate(dict.fromkeys(short + longer + longest), start=1)}
+    words: list[tuple[int, ...]] = [(character(), character()) for _ in range(120)]
+    begun = [(*word, character()) for word in words[:60]]
+    ended = [(character(), *word) for word in words[40:80]]
+    joined = [(*a, *b) for a, b in zip(words[:40], words[60:100], strict=True)]
+    words += [*begun, *ended, *joined]
+    return {word: number for number, word in enumerate(dict.fromkeys(words), start=1)}
 
 
 def random_lattices(n: int, seed: int) -> list[Lattice]:

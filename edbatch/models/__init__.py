@@ -1,17 +1,26 @@
 """Models and layers, built on the public API alone."""
 
+from edbatch.models.encoder_decoder import EncoderDecoder
 from edbatch.models.gru import GRU, SimpleRNN
+from edbatch.models.lattice import LatticeGRU, LatticeLSTM
 from edbatch.models.lstm import LSTM, CoupledLSTM, PeepholeLSTM
+from edbatch.models.mvrnn import MVRNN
 from edbatch.models.recurrent import Bidirectional, Recurrent, Stacked, State
+from edbatch.models.tagger import BiLSTMTagger
 from edbatch.models.tree_lstm import TreeLSTM
 from edbatch.models.trees import ChildSumTreeLSTM, TreeGRU
 
 __all__ = [
     "GRU",
     "LSTM",
+    "MVRNN",
+    "BiLSTMTagger",
     "Bidirectional",
     "ChildSumTreeLSTM",
     "CoupledLSTM",
+    "EncoderDecoder",
+    "LatticeGRU",
+    "LatticeLSTM",
     "PeepholeLSTM",
     "Recurrent",
     "SimpleRNN",

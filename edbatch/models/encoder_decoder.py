@@ -1,0 +1,78 @@
+"""LSTM encoder-decoder: the encoder's last state starts the decoder (Sutskever et al. 2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import edbatch as eb
+from edbatch.models.lstm import LSTM
+from edbatch.models.recurrent import State
+
+
+class EncoderDecoder:
+    """Reads a sentence, then says another, word by word; each word is told the one before.
+
+    Args:
+        model: collection that the parameters are added to.
+        source_words, target_words: sizes of the two vocabularies.
+        dim: size of embeddings, hidden and cell states.
+        start, end: numbers of the target words that begin and end every sentence.
+
+    Example:
+        >>> import edbatch as eb
+        >>> network = EncoderDecoder(eb.ParameterCollection(seed=0), source_words=10, target_words=12, dim=4)
+        >>> with eb.Graph():
+        ...     scores = [network.scores(h) for h in network.hidden([5, 6, 7], [8, 9])]
+        ...     loss = network.loss([5, 6, 7], [8, 9])
+        >>> len(scores), scores[0].shape, loss.shape  # of the two words and of the end
+        (3, (12,), ())
+    """
+
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        source_words: int,
+        target_words: int,
+        dim: int,
+        start: int = 1,
+        end: int = 2,
+    ) -> None:
+        self.start, self.end = start, end
+        self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
+        self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
+        self.encoder = LSTM(model, dim, dim, name="encoder")
+        self.decoder = LSTM(model, dim, dim, name="decoder")
+        self.W_out = model.add_parameters((target_words, dim), name="W_out")
+        self.b_out = model.add_parameters((target_words,), name="b_out")
+
+    def encode(self, source: Iterable[int]) -> State:
+        """The decoder's state after the encoder has read a sentence."""
+        state = self.encoder.initial_state()
+        for word in source:
+            state = state.add_input(eb.lookup(self.embed_source, word))
+        return self.decoder.initial_state(*state.vectors)
+
+    def hidden(self, source: Iterable[int], target: Iterable[int]) -> list[eb.Expression]:
+        """The decoder's outputs [dim] from which each word of `target`, and then its end, are predicted."""
+        inputs = [eb.lookup(self.embed_target, word) for word in (self.start, *target)]
+        return self.encode(source).transduce(inputs)
+
+    @eb.cell
+    def scores(self, h: eb.Expression) -> eb.Expression:
+        """Scores of the next word [target_words]; their softmax are the probabilities."""
+        return eb.affine(self.W_out, h, self.b_out)
+
+    @eb.cell
+    def probabilities(self, h: eb.Expression) -> eb.Expression:
+        """Probabilities of the next word [target_words]."""
+        return eb.softmax(self.scores(h))
+
+    @eb.cell
+    def cross_entropy(self, h: eb.Expression, word: int) -> eb.Expression:
+        """-log probability of the right word."""
+        return eb.cross_entropy(self.scores(h), word)
+
+    def loss(self, source: Iterable[int], target: Sequence[int]) -> eb.Expression:
+        """The sum of the cross-entropies of the words of `target` and of its end."""
+        hidden = self.hidden(source, target)
+        return eb.sum([self.cross_entropy(h, word) for h, word in zip(hidden, (*target, self.end), strict=True)])

@@ -1,0 +1,122 @@
+"""Lattice LSTM and GRU: recurrent networks over characters and the words they make up (after Zhang and Yang 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import edbatch as eb
+from edbatch.models.gru import GRU
+from edbatch.models.lstm import LSTM
+from edbatch.models.recurrent import Recurrent
+
+Arcs = Sequence[Sequence[tuple[int, int]]]
+
+
+class LatticeNetwork:
+    """A recurrent layer for characters and one for words; a node's state is the sum over the arcs that end there.
+
+    Sums grow: where gates let the state through, it doubles at every node with two arcs. The states of a GRU on sentences
+    of a hundred characters reach 1e8 with the parameters it begins with; `average` keeps them below 1.
+
+    Args:
+        model: collection that the parameters are added to.
+        characters, words: sizes of the two vocabularies.
+        tags: number of tags.
+        dim: size of embeddings and states.
+        average: divide a node's sum by the number of its arcs.
+    """
+
+    layer: type[LSTM] | type[GRU]
+
+    def __init__(
+        self, model: eb.ParameterCollection, characters: int, words: int, tags: int, dim: int, average: bool = False
+    ) -> None:
+        self.combine = eb.mean if average else eb.sum
+        self.dim = dim
+        self.embed_character = model.add_lookup_parameters((characters, dim), name="embed_character")
+        self.embed_word = model.add_lookup_parameters((words, dim), name="embed_word")
+        self.character: Recurrent = self.layer(model, dim, dim, name="character")
+        self.word: Recurrent = self.layer(model, dim, dim, name="word")
+        self.W_out = model.add_parameters((tags, dim), name="W_out")
+        self.b_out = model.add_parameters((tags,), name="b_out")
+
+    def hidden(self, arcs: Arcs) -> list[eb.Expression]:
+        """The output [dim] at every node; zeros at the first.
+
+        Args:
+            arcs: per node what ends there, as (node where it begins, number of the character or word): a character
+                if it begins at the node just before, else a word. Nothing at node 0, at least one arc elsewhere.
+
+        Raises:
+            EdBatchError: a node but the first has no arcs.
+        """
+        states = [self.character.initial_state().vectors]
+        for node in range(1, len(arcs)):
+            ends = []
+            for source, id in arcs[node]:
+                if source == node - 1:
+                    layer, x = self.character, eb.lookup(self.embed_character, id)
+                else:
+                    layer, x = self.word, eb.lookup(self.embed_word, id)
+                ends.append(layer.initial_state(*states[source]).add_input(x).vectors)
+            if not ends:
+                raise eb.EdBatchError(f"{type(self).__name__}.hidden: expected an arc to node {node}, got none")
+            one = len(ends) == 1
+            states.append(ends[0] if one else tuple(self.combine(vectors) for vectors in zip(*ends, strict=True)))
+        return [vectors[0] for vectors in states]
+
+    @eb.cell
+    def scores(self, h: eb.Expression) -> eb.Expression:
+        """Scores of the tags [tags]; their softmax are the probabilities."""
+        return eb.affine(self.W_out, h, self.b_out)
+
+    @eb.cell
+    def probabilities(self, h: eb.Expression) -> eb.Expression:
+        """Probabilities of the tags [tags]."""
+        return eb.softmax(self.scores(h))
+
+    @eb.cell
+    def cross_entropy(self, h: eb.Expression, tag: int) -> eb.Expression:
+        """-log probability of the right tag."""
+        return eb.cross_entropy(self.scores(h), tag)
+
+    def loss(self, arcs: Arcs, tags: Iterable[int]) -> eb.Expression:
+        """The sum of the cross-entropies of all nodes but the first, whose tag means nothing.
+
+        Raises:
+            EdBatchError: there is no node but the first.
+        """
+        pairs = list(zip(self.hidden(arcs), tags, strict=True))[1:]
+        return eb.sum([self.cross_entropy(h, tag) for h, tag in pairs])
+
+
+class LatticeLSTM(LatticeNetwork):
+    """Lattice of LSTMs; hidden and cell states are summed over arcs. Arguments as of `LatticeNetwork`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> lstm = LatticeLSTM(eb.ParameterCollection(seed=0), characters=9, words=31, tags=3, dim=4)
+        >>> arcs = [[], [(0, 7)], [(1, 8), (0, 30)]]  # two characters, and a word of both
+        >>> with eb.Graph():
+        ...     scores = [lstm.scores(h) for h in lstm.hidden(arcs)[1:]]
+        ...     loss = lstm.loss(arcs, [0, 1, 2])
+        >>> len(scores), scores[0].shape, loss.shape
+        (2, (3,), ())
+    """
+
+    layer = LSTM
+
+
+class LatticeGRU(LatticeNetwork):
+    """Lattice of GRUs. Arguments as of `LatticeNetwork`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> gru = LatticeGRU(eb.ParameterCollection(seed=0), characters=9, words=31, tags=3, dim=4)
+        >>> with eb.Graph():
+        ...     hidden = gru.hidden([[], [(0, 7)], [(1, 8), (0, 30)]])
+        >>> [h.shape for h in hidden]
+        [(4,), (4,), (4,)]
+    """
+
+    layer = GRU

@@ -1,0 +1,85 @@
+"""MV-RNN: every word and phrase is a vector and a matrix that changes its neighbour's vector (Socher et al. 2012)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import edbatch as eb
+
+
+class MVRNN:
+    """Matrix-vector recursive network over binary trees: p = tanh(W [B a; A b]), P = W_M [A; B].
+
+    Args:
+        model: collection that the parameters are added to.
+        words: size of the vocabulary; every word has dim * (dim + 1) parameters.
+        labels: number of classes.
+        dim: size of vectors, and of both sides of matrices.
+
+    Example:
+        >>> import edbatch as eb
+        >>> mvrnn = MVRNN(eb.ParameterCollection(seed=0), words=10, labels=5, dim=4)
+        >>> with eb.Graph():
+        ...     hidden = mvrnn.hidden([3, 7, None], [(), (), (0, 1)])
+        ...     scores = mvrnn.scores(hidden[-1])
+        >>> hidden[-1].shape, scores.shape
+        ((4,), (5,))
+    """
+
+    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
+        self.vectors = model.add_lookup_parameters((words, dim), name="vectors")
+        self.matrices = model.add_lookup_parameters((words, dim, dim), name="matrices")
+        # Near the identity, at which a word leaves its neighbour as it is.
+        self.matrices.set_value(np.eye(dim) + 0.1 * self.matrices.value())
+        self.W = model.add_parameters((dim, 2 * dim), name="W")
+        self.W_M = model.add_parameters((dim, 2 * dim), name="W_M")
+        self.W_out = model.add_parameters((labels, dim), name="W_out")
+        self.b_out = model.add_parameters((labels,), name="b_out")
+
+    @eb.cell
+    def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
+        """Vector [dim] and matrix [dim, dim] of a word."""
+        return eb.lookup(self.vectors, word), eb.lookup(self.matrices, word)
+
+    @eb.cell
+    def compose(
+        self, a: eb.Expression, A: eb.Expression, b: eb.Expression, B: eb.Expression
+    ) -> tuple[eb.Expression, eb.Expression]:
+        """Vector and matrix of a node over its children's."""
+        p = eb.tanh(self.W @ eb.concatenate([B @ a, A @ b]))
+        return p, self.W_M @ eb.concatenate([A, B])
+
+    def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
+        """Vector of every node; arguments as of `TreeLSTM.hidden`."""
+        nodes: list[tuple[eb.Expression, eb.Expression]] = []
+        for word, below in zip(words, children, strict=True):
+            if word is not None:
+                nodes.append(self.leaf(word))
+            else:
+                left, right = below
+                nodes.append(self.compose(*nodes[left], *nodes[right]))
+        return [vector for vector, _ in nodes]
+
+    @eb.cell
+    def scores(self, p: eb.Expression) -> eb.Expression:
+        """Scores of the labels [labels]; their softmax are the probabilities."""
+        return eb.affine(self.W_out, p, self.b_out)
+
+    @eb.cell
+    def probabilities(self, p: eb.Expression) -> eb.Expression:
+        """Probabilities of the labels [labels]."""
+        return eb.softmax(self.scores(p))
+
+    @eb.cell
+    def cross_entropy(self, p: eb.Expression, label: int) -> eb.Expression:
+        """-log probability of the right label."""
+        return eb.cross_entropy(self.scores(p), label)
+
+    def loss(
+        self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Sequence[int]
+    ) -> eb.Expression:
+        """The sum of the cross-entropies of all nodes."""
+        hidden = self.hidden(words, children)
+        return eb.sum([self.cross_entropy(p, label) for p, label in zip(hidden, labels, strict=True)])

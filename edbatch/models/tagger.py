@@ -1,0 +1,101 @@
+"""BiLSTM tagger (Huang et al. 2015): a tag for every word of a sentence; rare words may be read by their characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import edbatch as eb
+from edbatch.models.lstm import LSTM
+from edbatch.models.recurrent import Stacked
+
+Word = int | Sequence[int]
+Hidden = tuple[eb.Expression, eb.Expression]
+
+
+class BiLSTMTagger:
+    """LSTMs from the left and from the right, and a multilayer perceptron at every word.
+
+    Args:
+        model: collection that the parameters are added to.
+        words: size of the vocabulary.
+        tags: number of tags.
+        dim: size of embeddings, hidden and cell states, at least 2.
+        layers: LSTMs on top of one another, each way.
+        characters: number of characters; 0 for a tagger that only knows whole words. The embedding of a word that is
+            given as characters is the last outputs of two LSTMs of half the size that spell it forwards and backwards.
+
+    Example:
+        >>> import edbatch as eb
+        >>> tagger = BiLSTMTagger(eb.ParameterCollection(seed=0), words=10, tags=3, dim=4, characters=26)
+        >>> with eb.Graph():
+        ...     scores = [tagger.scores(*hidden) for hidden in tagger.hidden([3, 7, [0, 1, 1]])]
+        ...     loss = tagger.loss([3, 7, [0, 1, 1]], [0, 2, 1])
+        >>> len(scores), scores[0].shape, loss.shape
+        (3, (3,), ())
+    """
+
+    def __init__(
+        self, model: eb.ParameterCollection, words: int, tags: int, dim: int, layers: int = 2, characters: int = 0
+    ) -> None:
+        self.embed = model.add_lookup_parameters((words, dim), name="embed")
+        self.right, self.left = (
+            Stacked([LSTM(model, dim, dim, name=f"{way}{layer}") for layer in range(layers)])
+            for way in ("right", "left")
+        )
+        self.W_hidden = model.add_parameters((dim, 2 * dim), name="W_hidden")
+        self.b_hidden = model.add_parameters((dim,), name="b_hidden")
+        self.W_out = model.add_parameters((tags, dim), name="W_out")
+        self.b_out = model.add_parameters((tags,), name="b_out")
+        self.characters = None
+        if characters:
+            self.characters = model.add_lookup_parameters((characters, dim), name="characters")
+            self.spell_right = LSTM(model, dim, dim - dim // 2, name="spell_right")
+            self.spell_left = LSTM(model, dim, dim // 2, name="spell_left")
+
+    def hidden(self, words: Sequence[Word]) -> list[Hidden]:
+        """Per word the outputs [dim] of reading up to it from the left and from the right.
+
+        Args:
+            words: per word its number, or the numbers of its characters.
+
+        Raises:
+            EdBatchError: a word without characters, or a tagger that knows none.
+        """
+        xs = [self.word(word) for word in words]
+        right = self.right.initial_state().transduce(xs)
+        left = self.left.initial_state().transduce(xs[::-1])[::-1]
+        return list(zip(right, left, strict=True))
+
+    def word(self, word: Word) -> eb.Expression:
+        """The embedding [dim] of a word."""
+        if not isinstance(word, Sequence):
+            return eb.lookup(self.embed, word)
+        if self.characters is None or not word:
+            raise eb.EdBatchError(
+                f"BiLSTMTagger.word({list(word)}): expected the number of a word"
+                + ("; made without characters=..." if self.characters is None else " or at least one character")
+            )
+        xs = [eb.lookup(self.characters, character) for character in word]
+        right = self.spell_right.initial_state().transduce(xs)
+        left = self.spell_left.initial_state().transduce(xs[::-1])
+        return eb.concatenate([right[-1], left[-1]])
+
+    @eb.cell
+    def scores(self, right: eb.Expression, left: eb.Expression) -> eb.Expression:
+        """Scores of the tags [tags]; their softmax are the probabilities."""
+        hidden = eb.tanh(eb.affine(self.W_hidden, eb.concatenate([right, left]), self.b_hidden))
+        return eb.affine(self.W_out, hidden, self.b_out)
+
+    @eb.cell
+    def probabilities(self, right: eb.Expression, left: eb.Expression) -> eb.Expression:
+        """Probabilities of the tags [tags]."""
+        return eb.softmax(self.scores(right, left))
+
+    @eb.cell
+    def cross_entropy(self, right: eb.Expression, left: eb.Expression, tag: int) -> eb.Expression:
+        """-log probability of the right tag."""
+        return eb.cross_entropy(self.scores(right, left), tag)
+
+    def loss(self, words: Sequence[Word], tags: Iterable[int]) -> eb.Expression:
+        """The sum of the cross-entropies of all words."""
+        return eb.sum([self.cross_entropy(*h, tag) for h, tag in zip(self.hidden(words), tags, strict=True)])
