@@ -29,9 +29,7 @@ def check(network, lattices, way, dtype="float64", average=False):
     model = eb.ParameterCollection(dtype=dtype)
     made = network(model, *sizes(lattices), DIM, average=average)
     p = randomized(model, 0.1)  # sums over arcs grow without bound where gates are wide open
-    got, report = forward(
-        way, lambda: [made.probabilities(h) for x in lattices for h in made.hidden(x.arcs)[1:]], dtype
-    )
+    got, report = forward(way, lambda: [made.probabilities(h) for x in lattices for h in made.hidden(x.arcs)], dtype)
     scores = [oracle(p, network, lattice.arcs, average) for lattice in lattices]
     exact = {"rtol": 1e-9} if dtype == "float64" else {"atol": 1e-5}
     np.testing.assert_allclose(got, [softmax(row) for rows in scores for row in rows], **exact)

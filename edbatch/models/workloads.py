@@ -1,0 +1,158 @@
+"""Models with the data they read, by name: what `edbatch run` and the benchmarks run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import edbatch as eb
+from edbatch.data.lattices import Lattice, random_lattices, read_lattices, sizes
+from edbatch.data.parallel import SentencePair, random_parallel, read_parallel
+from edbatch.data.random_trees import random_trees
+from edbatch.data.tagged import TaggedSentence, random_tagged, read_tagged
+from edbatch.data.trees import Tree, read_trees
+from edbatch.data.vocabulary import Vocabulary
+from edbatch.models.encoder_decoder import EncoderDecoder
+from edbatch.models.lattice import LatticeGRU, LatticeLSTM
+from edbatch.models.mvrnn import MVRNN
+from edbatch.models.tagger import BiLSTMTagger
+from edbatch.models.tree_lstm import TreeLSTM
+
+RARE = 5  # a word that occurs less often is read by its characters
+
+
+class Numbered(NamedTuple):
+    """Samples as a model takes them.
+
+    Attributes:
+        samples: per sample what the model's `hidden` takes, words as numbers.
+        sizes: of what the model has tables for, in the order of its arguments.
+        labels: what the entries of its probabilities stand for.
+    """
+
+    samples: list[tuple[Any, ...]]
+    sizes: tuple[int, ...]
+    labels: list[Any]
+
+
+def _probabilities(network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
+    return [network.probabilities(h) for h in network.hidden(*sample)]
+
+
+def _tag_probabilities(network: BiLSTMTagger, sample: tuple[Any, ...]) -> list[eb.Expression]:
+    return [network.probabilities(right, left) for right, left in network.hidden(*sample)]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model and its data.
+
+    Attributes:
+        noun: what a sample is called.
+        files: what its files hold, by position.
+        folder: where they are in the folder of real data, see `EDBATCH_DATA`.
+        read: samples from files.
+        generate: made-up samples, from their number and a seed.
+        number: what the model takes of samples, see `Numbered`.
+        network: makes the model, from a collection, sizes and the size of its states.
+        probabilities: of a model and one sample, an expression per node, word, ...
+        root: whether only the last of these is predicted of a sample.
+
+    Example:
+        >>> import edbatch as eb
+        >>> workload = WORKLOADS["lattice-lstm"]
+        >>> samples, sizes, labels = workload.number(workload.generate(3, seed=0))
+        >>> network = workload.network(eb.ParameterCollection(seed=0), *sizes, dim=4)
+        >>> with eb.Graph() as graph:
+        ...     outputs = [p for sample in samples for p in workload.probabilities(network, sample)]
+        >>> outputs[0].shape == (len(labels),)
+        True
+    """
+
+    noun: str
+    files: tuple[str, ...]
+    folder: tuple[str, ...]
+    read: Callable[..., list[Any]]
+    generate: Callable[[int, int], list[Any]]
+    number: Callable[[list[Any]], Numbered]
+    network: Callable[..., Any]
+    probabilities: Callable[[Any, tuple[Any, ...]], list[eb.Expression]] = _probabilities
+    root: bool = False
+
+
+def _read_binary(path: str | os.PathLike[str]) -> list[Tree]:
+    return [tree.binarized() for tree in read_trees(path)]
+
+
+def _binary_trees(n: int, seed: int) -> list[Tree]:
+    return [tree.binarized() for tree in random_trees(n, seed)]
+
+
+def _number_trees(trees: list[Tree]) -> Numbered:
+    words = Vocabulary(word for tree in trees for word in tree.words if word is not None)
+    labels = sorted({label for tree in trees for label in tree.labels})
+    samples = [([None if word is None else words[word] for word in tree.words], tree.children) for tree in trees]
+    return Numbered(samples, (len(words), len(labels)), labels)
+
+
+def _number_tagged(sentences: list[TaggedSentence]) -> Numbered:
+    words = Vocabulary(word for sentence in sentences for word in sentence.words)
+    tags = sorted({tag for sentence in sentences for tag in sentence.tags})
+    return Numbered([([words[word] for word in x.words],) for x in sentences], (len(words), len(tags)), tags)
+
+
+def _number_spelled(sentences: list[TaggedSentence]) -> Numbered:
+    """Like `_number_tagged`, rare words as characters."""
+    words = Vocabulary((word for sentence in sentences for word in sentence.words), at_least=RARE)
+    letters = Vocabulary(letter for sentence in sentences for word in sentence.words for letter in word)
+    tags = sorted({tag for sentence in sentences for tag in sentence.tags})
+    samples = [
+        ([words[word] if word in words else [letters[letter] for letter in word] for word in sentence.words],)
+        for sentence in sentences
+    ]
+    return Numbered(samples, (len(words), len(tags), len(letters)), tags)
+
+
+def _number_lattices(lattices: list[Lattice]) -> Numbered:
+    found = sizes(lattices)
+    return Numbered([(lattice.arcs,) for lattice in lattices], found, list(range(found.tags)))
+
+
+def _number_parallel(pairs: list[SentencePair]) -> Numbered:
+    source = Vocabulary(word for pair in pairs for word in pair.source)
+    known = list(dict.fromkeys(["<s>", "</s>"] + [word for pair in pairs for word in pair.target]))
+    target = Vocabulary(known)
+    samples = [([source[word] for word in pair.source], [target[word] for word in pair.target]) for pair in pairs]
+    return Numbered(samples, (len(source), len(target)), ["<unk>", *known])
+
+
+def _spelling_tagger(model: eb.ParameterCollection, words: int, tags: int, characters: int, dim: int) -> BiLSTMTagger:
+    return BiLSTMTagger(model, words, tags, dim, characters=characters)
+
+
+_TREES = Workload(
+    "tree", ("trees",), ("sst/train.txt",), _read_binary, _binary_trees, _number_trees, TreeLSTM, root=True
+)
+_TAGGED = Workload(
+    "sentence", ("tagged sentences",), ("wikiner/train.txt",), read_tagged, random_tagged, _number_tagged, BiLSTMTagger,
+    _tag_probabilities,
+)  # fmt: skip
+_LATTICES = Workload(
+    "lattice", ("lattices",), ("lattice/train.txt",), read_lattices, random_lattices, _number_lattices, LatticeLSTM
+)
+_PARALLEL = Workload(
+    "pair", ("source sentences", "target sentences"), ("iwslt15/tst2012.en", "iwslt15/tst2012.vi"), read_parallel,
+    random_parallel, _number_parallel, EncoderDecoder,
+)  # fmt: skip
+
+WORKLOADS = {
+    "tree-lstm": _TREES,
+    "mv-rnn": replace(_TREES, network=MVRNN),
+    "tagger": _TAGGED,
+    "tagger-characters": replace(_TAGGED, number=_number_spelled, network=_spelling_tagger),
+    "lattice-lstm": _LATTICES,
+    "lattice-gru": replace(_LATTICES, network=LatticeGRU),
+    "encoder-decoder": _PARALLEL,
+}
