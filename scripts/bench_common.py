@@ -64,11 +64,16 @@ def machine() -> dict[str, Any]:
 
 
 def arguments(description: str) -> argparse.Namespace:
-    """The command line of every benchmark: `--json` for one JSON object instead of tables, `--rounds`."""
+    """The command line of a benchmark without options of its own."""
+    return parser(description).parse_args()
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """What every command line has: `--json` for one JSON object instead of tables, `--rounds`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--rounds", type=int, default=9, help="runs that a median is taken over (default: 9)")
-    return parser.parse_args()
+    return parser
 
 
 def figure(name: str, measured: float | str, asked: float | str, unit: str = "") -> dict[str, Any]:

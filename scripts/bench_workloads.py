@@ -1,0 +1,143 @@
+"""TreeLSTM, BiLSTM tagger and lattice LSTM against their matrix products alone, and how all models reach memory.
+
+    EDBATCH_DATA=... python scripts/bench_workloads.py [--json] [--rounds 5] [--workload tagger] [--hidden 64]
+
+Total is construction to values; products are the same matrix products alone, same shapes, same process. Policies are
+learned from mini-batches that are not measured. Without EDBATCH_DATA the samples are made up.
+"""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import bench_common as bench  # first: it sets up the environment before NumPy loads
+from bench_products import products
+from tqdm import tqdm
+
+import edbatch as eb
+from edbatch.models.workloads import WORKLOADS
+
+TIMED = ("tree-lstm", "tagger", "lattice-lstm")
+MINI_BATCHES = {1: (8, 8), 256: (1, 2)}  # to learn from, and to measure, by batch size
+STAGES = ("construction", "lowering", "scheduling", "planning", "execution")
+
+
+class Runner:
+    """Mini-batches of a workload, and a model for them.
+
+    Args:
+        name: of the workload.
+        folder: with the real data; None: the samples are made up.
+        hidden: size of the model's states.
+        batch_size: samples.
+    """
+
+    def __init__(self, name: str, folder: Path | None, hidden: int, batch_size: int) -> None:
+        self.workload = WORKLOADS[name]
+        learned, measured = MINI_BATCHES.get(batch_size, (2, 3))
+        n = (learned + measured) * batch_size
+        if folder is None:
+            found = self.workload.generate(n, 0)
+        else:
+            found = self.workload.read(*(folder / path for path in self.workload.folder))[:n]
+        samples, sizes, _ = self.workload.number(found)
+        self.network = self.workload.network(eb.ParameterCollection(seed=0), *sizes, hidden)
+        mini_batches = [samples[at : at + batch_size] for at in range(0, len(samples), batch_size)]
+        self.mini_batches = mini_batches[learned:]
+        self.policy = eb.learn([self.build(of).typed_graph() for of in mini_batches[:learned]], progress=False)
+
+    def build(self, mini_batch: list[Any], policy: eb.Policy | None = None) -> eb.Graph:
+        """The graph of one mini-batch."""
+        with eb.Graph(policy=policy) as graph:
+            for sample in mini_batch:
+                self.workload.probabilities(self.network, sample)
+        return graph
+
+    def run(self, mini_batch: list[Any]) -> eb.Graph:
+        """Build and run it."""
+        graph = self.build(mini_batch, self.policy)
+        graph.run()
+        return graph
+
+
+def time_of(name: str, folder: Path | None, hidden: int, batch_size: int, rounds: int) -> dict[str, Any]:
+    """Total over products, and every stage: medians of rounds, then of mini-batches."""
+    runner = Runner(name, folder, hidden, batch_size)
+    ratios, totals, alone = [], [], []
+    by_stage: dict[str, list[float]] = {stage: [] for stage in STAGES}
+    for mini_batch in runner.mini_batches:
+        runs: list[dict[str, float]] = []
+
+        def total(mini_batch: list[Any] = mini_batch, runs: list[dict[str, float]] = runs) -> None:
+            runs.append(runner.run(mini_batch).report().seconds)
+
+        seconds = bench.interleaved(
+            {"total": total, "products": products(runner.build(mini_batch), runner.policy)}, rounds
+        )
+        ratios.append(seconds["total"] / seconds["products"])
+        totals.append(seconds["total"])
+        alone.append(seconds["products"])
+        for stage, of_stage in by_stage.items():
+            of_stage.append(statistics.median(run[stage] for run in runs[1:]))  # the first is not timed
+    return {
+        "workload": name,
+        "hidden": hidden,
+        "batch": batch_size,
+        "ms": 1e3 * statistics.median(totals),
+        "products, ms": 1e3 * statistics.median(alone),
+        "total / products": statistics.median(ratios),
+        **{f"{stage}, ms": 1e3 * statistics.median(values) for stage, values in by_stage.items()},
+    }
+
+
+def memory_of(name: str, folder: Path | None, batch_size: int = 64) -> dict[str, Any]:
+    """Batches and the bound, operands used in place and copied together; sums over mini-batches."""
+    runner = Runner(name, folder, 64, batch_size)
+    reports = [runner.run(mini_batch).report() for mini_batch in runner.mini_batches]
+
+    def total(attribute: str) -> int:
+        return sum(getattr(report, attribute) for report in reports)
+
+    gathered = total("gathered_bytes")
+    return {
+        "workload": name,
+        "nodes": total("nodes"),
+        "batches": total("batches"),
+        "lower bound": total("lower_bound"),
+        "operands in place": total("viewed"),
+        "gathered": total("gathered"),
+        "gathered bytes / operand bytes": gathered / (gathered + total("viewed_bytes")),
+    }
+
+
+def main() -> None:
+    parser = bench.parser(__doc__.splitlines()[0])
+    parser.add_argument(
+        "--workload", nargs="+", choices=WORKLOADS, default=None, help="default: all that are asked for"
+    )
+    parser.add_argument("--hidden", nargs="+", type=int, default=(64, 256, 512))
+    parser.add_argument("--batch", nargs="+", type=int, default=(1, 32, 64, 256))
+    options = parser.parse_args()
+    folder = bench.data_folder()
+    points = [
+        (name, hidden, size)
+        for name in options.workload or TIMED
+        for hidden in options.hidden
+        for size in options.batch
+    ]
+    times = [time_of(name, folder, hidden, size, options.rounds) for name, hidden, size in tqdm(points, disable=None)]
+    memory = [memory_of(name, folder) for name in tqdm(options.workload or WORKLOADS, disable=None)]
+    source = "real data" if folder else "made-up data"
+    bench.finish(
+        {
+            f"Workloads on {source}, construction to values": times,
+            f"Memory access on {source}, hidden 64, batch 64": memory,
+        },
+        options.json,
+    )
+
+
+if __name__ == "__main__":
+    main()
