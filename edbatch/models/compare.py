@@ -1,29 +1,33 @@
-"""Policies side by side on the same mini-batches of trees: values, batches, memory access, time."""
+"""Policies side by side on the same mini-batches: values, batches, memory access, time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 import edbatch as eb
-from edbatch.models.tree_lstm import TreeLSTM
 from edbatch.policy import Policy, TypedGraph
 
-
-class Sample(NamedTuple):
-    """A binary tree as `TreeLSTM.hidden` takes it."""
-
-    words: list[int | None]
-    children: list[tuple[int, ...]]
+MiniBatch = Sequence[Any]
+Probabilities = Callable[[Any], list[eb.Expression]]  # of one sample: vectors of one size
 
 
-MiniBatch = Sequence[Sample]
+class Prediction(NamedTuple):
+    """What is most probable at every place of a sample.
+
+    Attributes:
+        best: int[places], the entry of the largest probability.
+        probability: float[places], that probability.
+    """
+
+    best: NDArray[np.integer]
+    probability: NDArray[np.floating]
 
 
 @dataclass
@@ -31,14 +35,14 @@ class Measured:
     """What one policy did on all mini-batches.
 
     Attributes:
-        probabilities: float[trees, labels], at the roots.
-        difference: the largest difference of any value, at any node, from the first of the policies.
+        predictions: one per sample.
+        difference: the largest difference of any probability from the first of the policies.
         seconds: by stage, the sum over the mini-batches. "reading" copies the values to the caller.
         batches, lower_bound, viewed, gathered, gathered_bytes, fallbacks: sums over the mini-batches, as in
             `edbatch.Report`.
     """
 
-    probabilities: NDArray[np.floating]
+    predictions: list[Prediction] = field(default_factory=list)
     difference: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     batches: int = 0
@@ -55,26 +59,28 @@ class Measured:
 
 
 class _Run(NamedTuple):
-    values: NDArray[np.floating]  # [nodes, labels]
+    values: NDArray[np.floating]  # [places, labels]
+    places: list[int]  # per sample
     report: eb.Report
     seconds: dict[str, float]
 
 
-def record(lstm: TreeLSTM, mini_batch: MiniBatch) -> TypedGraph:
+def record(probabilities: Probabilities, mini_batch: MiniBatch) -> TypedGraph:
     """The graph of a mini-batch as a policy sees it; runs nothing.
 
     Example:
-        >>> lstm = TreeLSTM(eb.ParameterCollection(), words=10, labels=5, dim=4)
-        >>> record(lstm, [Sample([1], [()]), Sample([1, 2, None], [(), (), (0, 1)])])
+        >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
+        >>> record(lambda words: [eb.softmax(table[word]) for word in words], [[1, 2], [3]])
         TypedGraph(... nodes, ... edges, ... types)
     """
     with eb.Graph() as graph:
-        _probabilities(lstm, mini_batch)
+        for sample in mini_batch:
+            probabilities(sample)
     return graph.typed_graph()
 
 
 def compare(
-    lstm: TreeLSTM, mini_batches: Sequence[MiniBatch], policies: Mapping[str, Policy], rounds: int
+    probabilities: Probabilities, mini_batches: Sequence[MiniBatch], policies: Mapping[str, Policy], rounds: int
 ) -> dict[str, Measured]:
     """Run every mini-batch under every policy and measure.
 
@@ -83,64 +89,58 @@ def compare(
     a mini-batch counts with its median run.
 
     Args:
-        lstm: the model; gives the softmax of its scores at every node.
-        mini_batches: at least one, each of at least one tree.
+        probabilities: builds what is asked for of a sample.
+        mini_batches: at least one, each of at least one sample.
         policies: by any name. The first is the reference for the values.
         rounds: how often each mini-batch runs under each policy.
 
     Example:
-        >>> lstm = TreeLSTM(eb.ParameterCollection(), words=10, labels=5, dim=4)
-        >>> mini_batch = [Sample([1], [()]), Sample([1, 2, None], [(), (), (0, 1)])]
+        >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
         >>> policies = {name: eb.get_policy(name) for name in ("none", "sufficient")}
-        >>> measured = compare(lstm, [mini_batch], policies, rounds=1)
+        >>> measured = compare(lambda words: [eb.softmax(table[w]) for w in words], [[[1, 2], [3]]], policies, rounds=1)
         >>> measured["none"].batches > measured["sufficient"].batches == measured["sufficient"].lower_bound
         True
-        >>> measured["sufficient"].probabilities.shape, measured["sufficient"].difference < 1e-6
-        ((2, 5), True)
+        >>> [len(prediction.best) for prediction in measured["none"].predictions]
+        [2, 1]
     """
     names = list(policies)
     for name in names:
-        _run(lstm, mini_batches[0], policies[name])
-    roots: dict[str, list[NDArray[np.floating]]] = {name: [] for name in names}
-    measured = {name: Measured(np.empty(0)) for name in names}
+        _run(probabilities, mini_batches[0], policies[name])
+    measured = {name: Measured() for name in names}
     with tqdm(
         total=len(mini_batches) * rounds, desc="comparing policies", unit="mini-batch", delay=1, leave=False,
         disable=None,
     ) as bar:  # fmt: skip
         for index, mini_batch in enumerate(mini_batches):
-            at_roots = np.cumsum([len(sample.words) for sample in mini_batch]) - 1
             runs: dict[str, list[_Run]] = {name: [] for name in names}
             for turn in range(index, index + rounds):
                 first = turn % len(names)
                 for name in names[first:] + names[:first]:
-                    runs[name].append(_run(lstm, mini_batch, policies[name]))
+                    runs[name].append(_run(probabilities, mini_batch, policies[name]))
                 bar.update()
             reference = runs[names[0]][0].values
             for name in names:
                 _add(measured[name], runs[name], reference)
-                roots[name].append(runs[name][0].values[at_roots])
-    for name in names:
-        measured[name].probabilities = np.concatenate(roots[name])
     return measured
 
 
-def _probabilities(lstm: TreeLSTM, mini_batch: MiniBatch) -> list[eb.Expression]:
-    """Of every node of every tree."""
-    return [lstm.probabilities(h) for sample in mini_batch for h in lstm.hidden(sample.words, sample.children)]
-
-
-def _run(lstm: TreeLSTM, mini_batch: MiniBatch, policy: Policy) -> _Run:
+def _run(probabilities: Probabilities, mini_batch: MiniBatch, policy: Policy) -> _Run:
     start = perf_counter()
     with eb.Graph(policy=policy) as graph:
-        values = eb.forward(_probabilities(lstm, mini_batch))
+        of_samples = [probabilities(sample) for sample in mini_batch]
+        values = eb.forward([p for of_sample in of_samples for p in of_sample])
     total = perf_counter() - start
     report = graph.report()
     stages = dict(report.seconds)
-    return _Run(np.stack(values), report, stages | {"reading": total - sum(stages.values())})
+    return _Run(
+        np.stack(values), list(map(len, of_samples)), report, stages | {"reading": total - sum(stages.values())}
+    )
 
 
 def _add(measured: Measured, runs: list[_Run], reference: NDArray[np.floating]) -> None:
     """Add one mini-batch, with the times of its median run."""
+    for values in np.split(runs[0].values, np.cumsum(runs[0].places)[:-1]):
+        measured.predictions.append(Prediction(values.argmax(axis=1), values.max(axis=1)))
     for run in runs:
         measured.difference = max(measured.difference, float(np.abs(run.values - reference).max()))
     by_time = sorted(runs, key=lambda run: sum(run.seconds.values()))

@@ -51,8 +51,9 @@ class Workload:
 
     Attributes:
         noun: what a sample is called.
+        place: what each of its probabilities belongs to.
         files: what its files hold, by position.
-        folder: where they are in the folder of real data, see `EDBATCH_DATA`.
+        folder: where they are in the folder that EDBATCH_DATA names.
         read: samples from files.
         generate: made-up samples, from their number and a seed.
         number: what the model takes of samples, see `Numbered`.
@@ -72,6 +73,7 @@ class Workload:
     """
 
     noun: str
+    place: str
     files: tuple[str, ...]
     folder: tuple[str, ...]
     read: Callable[..., list[Any]]
@@ -133,19 +135,47 @@ def _spelling_tagger(model: eb.ParameterCollection, words: int, tags: int, chara
 
 
 _TREES = Workload(
-    "tree", ("trees",), ("sst/train.txt",), _read_binary, _binary_trees, _number_trees, TreeLSTM, root=True
+    noun="tree",
+    place="node",
+    files=("trees",),
+    folder=("sst/train.txt",),
+    read=_read_binary,
+    generate=_binary_trees,
+    number=_number_trees,
+    network=TreeLSTM,
+    root=True,
 )
 _TAGGED = Workload(
-    "sentence", ("tagged sentences",), ("wikiner/train.txt",), read_tagged, random_tagged, _number_tagged, BiLSTMTagger,
-    _tag_probabilities,
-)  # fmt: skip
+    noun="sentence",
+    place="word",
+    files=("tagged sentences",),
+    folder=("wikiner/train.txt",),
+    read=read_tagged,
+    generate=random_tagged,
+    number=_number_tagged,
+    network=BiLSTMTagger,
+    probabilities=_tag_probabilities,
+)
 _LATTICES = Workload(
-    "lattice", ("lattices",), ("lattice/train.txt",), read_lattices, random_lattices, _number_lattices, LatticeLSTM
+    noun="lattice",
+    place="character",
+    files=("lattices",),
+    folder=("lattice/train.txt",),
+    read=read_lattices,
+    generate=random_lattices,
+    number=_number_lattices,
+    network=LatticeLSTM,
 )
 _PARALLEL = Workload(
-    "pair", ("source sentences", "target sentences"), ("iwslt15/tst2012.en", "iwslt15/tst2012.vi"), read_parallel,
-    random_parallel, _number_parallel, EncoderDecoder,
-)  # fmt: skip
+    noun="pair",
+    place="target word",
+    files=("source sentences", "target sentences"),
+    folder=("iwslt15/tst2012.en", "iwslt15/tst2012.vi"),
+    read=read_parallel,
+    generate=random_parallel,
+    number=_number_parallel,
+    network=EncoderDecoder,
+)
 
 WORKLOADS = {
     "tree-lstm": _TREES,
@@ -156,3 +186,19 @@ WORKLOADS = {
     "lattice-gru": replace(_LATTICES, network=LatticeGRU),
     "encoder-decoder": _PARALLEL,
 }
+
+
+def get_workload(name: str) -> Workload:
+    """The workload of this name.
+
+    Raises:
+        EdBatchError: there is none.
+
+    Example:
+        >>> get_workload("tagger").noun
+        'sentence'
+    """
+    try:
+        return WORKLOADS[name]
+    except KeyError:
+        raise eb.EdBatchError(f"no model is named {name!r}; expected one of {', '.join(WORKLOADS)}") from None

@@ -1,9 +1,13 @@
-"""`edbatch run tree-lstm`: a prediction per tree, and policies side by side."""
+"""`edbatch run MODEL`: predictions per sample, and policies side by side."""
 
 import pytest
 
-from edbatch.data.random_trees import random_trees, sample_trees_path
+from edbatch.data.lattices import random_lattices, write_lattices
+from edbatch.data.parallel import random_parallel, write_parallel
+from edbatch.data.random_trees import random_trees
+from edbatch.data.tagged import random_tagged, write_tagged
 from edbatch.data.trees import write_trees
+from edbatch.models.workloads import WORKLOADS
 
 SMALL = ("--hidden", 4, "--batch-size", 4)
 
@@ -15,12 +19,13 @@ def trees(tmp_path):
     return path
 
 
-def test_without_arguments_it_runs_the_sample(edbatch, tmp_path):
+def test_without_arguments_it_makes_samples_up(edbatch):
     status, out, err = edbatch("run", "tree-lstm", "--limit", 3, "--hidden", 4)
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "tree-lstm, hidden size 4, random parameters (seed 0)"
-    assert lines[1].startswith(f"{sample_trees_path()}: 3 trees, ")
+    nodes = sum(map(len, random_trees(3, seed=0)))
+    assert lines[1] == f"made up: 3 trees, {nodes} nodes, 5 labels"
     assert lines[2].startswith("1 mini-batch of 64 trees, each run 20 times (the median counts) by every policy")
     assert lines[3].startswith("policy fsm-sort (learned) from 1 mini-batch in ")
     assert lines[6].split() == ["none", "depth", "agenda", "sufficient", "fsm-sort", "(learned)"]
@@ -30,7 +35,8 @@ def test_without_arguments_it_runs_the_sample(edbatch, tmp_path):
 def test_json(edbatch_json, trees, tmp_path):
     out = tmp_path / "predictions.txt"
     result = edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--out", out)
-    assert (result["trees"], result["mini_batches"], result["rounds"]) == (10, 3, 7)
+    assert (result["samples"], result["mini_batches"], result["rounds"]) == (10, 3, 7)
+    assert (result["sample"], result["data"]) == ("tree", [str(trees)])
     assert result["learning"]["mini_batches"] == 3
     assert result["predictions"] == str(out)
     policies = {row["policy"]: row for row in result["policies"]}
@@ -40,7 +46,7 @@ def test_json(edbatch_json, trees, tmp_path):
     for row in policies.values():
         assert row["largest_difference"] < 1e-6
         assert row["batches"] >= row["lower_bound"]
-        assert row["trees_per_second"] == pytest.approx(10 / sum(row["seconds"].values()))
+        assert row["samples_per_second"] == pytest.approx(10 / sum(row["seconds"].values()))
         assert {"construction", "scheduling", "planning", "execution", "reading"} <= set(row["seconds"])
 
 
@@ -84,7 +90,7 @@ def test_trees_need_not_be_binary_and_labels_are_their_own(edbatch_json, tmp_pat
     path, out = tmp_path / "trees.txt", tmp_path / "predictions.txt"
     path.write_text("(7 (7 a) (9 b) (7 (9 c)))\n(1000000 a)\n")
     result = edbatch_json("run", "tree-lstm", "--trees", path, *SMALL, "--out", out)
-    assert (result["labels"], result["nodes"]) == (3, 6)
+    assert (result["labels"], result["places"]) == (3, 6)
     assert {line.split()[0] for line in out.read_text().splitlines()} <= {"7", "9", "1000000"}
 
 
@@ -98,7 +104,40 @@ def test_bad_input_leaves_old_predictions(fails, trees, tmp_path):
     assert fails(*command, tmp_path / "none.txt").startswith(f"{tmp_path}/none.txt: cannot be read")
     assert fails(*command, trees, "--policy", "fastest").startswith("no policy is named 'fastest'")
     assert out.read_text() == "old"
+    assert fails(*command, trees, trees) == "--data of tree-lstm: expected 1 file (trees), got 2"
+    assert fails("run", "tree-gru").startswith("no model is named 'tree-gru'; expected one of tree-lstm, ")
     assert "no folder" in fails("run", "tree-lstm", "--out", tmp_path / "none" / "out.txt")
+
+
+@pytest.mark.parametrize("model", WORKLOADS)
+def test_every_model_runs_and_predicts(edbatch, edbatch_json, tmp_path, model):
+    out = tmp_path / "predictions.txt"
+    result = edbatch_json("run", model, "--limit", 5, *SMALL, "--out", out)
+    assert (result["samples"], result["mini_batches"], result["data"]) == (5, 2, None)
+    for row in result["policies"]:
+        assert row["largest_difference"] < 1e-6
+    predicted = [line.split() for line in out.read_text().splitlines()]
+    assert len(predicted) == 5
+    places = sum(map(len, predicted)) // 2
+    assert places == (5 if WORKLOADS[model].root else result["places"])
+    assert all(0 < float(probability) <= 1 for line in predicted for probability in line[1::2])
+    assert model in edbatch("run", "--help")[1]
+
+
+def test_files_of_every_kind(edbatch_json, fails, tmp_path):
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    write_tagged(a, random_tagged(6, seed=0))
+    result = edbatch_json("run", "tagger", "--data", a, *SMALL)
+    assert (result["samples"], result["places"]) == (6, sum(map(len, random_tagged(6, seed=0))))
+    write_lattices(a, random_lattices(6, seed=0))
+    result = edbatch_json("run", "lattice-gru", "--data", a, *SMALL)
+    assert (result["samples"], result["places"]) == (6, sum(map(len, random_lattices(6, seed=0))) - 6)
+    write_parallel(a, b, random_parallel(6, seed=0))
+    result = edbatch_json("run", "encoder-decoder", "--data", a, b, *SMALL)
+    assert (result["samples"], result["data"]) == (6, [str(a), str(b)])
+    expected = "expected 2 files (source sentences, target sentences), got 1"
+    assert fails("run", "encoder-decoder", "--data", a) == f"--data of encoder-decoder: {expected}"
+    assert fails("run", "tagger", "--data", a).startswith(f"{a}:1: column 1: expected word|TAG, found ")
 
 
 @pytest.mark.parametrize("option", ["--limit", "--batch-size", "--hidden"])
