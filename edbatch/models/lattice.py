@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import edbatch as eb
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
-from edbatch.models.recurrent import Recurrent
+from edbatch.models.recurrent import Recurrent, State
 
 Arcs = Sequence[Sequence[tuple[int, int]]]
 
@@ -58,7 +58,7 @@ class LatticeNetwork:
                     layer, x = self.character, eb.lookup(self.embed_character, id)
                 else:
                     layer, x = self.word, eb.lookup(self.embed_word, id)
-                ends.append(layer.initial_state(*states[source]).add_input(x).vectors)
+                ends.append(State(layer, states[source]).add_input(x).vectors)
             if not ends:
                 raise eb.EdBatchError(f"{type(self).__name__}.hidden: expected an arc to node {node}, got none")
             one = len(ends) == 1
