@@ -68,19 +68,18 @@ def time_of(name: str, folder: Path | None, hidden: int, batch_size: int, rounds
     ratios, totals, alone = [], [], []
     by_stage: dict[str, list[float]] = {stage: [] for stage in STAGES}
     for mini_batch in runner.mini_batches:
-        runs: list[dict[str, float]] = []
-
-        def total(mini_batch: list[Any] = mini_batch, runs: list[dict[str, float]] = runs) -> None:
-            runs.append(runner.run(mini_batch).report().seconds)
-
-        seconds = bench.interleaved(
-            {"total": total, "products": products(runner.build(mini_batch), runner.policy)}, rounds
-        )
+        functions = {
+            "total": lambda mini_batch=mini_batch: runner.run(mini_batch),
+            "products": products(runner.build(mini_batch), runner.policy),
+        }
+        seconds = bench.interleaved(functions, rounds)
         ratios.append(seconds["total"] / seconds["products"])
         totals.append(seconds["total"])
         alone.append(seconds["products"])
+        # In runs of their own: making a report takes longer than a small mini-batch.
+        reports = [runner.run(mini_batch).report() for _ in range(rounds)]
         for stage, of_stage in by_stage.items():
-            of_stage.append(statistics.median(run[stage] for run in runs[1:]))  # the first is not timed
+            of_stage.append(statistics.median(report.seconds[stage] for report in reports))
     return {
         "workload": name,
         "hidden": hidden,
