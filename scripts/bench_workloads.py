@@ -20,7 +20,7 @@ import edbatch as eb
 from edbatch.models.workloads import WORKLOADS
 
 TIMED = ("tree-lstm", "tagger", "lattice-lstm")
-MINI_BATCHES = {1: (8, 8), 256: (1, 2)}  # to learn from, and to measure, by batch size
+MINI_BATCHES = {1: (32, 32), 256: (1, 2)}  # to learn from, and to measure, by batch size
 STAGES = ("construction", "lowering", "scheduling", "planning", "execution")
 
 
@@ -63,31 +63,31 @@ class Runner:
 
 
 def time_of(name: str, folder: Path | None, hidden: int, batch_size: int, rounds: int) -> dict[str, Any]:
-    """Total over products, and every stage: medians of rounds, then of mini-batches."""
+    """Total over products, and every stage, per mini-batch: medians of rounds; a round runs all mini-batches."""
     runner = Runner(name, folder, hidden, batch_size)
-    ratios, totals, alone = [], [], []
-    by_stage: dict[str, list[float]] = {stage: [] for stage in STAGES}
-    for mini_batch in runner.mini_batches:
-        functions = {
-            "total": lambda mini_batch=mini_batch: runner.run(mini_batch),
-            "products": products(runner.build(mini_batch), runner.policy),
-        }
-        seconds = bench.interleaved(functions, rounds)
-        ratios.append(seconds["total"] / seconds["products"])
-        totals.append(seconds["total"])
-        alone.append(seconds["products"])
-        # In runs of their own: making a report takes longer than a small mini-batch.
-        reports = [runner.run(mini_batch).report() for _ in range(rounds)]
-        for stage, of_stage in by_stage.items():
-            of_stage.append(statistics.median(report.seconds[stage] for report in reports))
+    n = len(runner.mini_batches)
+    alone = [products(runner.build(mini_batch), runner.policy) for mini_batch in runner.mini_batches]
+
+    def run_all() -> None:
+        for mini_batch in runner.mini_batches:
+            runner.run(mini_batch)
+
+    def run_products() -> None:
+        for run in alone:
+            run()
+
+    seconds = bench.interleaved({"total": run_all, "products": run_products}, rounds)
+    # In runs of their own: making a report takes as long as a small mini-batch.
+    reports = [[runner.run(mini_batch).report() for mini_batch in runner.mini_batches] for _ in range(rounds)]
+    stages = {stage: statistics.median(sum(of.seconds[stage] for of in one) for one in reports) for stage in STAGES}
     return {
         "workload": name,
         "hidden": hidden,
         "batch": batch_size,
-        "ms": 1e3 * statistics.median(totals),
-        "products, ms": 1e3 * statistics.median(alone),
-        "total / products": statistics.median(ratios),
-        **{f"{stage}, ms": 1e3 * statistics.median(values) for stage, values in by_stage.items()},
+        "ms": 1e3 * seconds["total"] / n,
+        "products, ms": 1e3 * seconds["products"] / n,
+        "total / products": seconds["total"] / seconds["products"],
+        **{f"{stage}, ms": 1e3 * value / n for stage, value in stages.items()},
     }
 
 
