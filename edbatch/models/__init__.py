@@ -1,5 +1,6 @@
 """Models and layers, built on the public API alone."""
 
+from edbatch.models.classifier import Classifier
 from edbatch.models.encoder_decoder import EncoderDecoder
 from edbatch.models.gru import GRU, SimpleRNN
 from edbatch.models.lattice import LatticeGRU, LatticeLSTM
@@ -17,6 +18,7 @@ __all__ = [
     "BiLSTMTagger",
     "Bidirectional",
     "ChildSumTreeLSTM",
+    "Classifier",
     "CoupledLSTM",
     "EncoderDecoder",
     "LatticeGRU",

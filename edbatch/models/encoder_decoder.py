@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
+from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import State
 
 
-class EncoderDecoder:
+class EncoderDecoder(Classifier):
     """Reads a sentence, then says another, word by word; each word is told the one before.
 
     Args:
@@ -42,8 +43,7 @@ class EncoderDecoder:
         self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
         self.encoder = LSTM(model, dim, dim, name="encoder")
         self.decoder = LSTM(model, dim, dim, name="decoder")
-        self.W_out = model.add_parameters((target_words, dim), name="W_out")
-        self.b_out = model.add_parameters((target_words,), name="b_out")
+        super().__init__(model, dim, target_words)
 
     def encode(self, source: Iterable[int]) -> State:
         """The decoder's state after the encoder has read a sentence."""
@@ -57,22 +57,6 @@ class EncoderDecoder:
         inputs = [eb.lookup(self.embed_target, word) for word in (self.start, *target)]
         return self.encode(source).transduce(inputs)
 
-    @eb.cell
-    def scores(self, h: eb.Expression) -> eb.Expression:
-        """Scores of the next word [target_words]; their softmax are the probabilities."""
-        return eb.affine(self.W_out, h, self.b_out)
-
-    @eb.cell
-    def probabilities(self, h: eb.Expression) -> eb.Expression:
-        """Probabilities of the next word [target_words]."""
-        return eb.softmax(self.scores(h))
-
-    @eb.cell
-    def cross_entropy(self, h: eb.Expression, word: int) -> eb.Expression:
-        """-log probability of the right word."""
-        return eb.cross_entropy(self.scores(h), word)
-
     def loss(self, source: Iterable[int], target: Sequence[int]) -> eb.Expression:
         """The sum of the cross-entropies of the words of `target` and of its end."""
-        hidden = self.hidden(source, target)
-        return eb.sum([self.cross_entropy(h, word) for h, word in zip(hidden, (*target, self.end), strict=True)])
+        return self.cross_entropies(self.hidden(source, target), (*target, self.end))

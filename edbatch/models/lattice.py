@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
+from edbatch.models.classifier import Classifier
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Recurrent, State
@@ -12,7 +13,7 @@ from edbatch.models.recurrent import Recurrent, State
 Arcs = Sequence[Sequence[tuple[int, int]]]
 
 
-class LatticeNetwork:
+class LatticeNetwork(Classifier):
     """A recurrent layer for characters and one for words; a node's state is the sum over the arcs that end there.
 
     Sums grow: where gates let the state through, it doubles at every node with two arcs. On real sentences the states
@@ -37,8 +38,7 @@ class LatticeNetwork:
         self.embed_word = model.add_lookup_parameters((words, dim), name="embed_word")
         self.character: Recurrent = self.layer(model, dim, dim, name="character")
         self.word: Recurrent = self.layer(model, dim, dim, name="word")
-        self.W_out = model.add_parameters((tags, dim), name="W_out")
-        self.b_out = model.add_parameters((tags,), name="b_out")
+        super().__init__(model, dim, tags)
 
     def hidden(self, arcs: Arcs) -> list[eb.Expression]:
         """The output [dim] at every node but the first.
@@ -65,29 +65,13 @@ class LatticeNetwork:
             states.append(ends[0] if one else tuple(self.combine(vectors) for vectors in zip(*ends, strict=True)))
         return [vectors[0] for vectors in states[1:]]
 
-    @eb.cell
-    def scores(self, h: eb.Expression) -> eb.Expression:
-        """Scores of the tags [tags]; their softmax are the probabilities."""
-        return eb.affine(self.W_out, h, self.b_out)
-
-    @eb.cell
-    def probabilities(self, h: eb.Expression) -> eb.Expression:
-        """Probabilities of the tags [tags]."""
-        return eb.softmax(self.scores(h))
-
-    @eb.cell
-    def cross_entropy(self, h: eb.Expression, tag: int) -> eb.Expression:
-        """-log probability of the right tag."""
-        return eb.cross_entropy(self.scores(h), tag)
-
     def loss(self, arcs: Arcs, tags: Sequence[int]) -> eb.Expression:
         """The sum of the cross-entropies of all nodes but the first, whose tag means nothing.
 
         Raises:
             EdBatchError: there is no node but the first.
         """
-        hidden = self.hidden(arcs)
-        return eb.sum([self.cross_entropy(h, tag) for h, tag in zip(hidden, tags[1:], strict=True)])
+        return self.cross_entropies(self.hidden(arcs), tags[1:])
 
 
 class LatticeLSTM(LatticeNetwork):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 import edbatch as eb
+from edbatch.models.classifier import Classifier
 
 
-class MVRNN:
+class MVRNN(Classifier):
     """Matrix-vector recursive network over binary trees: p = tanh(W [B a; A b]), P = W_M [A; B].
 
     Args:
@@ -35,8 +36,7 @@ class MVRNN:
         self.matrices.set_value(np.eye(dim) + 0.1 * self.matrices.value())
         self.W = model.add_parameters((dim, 2 * dim), name="W")
         self.W_M = model.add_parameters((dim, 2 * dim), name="W_M")
-        self.W_out = model.add_parameters((labels, dim), name="W_out")
-        self.b_out = model.add_parameters((labels,), name="b_out")
+        super().__init__(model, dim, labels)
 
     @eb.cell
     def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
@@ -62,24 +62,8 @@ class MVRNN:
                 nodes.append(self.compose(*nodes[left], *nodes[right]))
         return [vector for vector, _ in nodes]
 
-    @eb.cell
-    def scores(self, p: eb.Expression) -> eb.Expression:
-        """Scores of the labels [labels]; their softmax are the probabilities."""
-        return eb.affine(self.W_out, p, self.b_out)
-
-    @eb.cell
-    def probabilities(self, p: eb.Expression) -> eb.Expression:
-        """Probabilities of the labels [labels]."""
-        return eb.softmax(self.scores(p))
-
-    @eb.cell
-    def cross_entropy(self, p: eb.Expression, label: int) -> eb.Expression:
-        """-log probability of the right label."""
-        return eb.cross_entropy(self.scores(p), label)
-
     def loss(
-        self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Sequence[int]
+        self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Iterable[int]
     ) -> eb.Expression:
         """The sum of the cross-entropies of all nodes."""
-        hidden = self.hidden(words, children)
-        return eb.sum([self.cross_entropy(p, label) for p, label in zip(hidden, labels, strict=True)])
+        return self.cross_entropies(self.hidden(words, children), labels)

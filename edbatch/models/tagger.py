@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
+from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked
 
 Word = int | Sequence[int]
-Hidden = tuple[eb.Expression, eb.Expression]
 
 
-class BiLSTMTagger:
+class BiLSTMTagger(Classifier):
     """LSTMs from the left and from the right, and a multilayer perceptron at every word.
 
     Args:
@@ -28,7 +28,7 @@ class BiLSTMTagger:
         >>> import edbatch as eb
         >>> tagger = BiLSTMTagger(eb.ParameterCollection(seed=0), words=10, tags=3, dim=4, characters=26)
         >>> with eb.Graph():
-        ...     scores = [tagger.scores(*hidden) for hidden in tagger.hidden([3, 7, [0, 1, 1]])]
+        ...     scores = [tagger.scores(h) for h in tagger.hidden([3, 7, [0, 1, 1]])]
         ...     loss = tagger.loss([3, 7, [0, 1, 1]], [0, 2, 1])
         >>> len(scores), scores[0].shape, loss.shape
         (3, (3,), ())
@@ -44,16 +44,15 @@ class BiLSTMTagger:
         )
         self.W_hidden = model.add_parameters((dim, 2 * dim), name="W_hidden")
         self.b_hidden = model.add_parameters((dim,), name="b_hidden")
-        self.W_out = model.add_parameters((tags, dim), name="W_out")
-        self.b_out = model.add_parameters((tags,), name="b_out")
+        super().__init__(model, dim, tags)
         self.characters = None
         if characters:
             self.characters = model.add_lookup_parameters((characters, dim), name="characters")
             self.spell_right = LSTM(model, dim, dim - dim // 2, name="spell_right")
             self.spell_left = LSTM(model, dim, dim // 2, name="spell_left")
 
-    def hidden(self, words: Sequence[Word]) -> list[Hidden]:
-        """Per word the outputs [dim] of reading up to it from the left and from the right.
+    def hidden(self, words: Sequence[Word]) -> list[eb.Expression]:
+        """Per word the hidden layer [dim] of the perceptron, over the outputs of reading up to it from either side.
 
         Args:
             words: per word its number, or the numbers of its characters.
@@ -64,7 +63,7 @@ class BiLSTMTagger:
         xs = [self.word(word) for word in words]
         right = self.right.initial_state().transduce(xs)
         left = self.left.initial_state().transduce(xs[::-1])[::-1]
-        return list(zip(right, left, strict=True))
+        return [self.perceptron(*outputs) for outputs in zip(right, left, strict=True)]
 
     def word(self, word: Word) -> eb.Expression:
         """The embedding [dim] of a word."""
@@ -81,21 +80,10 @@ class BiLSTMTagger:
         return eb.concatenate([right[-1], left[-1]])
 
     @eb.cell
-    def scores(self, right: eb.Expression, left: eb.Expression) -> eb.Expression:
-        """Scores of the tags [tags]; their softmax are the probabilities."""
-        hidden = eb.tanh(eb.affine(self.W_hidden, eb.concatenate([right, left]), self.b_hidden))
-        return eb.affine(self.W_out, hidden, self.b_out)
-
-    @eb.cell
-    def probabilities(self, right: eb.Expression, left: eb.Expression) -> eb.Expression:
-        """Probabilities of the tags [tags]."""
-        return eb.softmax(self.scores(right, left))
-
-    @eb.cell
-    def cross_entropy(self, right: eb.Expression, left: eb.Expression, tag: int) -> eb.Expression:
-        """-log probability of the right tag."""
-        return eb.cross_entropy(self.scores(right, left), tag)
+    def perceptron(self, right: eb.Expression, left: eb.Expression) -> eb.Expression:
+        """The hidden layer [dim] over a word's two outputs [dim]."""
+        return eb.tanh(eb.affine(self.W_hidden, eb.concatenate([right, left]), self.b_hidden))
 
     def loss(self, words: Sequence[Word], tags: Iterable[int]) -> eb.Expression:
         """The sum of the cross-entropies of all words."""
-        return eb.sum([self.cross_entropy(*h, tag) for h, tag in zip(self.hidden(words), tags, strict=True)])
+        return self.cross_entropies(self.hidden(words), tags)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import edbatch as eb
+from edbatch.models.classifier import Classifier
 
 
-class TreeLSTM:
+class TreeLSTM(Classifier):
     """Constituency TreeLSTM over binary trees whose leaves are words.
 
     Args:
@@ -36,8 +37,7 @@ class TreeLSTM:
         self.b_leaf = model.add_parameters((3 * dim,), name="b_leaf")
         self.U = model.add_parameters((5 * dim, 2 * dim), name="U")
         self.b = model.add_parameters((5 * dim,), name="b")
-        self.W_out = model.add_parameters((labels, dim), name="W_out")
-        self.b_out = model.add_parameters((labels,), name="b_out")
+        super().__init__(model, dim, labels)
 
     @eb.cell
     def leaf(self, word: int) -> tuple[eb.Expression, eb.Expression]:
@@ -78,12 +78,8 @@ class TreeLSTM:
             cs.append(c)
         return hs
 
-    @eb.cell
-    def probabilities(self, h: eb.Expression) -> eb.Expression:
-        """Probabilities of the labels [labels]."""
-        return eb.softmax(self.scores(h))
-
-    @eb.cell
-    def scores(self, h: eb.Expression) -> eb.Expression:
-        """Scores of the labels [labels]; their softmax are the probabilities."""
-        return eb.affine(self.W_out, h, self.b_out)
+    def loss(
+        self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Iterable[int]
+    ) -> eb.Expression:
+        """The sum of the cross-entropies of all nodes; arguments as of `hidden`, and per node its label."""
+        return self.cross_entropies(self.hidden(words, children), labels)

@@ -37,14 +37,6 @@ class Numbered(NamedTuple):
     labels: list[Any]
 
 
-def _probabilities(network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
-    return [network.probabilities(h) for h in network.hidden(*sample)]
-
-
-def _tag_probabilities(network: BiLSTMTagger, sample: tuple[Any, ...]) -> list[eb.Expression]:
-    return [network.probabilities(right, left) for right, left in network.hidden(*sample)]
-
-
 @dataclass(frozen=True)
 class Workload:
     """A model and its data.
@@ -58,8 +50,7 @@ class Workload:
         generate: made-up samples, from their number and a seed.
         number: what the model takes of samples, see `Numbered`.
         network: makes the model, from a collection, sizes and the size of its states.
-        probabilities: of a model and one sample, an expression per node, word, ...
-        root: whether only the last of these is predicted of a sample.
+        root: whether only the label of the last place is predicted of a sample.
 
     Example:
         >>> import edbatch as eb
@@ -80,8 +71,12 @@ class Workload:
     generate: Callable[[int, int], list[Any]]
     number: Callable[[list[Any]], Numbered]
     network: Callable[..., Any]
-    probabilities: Callable[[Any, tuple[Any, ...]], list[eb.Expression]] = _probabilities
     root: bool = False
+
+    @staticmethod
+    def probabilities(network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
+        """Of all labels, at every place of a sample."""
+        return [network.probabilities(h) for h in network.hidden(*sample)]
 
 
 def _read_binary(path: str | os.PathLike[str]) -> list[Tree]:
@@ -154,7 +149,6 @@ _TAGGED = Workload(
     generate=random_tagged,
     number=_number_tagged,
     network=BiLSTMTagger,
-    probabilities=_tag_probabilities,
 )
 _LATTICES = Workload(
     noun="lattice",

@@ -50,7 +50,7 @@ def check(sentences, way, at_least=1, dtype="float64"):
     tagger = BiLSTMTagger(model, words, tags, DIM, characters=letters if at_least > 1 else 0)
     p = randomized(model)
     got, report = forward(
-        way, lambda: [tagger.probabilities(*h) for sentence, _ in samples for h in tagger.hidden(sentence)], dtype
+        way, lambda: [tagger.probabilities(h) for sentence, _ in samples for h in tagger.hidden(sentence)], dtype
     )
     want = [softmax(scores) for sentence, _ in samples for scores in oracle(p, sentence)]
     exact = {"rtol": 1e-10} if dtype == "float64" else {"atol": 2e-6}

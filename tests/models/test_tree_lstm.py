@@ -58,6 +58,19 @@ def test_random_trees(policy):
         assert report.batches == report.lower_bound
 
 
+def test_loss_is_the_sum_over_nodes():
+    tree = random_trees(1, seed=2)[0].binarized()
+    vocabulary = Vocabulary(word for word in tree.words if word is not None)
+    lstm = TreeLSTM(eb.ParameterCollection(seed=1, dtype="float64"), words=len(vocabulary), labels=5, dim=4)
+    words = [None if word is None else vocabulary[word] for word in tree.words]
+    with eb.Graph(policy="sufficient", dtype="float64"):
+        loss = lstm.loss(words, tree.children, tree.labels)
+        probabilities = [lstm.probabilities(h) for h in lstm.hidden(words, tree.children)]
+        loss, *probabilities = eb.forward([loss, *probabilities])
+    want = -sum(np.log(p[label]) for p, label in zip(probabilities, tree.labels, strict=True))
+    np.testing.assert_allclose(loss, want, rtol=1e-12)
+
+
 def test_the_shipped_sample_in_float32():
     check([tree.binarized() for tree in read_trees(sample_trees_path())[:64]], None, dtype="float32")
 
