@@ -9,19 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any, TypeVar
+from weakref import ref
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.body import Body, body_of, row_of
 from edbatch.graph.cell_call import fast_caller
+from edbatch.graph.cell_tables import Table, explain_table, layout_table
 from edbatch.graph.columns import Columns
+from edbatch.graph.compiled import Compiled
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Op
-from edbatch.graph.options import current_options
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.passes import simplify
 from edbatch.graph.record import checked_index, graph_of, to_node, to_operand
 from edbatch.graph.spec import Spec
 from edbatch.graph.structure import Structure, flatten
@@ -41,11 +42,13 @@ class CellOp(Op):
 
     Args:
         body: what it computes.
+        compiled: what is known of it.
         columns: per output of the body, where it begins in a row of the result.
     """
 
     body: Body = NO_BODY
     columns: tuple[int, ...] = ()
+    compiled: Compiled = Compiled(NO_BODY)
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,30 @@ def cell(function: F) -> F:
         array([1.885, 1.885], dtype=float32)
         >>> graph.report().nodes
         2
+
+        What became of it: where its variables lie, and how each batch of its body reaches its operands.
+
+        >>> step.layout()
+        step([2], [2])
+        variable    is            space      place            size    bytes
+        ----------  ------------  ---------  -------------  ------  -------
+        h           argument      row        columns 0:2         2        8
+        x           argument      row        columns 2:4         2        8
+        ...
+        W           parameter     its own                        4       16
+        >>> step.explain()
+        step([2], [2]): 4 batches, no fewer are possible
+        batch     operand    variables    reached       bytes  stopped by
+        --------  ---------  -----------  ----------  -------  ------------
+        matmul    result     matmul       contiguous        0
+        matmul    0          W            contiguous        0
+        matmul    1          h            contiguous        0
+        ...
     """
     made = Cell(function)
-    return update_wrapper(fast_caller(made), function)  # type: ignore[return-value]
+    call: Any = update_wrapper(fast_caller(made), function)
+    call.layout, call.explain, call.compiled = made.layout, made.explain, made.compiled
+    return call
 
 
 class Cell:
@@ -117,11 +141,13 @@ class Cell:
         is_method: whether its first argument is `self`, the owner of its traces.
         positional: its positional arguments, without `self`; `is_plain` if there are some, and all must be given.
         has_static: whether it has keyword-only arguments.
+        traces: all traces of all owners.
         attribute: under which an owner keeps the entry of its last call, and (with `_all`) all entries.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
+        self.traces: list[ref[Traces]] = []
         self.name = function.__qualname__.replace("<locals>.", "")
         self.attribute = "_cell_" + re.sub(r"\W", "_", self.name)
         parameters = list(inspect.signature(function).parameters.values())
@@ -131,6 +157,45 @@ class Cell:
         self.is_plain = bool(self.positional) and all(
             p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional
         )
+
+    def layout(self, owner: Any = None) -> Table:
+        """Where the variables of the cell lie: in the row of a call, and where its parameters are stacked.
+
+        `print(tree.compose.layout())` shows every trace there is, one per tuple of argument shapes, of every owner;
+        `tree.compose.layout(tree)` those of one.
+
+        Args:
+            owner: of a method: the object whose traces are meant.
+
+        Returns:
+            A text: for each trace a table of its variables in memory order, with place, size and bytes (of one call).
+
+        Raises:
+            EdBatchError: the cell has not been called yet, and so not been traced.
+        """
+        return layout_table(self.compiled(owner))
+
+    def explain(self, owner: Any = None) -> Table:
+        """How every batch of the cell's body reaches its operands.
+
+        "contiguous": side by side, in the order of the batch; "broadcast": one variable for the whole batch;
+        "gathered": neither, with the bytes that a call would copy to run this as one batch, and what stopped it.
+        Of what would be gathered, concatenations are copied; products and element-wise ops run one by one instead.
+
+        Args, returns and raises: as `layout`.
+        """
+        return explain_table(self.compiled(owner))
+
+    def compiled(self, owner: Any = None) -> list[tuple[str, Compiled]]:
+        """Name and body of every trace, see `layout`."""
+        if owner is None:
+            traces = [found for reference in self.traces if (found := reference()) is not None]
+        else:
+            traces = [found for found in [vars(owner).get(self.attribute + "_all")] if found]
+        types = [entry.type for entries in traces for entry in entries.values()]
+        if not types:
+            raise EdBatchError(f"cell {self.name} has not been traced yet; call it once, then ask for its layout")
+        return [(type.name, type.op.compiled) for type in types if isinstance(type.op, CellOp)]
 
     def call(self, owner: Any, args: tuple[Any, ...], static: dict[str, Any]) -> Any:
         """The careful way: any arguments, first calls, calls inside a trace."""
@@ -157,10 +222,13 @@ class Cell:
                 f"cell {self.name}: expected an object with a __dict__, where its traces are kept, got "
                 f"{type(owner).__name__}"
             ) from None
-        entries = kept.setdefault(self.attribute + "_all", Traces())
+        entries = kept.get(self.attribute + "_all")
+        if entries is None:
+            entries = kept.setdefault(self.attribute + "_all", Traces())
+            self.traces.append(ref(entries, self.traces.remove))
         try:
             shapes = (None if is_integer(x) else x.spec for x in operands)
-            key = (*shapes, graph.dtype, current_options().stack, *sorted(static.items()))
+            key = (*shapes, graph.dtype, graph.variant, *sorted(static.items()))
             found = entries.get(key)
         except TypeError as error:
             raise EdBatchError(f"cell {self.name}: keyword arguments must be hashable ({error})") from None
@@ -168,8 +236,8 @@ class Cell:
             with _lock:  # tracing may stack parameters
                 found = entries.get(key) or self.trace(owner, operands, static, graph)
                 entries[key] = found
-        if not static and not graph.careful:
-            kept[self.attribute] = LastCall((*found.specs, found.type.id, found.form, found.outs, found.structure))
+        if not static:
+            kept[self.attribute + graph.variant] = LastCall((*found.specs, found.type.id, found.form, found.outs, found.structure))
         return found
 
     def trace(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
@@ -181,13 +249,23 @@ class Cell:
                 f"cell {self.name} keeps state: traced twice, it computes two different things; a cell must be a "
                 "function of its arguments and of parameters"
             )
-        body = simplify(body)
+        compiled = graph.compile(body, self.argument_names(operands))
+        body = compiled.body
         columns, row, outs = row_of(body, graph.dtype)
         name = self.name + "".join(f" {key}={value!r}" for key, value in sorted(static.items()))
-        op = CellOp(name, _inferred, _inferred, payload=len(payloads), body=body, columns=columns)
+        op = CellOp(name, _inferred, _inferred, payload=len(payloads), body=body, columns=columns, compiled=compiled)
         limits = iter(payloads)
         specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in operands)
         return Entry(specs, intern(op, (), body.arguments, row), outs, structure)
+
+    def argument_names(self, operands: list[Any]) -> list[str]:
+        """What the function calls the arguments that are expressions."""
+        names = []
+        for at, x in enumerate(operands):
+            if isinstance(x, Expression):
+                p = self.positional[min(at, len(self.positional) - 1)]
+                names.append(f"{p.name}[{at - len(self.positional) + 1}]" if p.kind is p.VAR_POSITIONAL else p.name)
+        return names
 
     def run(
         self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns

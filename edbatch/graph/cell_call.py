@@ -20,21 +20,24 @@ def call({arguments}):
     _inline = False
     try:
         _graph = {graph}
-        if _graph.careful:
-            _inline = _graph.inlines
+        if not _graph.careful:
+            _last = {owner}.{attribute}
+        elif _graph.inlines:
+            _last, _inline = _none, True
         else:
-            {specs}, _type_id, _form, _outs, _structure = {owner}.{attribute}
-            if {checks}:
-                _node = _graph.n
-                _graph.n = _node + 1
-                _graph.types.append(_type_id)
-                _graph.args += ({ids},)
-                if _form == 2:
-                    (_step, _spec), (_step2, _spec2) = _outs
-                    return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
-                if _form == 1:
-                    return _Expression(_graph, _node, _outs[0][1])
-                return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
+            _last = getattr({owner}, "{attribute}" + _graph.variant)
+        {specs}, _type_id, _form, _outs, _structure = _last
+        if {checks}:
+            _node = _graph.n
+            _graph.n = _node + 1
+            _graph.types.append(_type_id)
+            _graph.args += ({ids},)
+            if _form == 2:
+                (_step, _spec), (_step2, _spec2) = _outs
+                return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
+            if _form == 1:
+                return _Expression(_graph, _node, _outs[0][1])
+            return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
     except (AttributeError, ValueError):  # no graph, no last call, or a copied owner's
         pass
     if _inline:
@@ -80,6 +83,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "_function": cell.function,
         "_Expression": Expression,
         "_current": _current.get,
+        "_none": (*(-1 for _ in names), 0, 0, (), None),  # a last call that no call is like
     }
     exec(compile(source, f"<fast call of cell {cell.name}>", "exec"), scope)
     made: Callable[..., Any] = scope["call"]

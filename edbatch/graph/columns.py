@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec, float_dtype
+
+if TYPE_CHECKING:
+    from edbatch.graph.body import Body
+    from edbatch.graph.compiled import Compiled
 
 _current: ContextVar[Columns | None] = ContextVar("edbatch_graph", default=None)
 
@@ -34,10 +38,12 @@ class Columns:
             Not expressions: they hold the graph, are not seen by the garbage collector, and would keep it for ever.
         dtype: of inputs and constants.
         inlines: whether the body of a cell that is called is recorded, and not the cell.
-        careful: whether calls of cells take the careful way: when inlining, or with options that traces depend on.
+        options: in force when the graph was opened.
+        variant: of the options that cells are compiled with (see `Options.variant`); empty in the common case.
+        careful: whether calls of cells have to look at `inlines` and `variant`.
     """
 
-    __slots__ = ("__weakref__", "args", "careful", "constants", "dtype", "inlines", "inputs", "n", "types")
+    __slots__ = ("__weakref__", "args", "careful", "constants", "dtype", "inlines", "inputs", "n", "options", "types", "variant")
 
     def __init__(self, dtype: Any = "float32") -> None:
         self.types: list[int] = []
@@ -46,9 +52,10 @@ class Columns:
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
         self.dtype = float_dtype(dtype)
-        options = current_options()
-        self.inlines = not options.cells
-        self.careful = not (options.cells and options.stack)
+        self.options = current_options()
+        self.inlines = not self.options.cells
+        self.variant = self.options.variant
+        self.careful = self.inlines or self.variant != ""
 
     def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
         """Record one node of `type`; `args` as in the class description."""
@@ -73,6 +80,10 @@ class Columns:
         self.types.clear()
         self.args.clear()
         return types, args
+
+    def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
+        """The body of a cell made ready to run; the runtime knows how. `arguments`: names, for reports."""
+        raise NotImplementedError
 
     def value(self, expression: Expression) -> Any:
         """The value of one expression; the runtime knows how."""

@@ -16,13 +16,31 @@ class Options:
 
     Args:
         cells: calls of cells add one node; off: their bodies are recorded op by op.
+        merge: nodes of a cell's body that compute the same become one.
+        batch: nodes of the body that can run together become one, where their operands lie side by side: in as few
+            batches as can be. Off: only products of one vector do.
         stack: products of several parameters with one vector become one product, the parameters parts of one array.
+        layout: the order in which parameters are stacked and values lie side by side is planned, so that as many
+            operands as possible do. Off: it is the order in which the body computes them.
         fuse: element-wise ops in cells are fused into kernels that compute several in one loop.
     """
 
     cells: bool = True
+    merge: bool = True
+    batch: bool = True
     stack: bool = True
+    layout: bool = True
     fuse: bool = True
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """What is switched off of what traces of cells depend on."""
+        return tuple(field.name for field in fields(self) if field.name != "cells" and not getattr(self, field.name))
+
+    @property
+    def variant(self) -> str:
+        """The same as part of a name; empty if nothing is switched off."""
+        return "".join(f"_{name}" for name in self.without)
 
 
 _DEFAULT = Options()

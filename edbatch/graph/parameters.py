@@ -42,6 +42,8 @@ class Parameter(Operand):
         self.stack: Parameter | None = None
         #: Of a stack: what it is made of, in order.
         self.parts: tuple[ParameterSpec, ...] = ()
+        #: Of a stack: what neighbours among its parts are together, by the first and the end.
+        self.runs: dict[tuple[int, int], Parameter] = {}
         self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
 
     def value(self) -> np.ndarray:

@@ -20,7 +20,8 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
         specs: of vectors, or of matrices with one number of columns.
 
     Returns:
-        None if that cannot be: a parameter occurs twice, is gone, or is part of another stack already.
+        None if that cannot be: a parameter occurs twice, is gone, or is part of a stack already in which the others
+        do not follow it.
 
     Example:
         >>> import edbatch as eb
@@ -34,8 +35,10 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
     members = [parameter for spec in specs if (parameter := spec.parameter()) is not None]
     if not can_stack(specs):
         return None
-    if members[0].stack is not None:
-        return members[0].stack.spec
+    whole = members[0].stack
+    if whole is not None:
+        begin = whole.parts.index(specs[0])
+        return whole.spec if len(specs) == len(whole.parts) else _rows(whole, begin, begin + len(specs)).spec
     stack = Parameter("|".join(spec.name for spec in specs), np.concatenate([member.array for member in members]))
     stack.parts = tuple(specs)
     begin = 0
@@ -48,9 +51,44 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
 
 
 def can_stack(specs: Sequence[ParameterSpec]) -> bool:
-    """Whether `stacked` gives a parameter: all are there, each once, and free or stacked in just this order."""
+    """Whether `stacked` gives a parameter: all are there, each once, and free or side by side in one stack."""
     members = [spec.parameter() for spec in specs]
-    if len(set(specs)) < len(specs) or None in members:
+    if len(specs) < 2 or len(set(specs)) < len(specs) or None in members:
         return False
     stacks = {member.stack for member in members if member is not None}
-    return stacks == {None} or all(stack is not None and stack.parts == tuple(specs) for stack in stacks)
+    if len(stacks) > 1:
+        return False
+    (whole,) = stacks
+    if whole is None:
+        return len({spec.shape[1:] for spec in specs}) == 1 and 1 <= len(specs[0].shape) <= 2
+    begin = whole.parts.index(specs[0])
+    return whole.parts[begin : begin + len(specs)] == tuple(specs)
+
+
+def _rows(stack: Parameter, begin: int, end: int) -> Parameter:
+    """The parameter that some neighbours in a stack are together; it shares their storage."""
+    found = stack.runs.get((begin, end))
+    if found is None:
+        specs = stack.parts[begin:end]
+        first = sum(spec.shape[0] for spec in stack.parts[:begin])
+        array = stack.array[first : first + sum(spec.shape[0] for spec in specs)]
+        found = stack.runs[begin, end] = Parameter("|".join(spec.name for spec in specs), array)
+        found.array = array  # not the copy that a new parameter makes of an array in another order
+    return found
+
+
+def space_of(spec: ParameterSpec) -> str:
+    """Parameters of one space may be stacked: the stack that they are parts of, or what free ones have in common.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> a, b, c = (model.add_parameters((rows, 3), name=f"W{rows}") for rows in (1, 2, 5))
+        >>> _ = stacked([a.spec, b.spec])
+        >>> [space_of(x.spec) for x in (a, b, c)]
+        ['W1|W2', 'W1|W2', '[*,3]']
+    """
+    parameter = spec.parameter()
+    if parameter is not None and parameter.stack is not None:
+        return parameter.stack.name
+    return f"[{','.join(['*', *map(str, spec.shape[1:])])}]" if spec.shape else "[]"

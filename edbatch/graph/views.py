@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,19 @@ def _new_view(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | N
 
 def _chain(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda array: then(first(array))
+
+
+@cache
+def columns_of(view: View) -> tuple[int, int] | None:
+    """Where the entries that a view shows lie in a row of the root: (first column, entries).
+
+    None if they do not lie side by side, in order.
+    """
+    whole = np.empty(view.root.shape, np.int8)
+    seen = view.look(whole[None])[0]
+    if not seen.flags.c_contiguous:
+        return None
+    return seen.__array_interface__["data"][0] - whole.__array_interface__["data"][0], seen.size
 
 
 def look(x: Expression, op: Op, attributes: Attributes) -> Expression:

@@ -25,12 +25,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class BatchedOp:
-    """k operations of one type that run together, in any order.
+    """k operations of one type that run together, in any order unless told otherwise.
 
     Args:
         name: for reports.
         result: k distinct variables, by index; `result[i]` belongs to operation i.
         operands: tuples of k variables; `operands[j][i]` belongs to operation i.
+        ordered: whether operation i has to stand at place i: parts of a concatenation cannot be permuted.
+        cost: of copying one entry, relative to other operations; what is dear yields last.
 
     Example:
         The gates of a GRU that have a sigmoid: `BatchedOp("sigmoid", (4, 5), ((2, 3),))`.
@@ -39,6 +41,8 @@ class BatchedOp:
     name: str
     result: tuple[int, ...]
     operands: tuple[tuple[int, ...], ...]
+    ordered: bool = False
+    cost: int = 1
 
     def slots(self) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The result, numbered `RESULT`, and the operands, numbered from 0."""

@@ -10,7 +10,7 @@ from edbatch.memory.batched_op import RESULT, BatchedOp, Variable, check_input, 
 from edbatch.memory.conflicts import BUDGET, choose
 from edbatch.memory.layout_check import Reach, Verdict, verify
 
-__all__ = ["RESULT", "BatchedOp", "Layout", "Reach", "Variable", "Verdict", "plan_layout", "verify"]
+__all__ = ["RESULT", "BatchedOp", "Layout", "Reach", "Variable", "Verdict", "lay_out", "plan_layout", "verify"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,9 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
 
     An operand or a result needs no copy where its variables are adjacent and in the order of the batch, which is free,
     but one for the result and all operands; an operand that is one variable throughout is broadcast. Where not all can
-    be met, those yield that move the fewest entries: the choice is the cheapest there is, unless the search
-    runs out of its budget. An operand that repeats some of its variables, or mixes spaces, is always a gather.
+    be met, those yield that move the fewest entries (times the `cost` of their operation): the choice is the cheapest
+    there is, unless the search runs out of its budget. An operand that repeats some of its variables, or mixes spaces,
+    is always a gather.
 
     Args:
         variables: of the subgraph; operations name them by index.
@@ -86,7 +87,10 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
         ((0, 1), (2, 0, 1))
     """
     check_input(variables, ops)
-    demands, costs, names, reasons = [], [], [], {}
+    demands: list[Demand] = []
+    costs: list[int] = []
+    names: list[tuple[int, int] | None] = []
+    reasons: dict[tuple[int, int], str] = {}
     for number, op in enumerate(ops):
         for slot, indices in op.slots():
             if len(set(indices)) == 1:
@@ -99,20 +103,47 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
                 reasons[number, slot] = f"repeats {', '.join(variables[index].name for index in repeated)}"
             else:
                 demands.append(Demand(number, indices))
-                costs.append(sum(variables[index].size for index in indices))
+                costs.append(op.cost * sum(variables[index].size for index in indices))
                 names.append((number, slot))
-    choice = choose(demands, costs, budget)
-    order = _by_space(variables, choice.order)
+    anchors = _anchors(len(variables), ops)
+    names += [None] * len(anchors)
+    costs += [sum(costs) + 1] * len(anchors)
+    choice = choose(demands + anchors, costs, budget)
+    placed = _forward(choice.order, len(variables))
+    for dropped, conflict in choice.dropped.items():
+        others = [names[number] for number in conflict if number != dropped]
+        shown = [f"{ops[at[0]].name} (op {at[0]}) {slot_name(at[1])}" for at in others if at is not None]
+        at = names[dropped]
+        assert at is not None  # anchors agree with each other, and cost more than all the rest
+        reasons[at] = f"conflicts with {', '.join(shown) or 'the order of its batch'}"
+    return _checked(variables, ops, placed, reasons, "its batch runs in another order", choice.cheapest)
+
+
+def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequence[int]) -> Layout:
+    """The layout with variables in a given order, to compare with: verified like a planned one.
+
+    Example:
+        >>> variables = [Variable(name, 1) for name in "abc"]
+        >>> lay_out(variables, [BatchedOp("neg", (0, 2), ((1, 1),))], [0, 1, 2]).explain()[0]["stopped by"]
+        'the order that was given'
+    """
+    check_input(variables, ops)
+    return _checked(variables, ops, order, {}, "the order that was given", False)
+
+
+def _checked(
+    variables: Sequence[Variable],
+    ops: Sequence[BatchedOp],
+    placed: Sequence[int],
+    reasons: dict[tuple[int, int], str],
+    otherwise: str,
+    cheapest: bool,
+) -> Layout:
+    """The layout, verified; what is a gather for no known reason is one for `otherwise`."""
+    order = _by_space(variables, placed)
     offsets = _offsets(variables, order)
     batch_orders, verdicts = verify(variables, ops, offsets)
-    for dropped, conflict in choice.dropped.items():
-        others = [
-            f"{ops[op].name} (op {op}) {slot_name(slot)}" for op, slot in (names[n] for n in conflict if n != dropped)
-        ]
-        reasons[names[dropped]] = f"conflicts with {', '.join(others)}"
-    for verdict in verdicts:  # two orders of a batch may be worth the same
-        reasons.setdefault((verdict.op, verdict.slot), "its batch runs in another order")
-    stopped_by = [reasons[v.op, v.slot] if v.reach is Reach.GATHER else "" for v in verdicts]
+    stopped_by = [reasons.get((v.op, v.slot), otherwise) if v.reach is Reach.GATHER else "" for v in verdicts]
     return Layout(
         tuple(variables),
         tuple(ops),
@@ -121,11 +152,29 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
         tuple(batch_orders),
         tuple(verdicts),
         tuple(stopped_by),
-        choice.cheapest,
+        cheapest,
     )
 
 
-def _by_space(variables: Sequence[Variable], placed: list[int]) -> list[int]:
+def _anchors(first: int, ops: Sequence[BatchedOp]) -> list[Demand]:
+    """Demands that give ordered operations their order: with variables `first`, `first + 1`, ... that stand in a row.
+
+    A layout may always be mirrored, so an order is known only up to its direction; that of the anchors tells it.
+    """
+    ordered = [number for number, op in enumerate(ops) if op.ordered and len(op.result) > 1]
+    longest = max((len(ops[number].result) for number in ordered), default=0)
+    chain = [Demand(len(ops) + at, (first + at, first + at + 1)) for at in range(longest - 1)]
+    return chain + [Demand(number, tuple(range(first, first + len(ops[number].result)))) for number in ordered]
+
+
+def _forward(order: Sequence[int], first_anchor: int) -> list[int]:
+    """The order without anchors, mirrored if they run backwards."""
+    anchors = [index for index in order if index >= first_anchor]
+    placed = [index for index in order if index < first_anchor]
+    return placed[::-1] if anchors != sorted(anchors) else placed
+
+
+def _by_space(variables: Sequence[Variable], placed: Sequence[int]) -> list[int]:
     """All variables, one space after the other; those that no operation places come last."""
     rest = sorted(set(range(len(variables))).difference(placed))
     spaces = list(dict.fromkeys(variable.space for variable in variables))

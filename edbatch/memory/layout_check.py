@@ -42,7 +42,7 @@ def verify(
 ) -> tuple[list[tuple[int, ...]], list[Verdict]]:
     """The best order for every batch under a layout, and how its result and operands are then reached.
 
-    A batch runs in the order in which most entries need no copy.
+    A batch runs in the order in which most entries need no copy; an ordered one as it is given.
 
     Args:
         variables: as given to the planner.
@@ -69,11 +69,11 @@ def verify(
     for number, op in enumerate(ops):
         sizes = {slot: sum(variables[index].size for index in indices) for slot, indices in op.slots()}
         viewed: dict[tuple[int, ...], list[int]] = {}  # order of the batch -> what it makes a view
+        as_given = tuple(range(len(op.result)))
         for slot, indices in op.slots():
             order = _view_order(variables, offsets, indices)
-            if order is not None:
+            if order is not None and (order == as_given or not op.ordered):
                 viewed.setdefault(order, []).append(slot)
-        as_given = tuple(range(len(op.result)))
         best = max(viewed, key=lambda order: sum(sizes[slot] for slot in viewed[order]), default=as_given)
         orders.append(best)
         for slot, indices in op.slots():

@@ -11,7 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.body import Body
 from edbatch.graph.columns import Columns, _current
+from edbatch.graph.compiled import Compiled
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.views import NODE_BITS, NODE_MASK
@@ -22,6 +24,7 @@ from edbatch.memory.pool import BufferPool
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.compile_cell import compile_cell
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.report import Report
 from edbatch.runtime.type_table import shared_table
@@ -194,6 +197,10 @@ class Graph(Columns):
         """The whole graph as a policy sees it; runs nothing."""
         self._take_over()
         return self._contracted(0)[1]
+
+    def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
+        """The body of a cell made ready to run; see `runtime.compile_cell`."""
+        return compile_cell(body, arguments, self.options)
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""

@@ -1,18 +1,23 @@
 """The passes that a cell's body goes through before it is compiled: each a function from body to body."""
 
 from edbatch.graph.body import Body
-from edbatch.graph.options import current_options
+from edbatch.graph.options import Options
 from edbatch.graph.passes.drop_dead import drop_dead
 from edbatch.graph.passes.join_biases import join_biases
 from edbatch.graph.passes.merge_equal import merge_equal
+from edbatch.graph.passes.open_affines import open_affines
 from edbatch.graph.passes.sink_views import sink_views
 from edbatch.graph.passes.split_biases import split_biases
-from edbatch.graph.passes.stack_products import stack_products
+
+__all__ = ["prepare_for_batching", "prepare_for_kernels"]
 
 
-def simplify(body: Body) -> Body:
-    """The same computation in fewer nodes, ready to be fused; `options(stack=False)` leaves parameters apart."""
-    body = drop_dead(join_biases(merge_equal(body)))
-    if current_options().stack:
-        body = stack_products(body)
-    return drop_dead(sink_views(split_biases(body)))
+def prepare_for_batching(body: Body, options: Options) -> Body:
+    """The same computation in fewer and simpler nodes."""
+    return drop_dead(open_affines(merge_equal(body) if options.merge else body))
+
+
+def prepare_for_kernels(body: Body, options: Options) -> Body:
+    """After batches have become nodes: biases and slices where the kernels want them."""
+    body = drop_dead(join_biases(body))
+    return drop_dead(sink_views(split_biases(body))) if options.fuse else body

@@ -23,6 +23,7 @@ def split_biases(body: Body) -> Body:
         for value in node.operands:
             fusable[value.node] &= bool(node.type.op.scalar)
     nodes: list[Node] = []
+    biases: dict[ParameterSpec, int] = {}
     new: dict[int, int] = {}
     for number, node in enumerate(body.nodes):
         weight_and_bias = [spec for spec in node.type.operands if isinstance(spec, ParameterSpec)]
@@ -35,9 +36,12 @@ def split_biases(body: Body) -> Body:
             whole = intern(PARAMETER, (("parameter", bias),), (), spec_of(bias.shape, bias.dtype))
             # Operands are still numbered as in `body`; what is new is numbered from its end.
             base = len(body.nodes) + len(nodes)
-            new[base], new[base + 1] = len(nodes), len(nodes) + 1
+            if bias not in biases:
+                biases[bias] = base
+                new[base] = len(nodes)
+                nodes.append(Node(whole, ()))
+            new[base + 1] = len(nodes)
             nodes.append(Node(product, node.operands))
-            nodes.append(Node(whole, ()))
-            nodes.append(Node(node_type(OPS["add"], (), (out, out)), (Value(base), Value(base + 1))))
+            nodes.append(Node(node_type(OPS["add"], (), (out, out)), (Value(base + 1), Value(biases[bias]))))
         new[number] = len(nodes) - 1
     return renumbered(body, nodes, new)

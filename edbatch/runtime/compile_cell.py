@@ -1,0 +1,73 @@
+"""Compiling a cell: simplify, batch, lay out, merge what lies side by side. One step after the other.
+
+It joins what must not know each other: the body (graph), the search for the fewest batches (policy), and the planner of
+layouts (memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from edbatch.graph.batches import batch_kind, computing, operand_nodes, products_alone
+from edbatch.graph.body import Body
+from edbatch.graph.compiled import Compiled
+from edbatch.graph.options import Options
+from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels
+from edbatch.graph.passes.merge_batches import merge_batches
+from edbatch.memory.layout import plan_layout
+from edbatch.policy.branch_and_bound import Batching, fewest_batches
+from edbatch.runtime.cell_layout import describe, in_order_of_batches
+from edbatch.runtime.cell_report import operand_rows, storage_rows
+
+BUDGET = 300  # of the layout: keeps planning below some 30 milliseconds where there are conflicts
+
+
+def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Compiled:
+    """The body ready to run, and what is known of it.
+
+    Args:
+        body: as traced.
+        arguments: names of the expressions that the cell is given.
+        options: which steps are switched off.
+    """
+    seconds: dict[str, float] = {}
+    start = perf_counter()
+
+    def lap(step: str) -> None:
+        nonlocal start
+        now = perf_counter()
+        seconds[step] = seconds.get(step, 0) + now - start
+        start = now
+
+    body = prepare_for_batching(body, options)
+    lap("simplify")
+    batching = find_batches(body, options)
+    lap("batch")
+    model = describe(body, batching.batches, arguments)
+    layout = plan_layout(model.variables, model.ops, BUDGET) if options.layout else in_order_of_batches(model)
+    lap("layout")
+    batches = zip(batching.batches, layout.batch_orders, strict=False)  # further orders are of concatenations
+    body = merge_batches(body, [[batch[at] for at in order] for batch, order in batches])
+    body = prepare_for_kernels(body, options)
+    lap("merge")
+    itemsize = body.nodes[0].type.out.dtype.itemsize
+    storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
+    lap("report")
+    batches, least = len(batching.batches), batching.least
+    return Compiled(body, layout, tuple(storage), tuple(operands), batches, least, options.without, seconds)
+
+
+def find_batches(body: Body, options: Options) -> Batching:
+    """The batches of a body, in numbers of its nodes."""
+    if not options.batch:
+        alone = products_alone(body, options.stack)
+        return Batching(alone, len(alone))
+    numbers = computing(body)
+    position = {number: at for at, number in enumerate(numbers)}
+    below = operand_nodes(body)
+    found = fewest_batches(
+        [batch_kind(body, number, options.stack) for number in numbers],
+        [[position[operand] for operand in below[number]] for number in numbers],
+    )
+    return Batching([[numbers[at] for at in batch] for batch in found.batches], found.least)
