@@ -1,8 +1,22 @@
-"""Cells: what one node a call, blocks that stay in the cache and fused kernels are worth on TreeLSTM.
+"""Cells: what one node a call, blocks that stay in the cache, fused kernels and planned layouts are worth.
 
     EDBATCH_DATA=... python scripts/bench_cells.py [--json] [--rounds 9]
 
-Total is construction to values; products are the same matrix products alone, same shapes, same process.
+TreeLSTM: total is construction to values; products are the same matrix products alone, same shapes, same process.
+
+The paper's table 2 (batch of 8 calls, size 64, float32). A memory kernel is every copy that computes nothing: the gather
+of one operand of a batch whose variables do not lie side by side in the order of the batch, the scatter of a result,
+a concatenation. Its bytes are those of the operand, once: variables of a call times 8 calls, parameters once, whatever
+the number of calls. One variable for a whole batch (the x of W_i x, W_f x...) is a broadcast and counts nothing, for
+a product of stacked weights reads it once; the paper counts it, and has nothing else left. Gathering a call's arguments
+from the graph belongs to the graph and not to the cell. Counted is what three layouts of the same batches would take:
+
+    planned     the compiler's
+    unplanned   `options(layout=False)`: batch by batch, results and parameters side by side as they are traced
+    as written  every variable at its place in the code
+
+and "copies run" is what the compiled program does copy: the parts of concatenations that are nodes of it, and results
+that have to be moved to the row that a call returns.
 """
 
 from __future__ import annotations
@@ -10,16 +24,22 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import bench_common as bench  # first: it sets up the environment before NumPy loads
 import bench_core
 import numpy as np
+from paper_cells import CASES, Case
 
 import edbatch as eb
 from edbatch.data.trees import Tree, read_trees
 from edbatch.graph.cell import CellOp
-from edbatch.graph.node_type import TYPES
+from edbatch.graph.compiled import Compiled
+from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.kernels.numpy_backend import NumPyBackend
+from edbatch.memory.layout import RESULT, Layout, lay_out
+from edbatch.runtime.type_table import bind
 
 VARIANTS = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
 
@@ -107,18 +127,137 @@ def construction(trees: list[Tree], rounds: int) -> list[dict[str, Any]]:
     return [bench.figure(name, (value - loop) * 1e9 / n, 250, "ns per call") for name, value in seconds.items()]
 
 
+CALLS, SIZE = 8, 64
+
+
+def trace(case: Case, owner: Any, **options: bool) -> tuple[NodeType, Compiled]:
+    """The cell as it is compiled with these options."""
+    with eb.options(**options), eb.Graph():
+        getattr(owner, case.cell)(*(eb.input(value[0]) for value in case.values(1, SIZE)))
+    ((name, compiled),) = getattr(owner, case.cell).compiled(owner)
+    return next(type for type in TYPES if isinstance(type.op, CellOp) and type.op.compiled is compiled), compiled
+
+
+def moved(layout: Layout, compiled: Compiled) -> tuple[int, float]:
+    """Memory kernels, and kilobytes, of a batch of calls under a layout."""
+    parameters = {row["variable"] for row in compiled.storage if row["is"] == "parameter"}
+    kernels, size = 0, 0
+    for verdict in layout.verdicts:
+        op = layout.ops[verdict.op]
+        slot = op.result if verdict.slot == RESULT else op.operands[verdict.slot]
+        kernels += verdict.moved > 0
+        size += verdict.moved * 4 * (1 if layout.variables[slot[0]].name in parameters else CALLS)
+    return kernels, size / 1000
+
+
+def copies_run(type: NodeType) -> tuple[int, float]:
+    """The same of what the program copies."""
+    op = type.op
+    assert isinstance(op, CellOp)
+    placing = [node for node in op.body.nodes if node.type.op.places is not None]
+    results = [value.view.out.size for value in op.body.outputs if value.view is not None]
+    kernels = sum(len(node.operands) for node in placing) + len(results)
+    return kernels, CALLS * 4 * (sum(node.type.out.size for node in placing) + sum(results)) / 1000
+
+
+def table_2() -> list[dict[str, Any]]:
+    """Memory kernels and kilobytes, ours / the paper's."""
+    rows = []
+    for case in CASES:
+        type, compiled = trace(case, case.make(eb.ParameterCollection(), SIZE))
+        _, unplanned = trace(case, case.make(eb.ParameterCollection(), SIZE), layout=False)
+        layout = compiled.layout
+        written = lay_out(layout.variables, layout.ops, range(len(layout.variables)))
+        found = {
+            "planned": moved(layout, compiled),
+            "unplanned": moved(unplanned.layout, unplanned),
+            "as written": moved(written, compiled),
+            "paper, PQ tree": (case.kernels[1], case.kilobytes[1]),
+            "paper, DyNet": (case.kernels[0], case.kilobytes[0]),
+            "copies run": copies_run(type),
+        }
+        rows.append({"cell": case.name} | {name: f"{kernels} ({size:.3g} kB)" for name, (kernels, size) in found.items()})
+    return rows
+
+
+def planning(rounds: int) -> list[dict[str, Any]]:
+    """Milliseconds of compiling a cell, the median over fresh models; and of its kernels, which are compiled apart."""
+    rows = []
+    for case in CASES:
+        steps: list[dict[str, float]] = []
+        for _ in range(rounds):
+            _, compiled = trace(case, case.make(eb.ParameterCollection(), SIZE))
+            steps.append(compiled.seconds)
+        median = {name: 1e3 * statistics.median(step[name] for step in steps) for name in steps[0]}
+        rows.append(
+            {
+                "cell": case.name,
+                "batches": compiled.batches,
+                "fewest": compiled.least,
+                **median,
+                "total ms": 1e3 * statistics.median(sum(step.values()) for step in steps),
+                "asked": 30,
+                "paper": case.milliseconds,
+            }
+        )
+    return rows
+
+
+def latency(rounds: int) -> list[dict[str, Any]]:
+    """Microseconds of a batch of calls: the compiled program, and the same cell by hand."""
+    rows = []
+    for case in CASES:
+        owner = case.make(eb.ParameterCollection(), SIZE)
+        type, _ = trace(case, owner)
+        program, by_hand = bind(type, NumPyBackend()), getattr(owner, case.by_hand)()
+        values = case.values(CALLS, SIZE)
+        out = np.empty((CALLS, *type.out.shape), np.float32)
+        start = perf_counter()
+        program(out, *values)
+        first = perf_counter() - start
+        repeated = 200
+
+        def run(function: Callable[..., Any], *given: Any) -> Callable[[], None]:
+            def loop() -> None:
+                for _ in range(repeated):
+                    function(*given)
+
+            return loop
+
+        seconds = bench.interleaved({"ours": run(program, out, *values), "by hand": run(by_hand, *values)}, rounds)
+        rows.append(
+            {
+                "cell": case.name,
+                "ours us": 1e6 * seconds["ours"] / repeated,
+                "by hand us": 1e6 * seconds["by hand"] / repeated,
+                "ratio": seconds["ours"] / seconds["by hand"],
+                "asked": 1.0,
+                "first call ms": 1e3 * first,
+            }
+        )
+    return rows
+
+
 def main() -> None:
     options = bench.arguments(__doc__.splitlines()[0])
+    results = {
+        f"Memory kernels per batch of {CALLS} calls, size {SIZE}": table_2(),
+        "Compiling a cell": planning(options.rounds),
+        f"Latency of a batch of {CALLS} calls, size {SIZE}": latency(options.rounds),
+    }
     folder = bench.data_folder()
     if folder is None:
-        sys.exit("EDBATCH_DATA names no folder with data; nothing was measured")
+        print("EDBATCH_DATA names no folder with data: TreeLSTM was not measured", file=sys.stderr)
+        bench.finish(results, options.json)
+        return
     trees = [tree.binarized() for tree in read_trees(folder / "sst" / "train.txt")[:1024]]
     table = [
         ratios(trees, hidden, batch_size, options.rounds)
         for hidden in (64, 256, 512)
         for batch_size in (1, 32, 64, 256)
     ]
-    bench.finish({"Recording a call": construction(trees, options.rounds), "TreeLSTM on SST": table}, options.json)
+    results |= {"Recording a call": construction(trees, options.rounds), "TreeLSTM on SST": table}
+    bench.finish(results, options.json)
 
 
 if __name__ == "__main__":

@@ -29,10 +29,11 @@ def explain_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
 
     texts = []
     for name, compiled in traces:
-        gap = compiled.batches - compiled.least
-        quality = f"at most {gap} more than needed" if gap else "no fewer are possible"
+        gap = compiled.batches - compiled.split - compiled.least
+        quality = f", at most {gap} more than needed" if gap else ", no fewer are possible"
+        split = f", and {compiled.split} more to copy less" if compiled.split else ""
         cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
-        head = f"{_title(name, compiled)}: {compiled.batches} batches, {quality}{cheapest}"
+        head = f"{_title(name, compiled)}: {compiled.batches - compiled.split} batches{quality}{split}{cheapest}"
         texts.append(f"{head}\n{tabulate(compiled.operands, headers='keys')}")
     return Table("\n\n".join(texts))
 

@@ -19,7 +19,9 @@ class Compiled:
         layout: the planned layout, with its variables and batches (a `memory.layout.Layout`).
         storage: rows of `cell.layout()`: every variable, where it lies, its size.
         operands: rows of `cell.explain()`: every result and operand of every batch, and how it is reached.
-        batches, least: number of batches, and what is known that it cannot fall below.
+        batches: how many there are.
+        split: how many of them are there because larger ones would have had to copy an operand.
+        least: what the number of the others is known not to fall below.
         without: steps that were switched off.
         seconds: of compilation, by step; kernels are compiled when they run first.
     """
@@ -29,6 +31,7 @@ class Compiled:
     storage: tuple[Row, ...] = ()
     operands: tuple[Row, ...] = ()
     batches: int = 0
+    split: int = 0
     least: int = 0
     without: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from edbatch.memory.alignment import Demand
+from edbatch.memory.alignment import Alignment, Demand
 from edbatch.memory.batched_op import RESULT, BatchedOp, Variable, check_input, slot_name
 from edbatch.memory.conflicts import BUDGET, choose
 from edbatch.memory.layout_check import Reach, Verdict, verify
 
-__all__ = ["RESULT", "BatchedOp", "Layout", "Reach", "Variable", "Verdict", "lay_out", "plan_layout", "verify"]
+__all__ = ["RESULT", "BatchedOp", "Layout", "Reach", "Variable", "Verdict", "clashing", "lay_out", "plan_layout", "verify"]
 
 
 @dataclass(frozen=True)
@@ -87,24 +88,9 @@ def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget:
         ((0, 1), (2, 0, 1))
     """
     check_input(variables, ops)
-    demands: list[Demand] = []
-    costs: list[int] = []
-    names: list[tuple[int, int] | None] = []
-    reasons: dict[tuple[int, int], str] = {}
-    for number, op in enumerate(ops):
-        for slot, indices in op.slots():
-            if len(set(indices)) == 1:
-                continue
-            spaces = sorted({variables[index].space for index in indices})
-            repeated = sorted({index for index in indices if indices.count(index) > 1})
-            if len(spaces) > 1:
-                reasons[number, slot] = f"lies in several spaces: {', '.join(spaces)}"
-            elif repeated:
-                reasons[number, slot] = f"repeats {', '.join(variables[index].name for index in repeated)}"
-            else:
-                demands.append(Demand(number, indices))
-                costs.append(op.cost * sum(variables[index].size for index in indices))
-                names.append((number, slot))
+    wanted = _wanted(variables, ops)
+    demands, costs, reasons = wanted.demands, wanted.costs, wanted.reasons
+    names: list[tuple[int, int] | None] = list(wanted.names)
     anchors = _anchors(len(variables), ops)
     names += [None] * len(anchors)
     costs += [sum(costs) + 1] * len(anchors)
@@ -129,6 +115,63 @@ def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequ
     """
     check_input(variables, ops)
     return _checked(variables, ops, order, {}, "the order that was given", False)
+
+
+def clashing(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> list[int]:
+    """Operations that do not fit together with dearer and larger ones: a quick look, for who can do without them.
+
+    Example:
+        >>> variables = [Variable(name, 1) for name in "abcdef"]
+        >>> clashing(variables, [BatchedOp("f", (2, 3), ((0, 1),)), BatchedOp("g", (4, 5), ((1, 0),))])
+        []
+        >>> clashing(variables, [BatchedOp("f", (2, 3), ((0, 1),)), BatchedOp("g", (3, 2), ((0, 1),))])
+        [1]
+    """
+    check_input(variables, ops)
+    demands = _wanted(variables, ops).demands
+    anchors = _anchors(len(variables), ops)
+    none = Alignment(variable for demand in demands + anchors for variable in demand.variables)
+    if none.extended(demands + anchors) is not None:
+        return []
+    met, found = none.extended(anchors), []
+    order = sorted(range(len(ops)), key=lambda number: (-ops[number].cost, -len(ops[number].result), number))
+    for number in order:
+        assert met is not None
+        wider = met.extended([demand for demand in demands if demand.op == number])
+        if wider is None:
+            found.append(number)
+        else:
+            met = wider
+    return sorted(found)
+
+
+class _Wanted(NamedTuple):
+    """What operations want of a layout: demands, what each costs and which (operation, slot) it is of; and why other
+    slots are gathers whatever the layout."""
+
+    demands: list[Demand]
+    costs: list[int]
+    names: list[tuple[int, int]]
+    reasons: dict[tuple[int, int], str]
+
+
+def _wanted(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> _Wanted:
+    wanted = _Wanted([], [], [], {})
+    for number, op in enumerate(ops):
+        for slot, indices in op.slots():
+            if len(set(indices)) == 1:
+                continue
+            spaces = sorted({variables[index].space for index in indices})
+            repeated = sorted({index for index in indices if indices.count(index) > 1})
+            if len(spaces) > 1:
+                wanted.reasons[number, slot] = f"lies in several spaces: {', '.join(spaces)}"
+            elif repeated:
+                wanted.reasons[number, slot] = f"repeats {', '.join(variables[index].name for index in repeated)}"
+            else:
+                wanted.demands.append(Demand(number, indices))
+                wanted.costs.append(op.cost * sum(variables[index].size for index in indices))
+                wanted.names.append((number, slot))
+    return wanted
 
 
 def _checked(

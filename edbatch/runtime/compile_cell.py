@@ -15,9 +15,10 @@ from edbatch.graph.compiled import Compiled
 from edbatch.graph.options import Options
 from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels
 from edbatch.graph.passes.merge_batches import merge_batches
-from edbatch.memory.layout import plan_layout
+from edbatch.graph.split_batches import split_clashing, split_repeats
+from edbatch.memory.layout import Layout, clashing, plan_layout
 from edbatch.policy.branch_and_bound import Batching, fewest_batches
-from edbatch.runtime.cell_layout import describe, in_order_of_batches
+from edbatch.runtime.cell_layout import Model, describe, in_order_of_batches
 from edbatch.runtime.cell_report import operand_rows, storage_rows
 
 BUDGET = 300  # of the layout: keeps planning below some 30 milliseconds where there are conflicts
@@ -44,18 +45,17 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     lap("simplify")
     batching = find_batches(body, options)
     lap("batch")
-    model = describe(body, batching.batches, arguments)
-    layout = plan_layout(model.variables, model.ops, BUDGET) if options.layout else in_order_of_batches(model)
+    batches, model, layout = find_layout(body, batching.batches, arguments, options)
     lap("layout")
-    batches = zip(batching.batches, layout.batch_orders, strict=False)  # further orders are of concatenations
-    body = merge_batches(body, [[batch[at] for at in order] for batch, order in batches])
+    orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
+    body = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
     body = prepare_for_kernels(body, options)
     lap("merge")
     itemsize = body.nodes[0].type.out.dtype.itemsize
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
     lap("report")
-    batches, least = len(batching.batches), batching.least
-    return Compiled(body, layout, tuple(storage), tuple(operands), batches, least, options.without, seconds)
+    counts = len(batches), len(batches) - len(batching.batches), batching.least
+    return Compiled(body, layout, tuple(storage), tuple(operands), *counts, options.without, seconds)
 
 
 def find_batches(body: Body, options: Options) -> Batching:
@@ -71,3 +71,18 @@ def find_batches(body: Body, options: Options) -> Batching:
         [[position[operand] for operand in below[number]] for number in numbers],
     )
     return Batching([[numbers[at] for at in batch] for batch in found.batches], found.least)
+
+
+def find_layout(
+    body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[str], options: Options
+) -> tuple[list[list[int]], Model, Layout]:
+    """The layout, and the batches that it is for: those that would copy are taken apart where that is cheap."""
+    parts = split_repeats(body, batches)
+    while True:
+        model = describe(body, parts, arguments)
+        if not options.layout:
+            return parts, model, in_order_of_batches(model)
+        smaller = split_clashing(body, parts, clashing(model.variables, model.ops))
+        if len(smaller) == len(parts):
+            return parts, model, plan_layout(model.variables, model.ops, BUDGET)
+        parts = smaller

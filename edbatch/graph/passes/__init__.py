@@ -6,8 +6,8 @@ from edbatch.graph.passes.drop_dead import drop_dead
 from edbatch.graph.passes.join_biases import join_biases
 from edbatch.graph.passes.merge_equal import merge_equal
 from edbatch.graph.passes.open_affines import open_affines
+from edbatch.graph.passes.parameters_as_values import parameters_as_values
 from edbatch.graph.passes.sink_views import sink_views
-from edbatch.graph.passes.split_biases import split_biases
 
 __all__ = ["prepare_for_batching", "prepare_for_kernels"]
 
@@ -19,5 +19,5 @@ def prepare_for_batching(body: Body, options: Options) -> Body:
 
 def prepare_for_kernels(body: Body, options: Options) -> Body:
     """After batches have become nodes: biases and slices where the kernels want them."""
-    body = drop_dead(join_biases(body))
-    return drop_dead(sink_views(split_biases(body))) if options.fuse else body
+    body = join_biases(body, options.fuse)
+    return drop_dead(sink_views(parameters_as_values(body)) if options.fuse else body)

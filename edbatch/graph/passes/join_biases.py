@@ -1,8 +1,10 @@
-"""Pass: `W @ x + b` as one node."""
+"""Pass: `W @ x + b` as one node, which adds the bias in place."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import numpy as np
 
 from edbatch.graph.body import Body, Node
 from edbatch.graph.node_type import node_type
@@ -10,14 +12,26 @@ from edbatch.graph.op import OPS
 from edbatch.graph.spec import ParameterSpec
 
 
-def join_biases(body: Body) -> Body:
-    """Make an `affine` of every product whose only use is to have a bias added."""
+def join_biases(body: Body, fuse: bool) -> Body:
+    """Make an `affine` of every product whose only use is to have a bias added.
+
+    Args:
+        body: the body.
+        fuse: leave those that only element-wise ops read: there the bias is added in the fused kernel, and not in
+            memory (in float32: other dtypes do not fuse).
+    """
     uses = [0] * len(body.nodes)
-    for value in [value for node in body.nodes for value in node.operands] + list(body.outputs):
+    kept = [not fuse or node.type.out.dtype != np.float32 for node in body.nodes]  # as `affine`
+    for value in body.outputs:
         uses[value.node] += 1
+        kept[value.node] = True
+    for node in body.nodes:
+        for value in node.operands:
+            uses[value.node] += 1
+            kept[value.node] |= not node.type.op.scalar
     nodes = list(body.nodes)
     for number, node in enumerate(nodes):
-        if node.type.op is not OPS["add"] or len(node.operands) != 1:
+        if node.type.op is not OPS["add"] or len(node.operands) != 1 or not kept[number]:
             continue
         (value,) = node.operands
         product = nodes[value.node]
