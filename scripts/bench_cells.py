@@ -4,16 +4,16 @@
 
 TreeLSTM: total is construction to values; products are the same matrix products alone, same shapes, same process.
 
-The paper's table 2 (batch of 8 calls, size 64, float32). A memory kernel is every copy that computes nothing: the gather
-of one operand of a batch whose variables do not lie side by side in the order of the batch, the scatter of a result,
-a concatenation. Its bytes are those of the operand, once: variables of a call times 8 calls, parameters once, whatever
-the number of calls. One variable for a whole batch (the x of W_i x, W_f x...) is a broadcast and counts nothing, for
-a product of stacked weights reads it once; the paper counts it, and has nothing else left. Gathering a call's arguments
-from the graph belongs to the graph and not to the cell. Counted is what three layouts of the same batches would take:
+The paper's table 2 (batch of 8 calls, size 64, float32). A memory kernel is every copy that computes nothing: the
+gather of one operand of a batch whose variables do not lie side by side in the order of the batch, the scatter of a
+result, a concatenation. Its bytes are those of the operand, once: variables of a call times 8 calls, parameters once,
+whatever the number of calls. One variable for a whole batch (the x of W_i x, W_f x...) is a broadcast and counts
+nothing, for a product of stacked weights reads it once; the paper counts it, and has nothing else left. Gathering a
+call's arguments from the graph belongs to the graph and not to the cell. Counted is what three layouts would take:
 
     planned     the compiler's
     unplanned   `options(layout=False)`: batch by batch, results and parameters side by side as they are traced
-    as written  every variable at its place in the code
+    as written  the planned batches, with every variable at its place in the code
 
 and "copies run" is what the compiled program does copy: the parts of concatenations that are nodes of it, and results
 that have to be moved to the row that a call returns.
@@ -128,13 +128,14 @@ def construction(trees: list[Tree], rounds: int) -> list[dict[str, Any]]:
 
 
 CALLS, SIZE = 8, 64
+REPEATED = 200  # calls in one measurement of latency
 
 
 def trace(case: Case, owner: Any, **options: bool) -> tuple[NodeType, Compiled]:
     """The cell as it is compiled with these options."""
     with eb.options(**options), eb.Graph():
         getattr(owner, case.cell)(*(eb.input(value[0]) for value in case.values(1, SIZE)))
-    ((name, compiled),) = getattr(owner, case.cell).compiled(owner)
+    ((_, compiled),) = getattr(owner, case.cell).compiled(owner)
     return next(type for type in TYPES if isinstance(type.op, CellOp) and type.op.compiled is compiled), compiled
 
 
@@ -176,7 +177,9 @@ def table_2() -> list[dict[str, Any]]:
             "paper, DyNet": (case.kernels[0], case.kilobytes[0]),
             "copies run": copies_run(type),
         }
-        rows.append({"cell": case.name} | {name: f"{kernels} ({size:.3g} kB)" for name, (kernels, size) in found.items()})
+        rows.append(
+            {"cell": case.name} | {name: f"{kernels} ({size:.3g} kB)" for name, (kernels, size) in found.items()}
+        )
     return rows
 
 
@@ -203,6 +206,16 @@ def planning(rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
+def often(function: Callable[..., Any], *given: Any) -> Callable[[], None]:
+    """The function called many times."""
+
+    def loop() -> None:
+        for _ in range(REPEATED):
+            function(*given)
+
+    return loop
+
+
 def latency(rounds: int) -> list[dict[str, Any]]:
     """Microseconds of a batch of calls: the compiled program, and the same cell by hand."""
     rows = []
@@ -215,21 +228,12 @@ def latency(rounds: int) -> list[dict[str, Any]]:
         start = perf_counter()
         program(out, *values)
         first = perf_counter() - start
-        repeated = 200
-
-        def run(function: Callable[..., Any], *given: Any) -> Callable[[], None]:
-            def loop() -> None:
-                for _ in range(repeated):
-                    function(*given)
-
-            return loop
-
-        seconds = bench.interleaved({"ours": run(program, out, *values), "by hand": run(by_hand, *values)}, rounds)
+        seconds = bench.interleaved({"ours": often(program, out, *values), "by hand": often(by_hand, *values)}, rounds)
         rows.append(
             {
                 "cell": case.name,
-                "ours us": 1e6 * seconds["ours"] / repeated,
-                "by hand us": 1e6 * seconds["by hand"] / repeated,
+                "ours us": 1e6 * seconds["ours"] / REPEATED,
+                "by hand us": 1e6 * seconds["by hand"] / REPEATED,
                 "ratio": seconds["ours"] / seconds["by hand"],
                 "asked": 1.0,
                 "first call ms": 1e3 * first,

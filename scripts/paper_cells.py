@@ -111,7 +111,7 @@ class MVCell:
 
     def __init__(self, model: eb.ParameterCollection, d: int) -> None:
         self.d = d
-        add_parameters(self, model, {name: (d, d) for name in ("W_1", "W_2", "V_1", "V_2")} | {"b": (d,)})
+        add_parameters(self, model, dict.fromkeys(("W_1", "W_2", "V_1", "V_2"), (d, d)) | {"b": (d,)})
 
     @eb.cell
     def compose(self, a: Any, A: Any, b: Any, B: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from edbatch.graph.body import Body, Node, Value
+from edbatch.graph.body import Body, Node
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.stacking import space_of
@@ -32,14 +32,6 @@ def operand_nodes(body: Body) -> list[list[int]]:
                 below[value.node] = None
         found.append(list(below))
     return found
-
-
-def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
-    """Values and parameters in the order of the op's operands."""
-    if node.type.op.variadic:
-        return node.operands
-    values = iter(node.operands)
-    return tuple(operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands)
 
 
 def batch_kind(body: Body, number: int, stack: bool) -> Hashable:

@@ -7,7 +7,7 @@ from typing import Any
 
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.ops.shape import INDEX, RESHAPE
-from edbatch.graph.spec import Spec, spec_of
+from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 from edbatch.graph.trace import Trace
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, view_of
 
@@ -56,6 +56,14 @@ class Body:
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     payloads: int
+
+
+def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
+    """Values and parameters in the order of the op's operands."""
+    if node.type.op.variadic:
+        return node.operands
+    values = iter(node.operands)
+    return tuple(operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands)
 
 
 def renumbered(body: Body, kept: list[Node], new: dict[int, int]) -> Body:

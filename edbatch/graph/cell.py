@@ -6,7 +6,7 @@ import inspect
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, TypeVar
 from weakref import ref
@@ -48,7 +48,7 @@ class CellOp(Op):
 
     body: Body = NO_BODY
     columns: tuple[int, ...] = ()
-    compiled: Compiled = Compiled(NO_BODY)
+    compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY))
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,9 @@ class Cell:
                 found = entries.get(key) or self.trace(owner, operands, static, graph)
                 entries[key] = found
         if not static:
-            kept[self.attribute + graph.variant] = LastCall((*found.specs, found.type.id, found.form, found.outs, found.structure))
+            kept[self.attribute + graph.variant] = LastCall(
+                (*found.specs, found.type.id, found.form, found.outs, found.structure)
+            )
         return found
 
     def trace(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:

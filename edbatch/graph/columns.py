@@ -43,7 +43,19 @@ class Columns:
         careful: whether calls of cells have to look at `inlines` and `variant`.
     """
 
-    __slots__ = ("__weakref__", "args", "careful", "constants", "dtype", "inlines", "inputs", "n", "options", "types", "variant")
+    __slots__ = (
+        "__weakref__",
+        "args",
+        "careful",
+        "constants",
+        "dtype",
+        "inlines",
+        "inputs",
+        "n",
+        "options",
+        "types",
+        "variant",
+    )
 
     def __init__(self, dtype: Any = "float32") -> None:
         self.types: list[int] = []

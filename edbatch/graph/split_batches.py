@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from edbatch.graph.batches import is_product, operands_of
-from edbatch.graph.body import Body, Value
+from edbatch.graph.batches import is_product
+from edbatch.graph.body import Body, Value, operands_of
 from edbatch.graph.spec import ParameterSpec
 
 Key = Value | ParameterSpec
@@ -27,7 +27,7 @@ def split_repeats(body: Body, batches: Sequence[Sequence[int]]) -> list[list[int
 
 
 def split_clashing(body: Body, batches: Sequence[Sequence[int]], clashing: Collection[int]) -> list[list[int]]:
-    """Take those of the batches at positions `clashing` apart that are no products: k nodes copy no less than they run."""
+    """Take the batches at positions `clashing` apart, but for products: one kernel for k nodes takes k copies."""
     found: list[list[int]] = []
     for at, batch in enumerate(batches):
         apart = at in clashing and not is_product(body.nodes[batch[0]])

@@ -60,7 +60,7 @@ def can_stack(specs: Sequence[ParameterSpec]) -> bool:
         return False
     (whole,) = stacks
     if whole is None:
-        return len({spec.shape[1:] for spec in specs}) == 1 and 1 <= len(specs[0].shape) <= 2
+        return len({(len(spec.shape), *spec.shape[1:]) for spec in specs}) == 1 and 1 <= len(specs[0].shape) <= 2
     begin = whole.parts.index(specs[0])
     return whole.parts[begin : begin + len(specs)] == tuple(specs)
 

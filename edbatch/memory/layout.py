@@ -11,7 +11,18 @@ from edbatch.memory.batched_op import RESULT, BatchedOp, Variable, check_input, 
 from edbatch.memory.conflicts import BUDGET, choose
 from edbatch.memory.layout_check import Reach, Verdict, verify
 
-__all__ = ["RESULT", "BatchedOp", "Layout", "Reach", "Variable", "Verdict", "clashing", "lay_out", "plan_layout", "verify"]
+__all__ = [
+    "RESULT",
+    "BatchedOp",
+    "Layout",
+    "Reach",
+    "Variable",
+    "Verdict",
+    "clashing",
+    "lay_out",
+    "plan_layout",
+    "verify",
+]
 
 
 @dataclass(frozen=True)
@@ -118,7 +129,9 @@ def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequ
 
 
 def clashing(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> list[int]:
-    """Operations that do not fit together with dearer and larger ones: a quick look, for who can do without them.
+    """Operations that gather whatever the layout, or do not fit together with dearer and larger ones.
+
+    A quick look, for who can do without some of them.
 
     Example:
         >>> variables = [Variable(name, 1) for name in "abcdef"]
@@ -126,20 +139,23 @@ def clashing(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> list[in
         []
         >>> clashing(variables, [BatchedOp("f", (2, 3), ((0, 1),)), BatchedOp("g", (3, 2), ((0, 1),))])
         [1]
+        >>> clashing(variables, [BatchedOp("f", (2, 3, 4), ((0, 1, 0),))])
+        [0]
     """
     check_input(variables, ops)
-    demands = _wanted(variables, ops).demands
+    wanted = _wanted(variables, ops)
+    demands, found = wanted.demands, {number for number, _ in wanted.reasons}
     anchors = _anchors(len(variables), ops)
     none = Alignment(variable for demand in demands + anchors for variable in demand.variables)
     if none.extended(demands + anchors) is not None:
-        return []
-    met, found = none.extended(anchors), []
+        return sorted(found)
+    met = none.extended(anchors)
     order = sorted(range(len(ops)), key=lambda number: (-ops[number].cost, -len(ops[number].result), number))
     for number in order:
         assert met is not None
         wider = met.extended([demand for demand in demands if demand.op == number])
         if wider is None:
-            found.append(number)
+            found.add(number)
         else:
             met = wider
     return sorted(found)

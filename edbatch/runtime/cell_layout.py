@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from edbatch.graph.batches import is_product, operands_of
-from edbatch.graph.body import Body, Value
+from edbatch.graph.batches import is_product
+from edbatch.graph.body import Body, Value, operands_of
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.stacking import space_of
@@ -31,7 +32,7 @@ class Model:
             is stored only if its operands do not lie side by side; "part" of what is no storage of its own.
         parameters: the variables that are parameters.
         concatenations: per op that is one, the variable.
-        scattered: concatenations that no layout makes a view, for their operands alternate in memory.
+        copied: concatenations that no layout makes a view: what they put side by side, and why not.
     """
 
     variables: list[Variable] = field(default_factory=list)
@@ -39,7 +40,7 @@ class Model:
     roles: list[str] = field(default_factory=list)
     parameters: dict[ParameterSpec, int] = field(default_factory=dict)
     concatenations: dict[int, int] = field(default_factory=dict)
-    scattered: dict[int, list[int]] = field(default_factory=dict)
+    copied: dict[int, tuple[list[int], str]] = field(default_factory=dict)
     n_batches: int = 0
 
     def add(self, name: str, size: int, space: str, role: str) -> int:
@@ -83,16 +84,18 @@ def describe(body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[s
     for number, node in enumerate(body.nodes):
         if node.type.op.places is None:
             continue
-        whole, operands = nodes[number], tuple(map(variable, operands_of(node)))
+        whole, placed = nodes[number], tuple(map(variable, operands_of(node)))
         name = model.variables[whole].name
-        if dict(node.type.attributes)["axis"] == 0:
+        if dict(node.type.attributes).get("axis") != 0:
+            model.copied[whole] = list(placed), "its parts alternate in memory"
+        elif len(set(placed)) < len(placed):
+            model.copied[whole] = list(placed), "it has a part twice"
+        else:
             space = f"parts of {name}"
-            sizes = [model.variables[operand].size for operand in operands]
+            sizes = [model.variables[operand].size for operand in placed]
             parts = tuple(model.add(f"{name}.{at}", size, space, "part") for at, size in enumerate(sizes))
             model.concatenations[len(model.ops)] = whole
-            model.ops.append(BatchedOp(name, parts, (operands,), ordered=True, cost=CONCATENATION))
-        else:
-            model.scattered[whole] = list(operands)
+            model.ops.append(BatchedOp(name, parts, (placed,), ordered=True, cost=CONCATENATION))
     _fix_slices(model, views)
     _fix_stacks(model)
     return model
@@ -107,7 +110,9 @@ def in_order_of_batches(model: Model) -> Layout:
     order.update(dict.fromkeys(number for number, role in enumerate(model.roles) if role == "argument"))
     for op in batches:
         for slot in (*op.operands, op.result):
-            order.update(dict.fromkeys(index for index in slot if slot is op.result or model.roles[index] == "parameter"))
+            order.update(
+                dict.fromkeys(index for index in slot if slot is op.result or model.roles[index] == "parameter")
+            )
     return lay_out(model.variables, model.ops, list(order))
 
 
@@ -146,12 +151,7 @@ def _add_views(model: Model, body: Body, nodes: Sequence[int]) -> dict[Value, in
     for number, places in viewed.items():
         name, size = model.variables[nodes[number]].name, model.variables[nodes[number]].size
         ranges = sorted({place for place in places.values() if place is not None and place != (0, size)})
-        overlapping = {
-            place
-            for left, right in zip(ranges, ranges[1:], strict=False)
-            if sum(left) > right[0]
-            for place in (left, right)
-        }
+        overlapping = {place for left, right in pairwise(ranges) if sum(left) > right[0] for place in (left, right)}
         made: dict[tuple[int, int], int] = {(0, size): nodes[number]}  # what is only reshaped is the value itself
         for place in ranges:
             if place not in overlapping:
@@ -175,7 +175,8 @@ def _fix_slices(model: Model, views: dict[Value, int]) -> None:
         if place is not None and space.startswith("slices of "):
             slices.setdefault(space, []).append((*place, variable))
     for space, found in slices.items():
-        run, end = [], 0
+        run: list[int] = []
+        end = 0
         for begin, size, variable in sorted(found):
             if begin > end and run:
                 run.append(model.add(f"{space}, unread", begin - end, space, "part"))
@@ -186,16 +187,12 @@ def _fix_slices(model: Model, views: dict[Value, int]) -> None:
 
 def _fix_stacks(model: Model) -> None:
     """Parameters that are parts of a stack lie in its order, with those parts that the cell does not read."""
-    stacks = {}
-    for spec in model.parameters:
+    read = model.parameters
+    stacks: dict[ParameterSpec, tuple[ParameterSpec, ...]] = {}
+    for spec in read:
         parameter = spec.parameter()
         if parameter is not None and parameter.stack is not None:
             stacks[parameter.stack.spec] = parameter.stack.parts
     for stack, parts in stacks.items():
-        run = []
-        for part in parts:
-            if part not in model.parameters:
-                run.append(model.add(part.name, part.size, stack.name, "part"))
-            else:
-                run.append(model.parameters[part])
-        model.ordered(stack.name, run)
+        unread = {part: model.add(part.name, part.size, stack.name, "part") for part in parts if part not in read}
+        model.ordered(stack.name, [read[part] if part in read else unread[part] for part in parts])

@@ -16,7 +16,7 @@ def storage_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
     for index in layout.order:
         variable, role, begin = model.variables[index], model.roles[index], layout.offsets[index]
         stored = role in ("argument", "intermediate", "output", "constant") or (role == "copy" and index in copied)
-        if stored or index in model.scattered:
+        if stored or index in model.copied:
             place = f"columns {begin}:{begin + variable.size}"
             rows.append(_row(variable.name, role, variable.space, place, variable.size, itemsize))
     planned = {index: at for at, index in enumerate(layout.order)}
@@ -63,7 +63,7 @@ def operand_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
                 "stopped by": why,
             }
         )
-    for whole, operands in model.scattered.items():
+    for whole, (operands, why) in model.copied.items():
         rows.append(
             {
                 "batch": model.variables[whole].name,
@@ -71,7 +71,7 @@ def operand_rows(model: Model, layout: Layout, itemsize: int) -> list[Row]:
                 "variables": ", ".join(model.variables[index].name for index in operands),
                 "reached": WORDS[Reach.GATHER],
                 "bytes": model.variables[whole].size * itemsize,
-                "stopped by": "its parts alternate in memory",
+                "stopped by": why,
             }
         )
     return rows

@@ -275,7 +275,7 @@ class TestErrors:
 
     def test_no_such_option(self):
         with (
-            pytest.raises(eb.EdBatchError, match="no option 'speed'; there are cells, merge, batch, stack, layout, fuse"),
+            pytest.raises(eb.EdBatchError, match="no option 'speed'; there are cells, merge, batch, stack, layout"),
             eb.options(speed=True),
         ):
             pass

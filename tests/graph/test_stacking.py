@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.stacking import can_stack, stacked
+from edbatch.graph.stacking import can_stack, space_of, stacked
 
 
 class TreeLSTM:
@@ -86,6 +86,64 @@ def test_what_cannot_be_stacked_stays_as_it_is():
         assert not can_stack([x.spec for x in specs])
         assert stacked([x.spec for x in specs]) is None
     assert c.stack is None
+
+
+def test_neighbours_in_a_stack_are_a_parameter_too():
+    model = eb.ParameterCollection(seed=0)
+    a, b, c = (model.add_parameters((rows, 3), name=f"p{rows}") for rows in (2, 3, 4))
+    whole = stacked([a.spec, b.spec, c.spec]).parameter()
+    spec = stacked([b.spec, c.spec])
+    assert spec is stacked([b.spec, c.spec])
+    assert spec.shape == (7, 3)
+    spec.parameter().set_value(np.full((7, 3), 5.0))
+    assert (c.value() == 5).all()
+    c.set_value(np.zeros((4, 3)))
+    assert spec.parameter().value()[:3].all()
+    assert not spec.parameter().value()[3:].any()
+    np.testing.assert_array_equal(whole.value()[2:], spec.parameter().value())
+    assert not can_stack([a.spec, c.spec])
+    assert stacked([c.spec, b.spec]) is None
+
+
+def test_what_has_other_columns_or_axes_is_not_stacked():
+    model = eb.ParameterCollection(seed=0)
+    shapes = [(2, 3), (2, 4), (3,), (), (2, 3, 1)]
+    parameters = [model.add_parameters(shape, init=1.0) for shape in shapes]
+    for one in parameters:
+        for other in parameters:
+            assert not can_stack([one.spec, other.spec])
+    assert [space_of(one.spec) for one in parameters] == ["[*,3]", "[*,4]", "[*]", "[]", "[*,3,1]"]
+
+
+def test_a_second_cell_uses_what_it_can_of_a_stack():
+    model = eb.ParameterCollection(seed=0, dtype="float64")
+    a, b, c = (model.add_parameters((3, 3), name=name) for name in "abc")
+
+    @eb.cell
+    def first(x):
+        return eb.tanh(a @ x) * eb.tanh(b @ x) + c @ x
+
+    @eb.cell
+    def second(x):
+        return eb.concatenate([eb.exp(b @ x), eb.exp(a @ x)])
+
+    @eb.cell
+    def third(x):
+        return (c @ x) * (a @ x)
+
+    values = []
+    for options in ({}, {"cells": False}):
+        with eb.options(**options), eb.Graph(policy="sufficient", dtype="float64"):
+            x = eb.input([1.0, 2.0, 3.0])
+            values.append(eb.forward([first(x), second(x), third(x)]))
+    for got, want in zip(*values, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+    assert len({one.stack for one in (a, b, c)}) == 1
+    assert sorted(spec.name for spec in a.stack.parts) == ["a", "b", "c"]
+    a.stack.set_value(a.stack.value() * 2)
+    with eb.Graph(policy="sufficient", dtype="float64"):
+        changed = second(eb.input([1.0, 2.0, 3.0])).value()
+    np.testing.assert_allclose(changed, values[1][1] ** 2, rtol=1e-12)
 
 
 def test_two_cells_that_want_different_stacks():

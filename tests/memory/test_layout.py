@@ -1,4 +1,6 @@
 import random
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.layout import BatchedOp, Reach, Variable, plan_layout, verify
+from edbatch.memory.layout import BatchedOp, Reach, Variable, clashing, lay_out, plan_layout, verify
 from tests.memory.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
 
 
@@ -91,6 +93,43 @@ def test_cases_of_seven_variables_move_the_least_possible(seed):
     variables, ops = random_case(rng, 7, rng.randint(1, 5), repeats=0.1)
     layout = plan_layout(variables, ops, budget=10**6)
     assert layout.moved == least_moved(variables, ops)
+
+
+def ordered_case(seed, n_variables=6):
+    """Random operations, some of which run in the order they are given."""
+    rng = random.Random(seed)
+    variables, ops = random_case(rng, rng.randint(3, n_variables), rng.randint(1, 4))
+    return variables, [replace(op, ordered=rng.random() < 0.5) for op in ops]
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_ordered_operations_run_in_their_order_and_move_the_least(seed):
+    variables, ops = ordered_case(seed)
+    layout = plan_layout(variables, ops, budget=10**5)
+    check(variables, ops, layout)
+    for op, order in zip(ops, layout.batch_orders, strict=True):
+        assert not op.ordered or order == tuple(range(len(order)))
+    least = min(lay_out(variables, ops, order).moved for order in permutations(range(len(variables))))
+    assert layout.cheapest
+    assert layout.moved == least
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_does_not_clash_fits_together(seed):
+    variables, ops = ordered_case(seed, 12)
+    clashes = clashing(variables, ops)
+    assert bool(clashes) == (plan_layout(variables, ops, budget=10**5).moved > 0)
+    kept = [op for number, op in enumerate(ops) if number not in clashes]
+    assert plan_layout(variables, kept).moved == 0
+
+
+@pytest.mark.parametrize("cost", [1, 10])
+def test_dear_operations_yield_last(cost):
+    variables = [Variable(name, size) for name, size in zip("abcd", (1, 1, 5, 5), strict=True)]
+    ops = [BatchedOp("b", (0, 1), (), cost=cost), BatchedOp("c", (0, 2), ()), BatchedOp("d", (0, 3), ())]
+    layout = plan_layout(variables, ops)  # a has two neighbours
+    gathered = [ops[v.op].name for v in layout.verdicts if v.reach is Reach.GATHER]
+    assert gathered == ["b"] if cost == 1 else len(gathered) == 1 and gathered != ["b"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -27,9 +27,7 @@ def test_a_cell_computes_what_is_written_by_hand(case, dtype):
     values = case.values(5, 8, dtype)
     want = getattr(owner, case.by_hand)()(*values)
     tolerance = {"rtol": 1e-10} if dtype == "float64" else {"rtol": 2e-5, "atol": 2e-6}
-    for got, wanted in zip(
-        run(case, owner, values, dtype), want if isinstance(want, tuple) else (want,), strict=True
-    ):
+    for got, wanted in zip(run(case, owner, values, dtype), want if isinstance(want, tuple) else (want,), strict=True):
         np.testing.assert_allclose(got, wanted, **tolerance)
 
 

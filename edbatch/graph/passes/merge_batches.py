@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from edbatch.graph.batches import is_product, operands_of
-from edbatch.graph.body import Body, Node, Value
+from edbatch.graph.batches import is_product
+from edbatch.graph.body import Body, Node, Value, operands_of
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.ops.shape import INDEX, RESHAPE

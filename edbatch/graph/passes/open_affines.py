@@ -14,7 +14,11 @@ def open_affines(body: Body) -> Body:
     new: dict[int, int] = {}
     for number, node in enumerate(body.nodes):
         specs = node.type.operands
-        if node.type.op.name == "affine" and isinstance(specs[0], ParameterSpec) and isinstance(specs[2], ParameterSpec):
+        if (
+            node.type.op.name == "affine"
+            and isinstance(specs[0], ParameterSpec)
+            and isinstance(specs[2], ParameterSpec)
+        ):
             out = node.type.out
             product = len(body.nodes) + len(nodes)  # numbered from the end of `body`, as operands still are
             new[product] = len(nodes)

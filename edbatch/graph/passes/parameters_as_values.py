@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from edbatch.graph.batches import operands_of
-from edbatch.graph.body import Body, Node, Value, renumbered
+from edbatch.graph.body import Body, Node, Value, operands_of, renumbered
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, spec_of
