@@ -146,18 +146,22 @@ def clashing(variables: Sequence[Variable], ops: Sequence[BatchedOp]) -> list[in
     wanted = _wanted(variables, ops)
     demands, found = wanted.demands, {number for number, _ in wanted.reasons}
     anchors = _anchors(len(variables), ops)
-    none = Alignment(variable for demand in demands + anchors for variable in demand.variables)
-    if none.extended(demands + anchors) is not None:
-        return sorted(found)
-    met = none.extended(anchors)
-    order = sorted(range(len(ops)), key=lambda number: (-ops[number].cost, -len(ops[number].result), number))
-    for number in order:
+    met = Alignment(variable for demand in demands + anchors for variable in demand.variables).extended(anchors)
+
+    def add(numbers: list[int]) -> None:
+        """Meet as many as there are at once; where that fails, first those of one half, then of the other."""
+        nonlocal met
         assert met is not None
-        wider = met.extended([demand for demand in demands if demand.op == number])
-        if wider is None:
-            found.add(number)
-        else:
+        wider = met.extended([demand for demand in demands if demand.op in numbers])
+        if wider is not None:
             met = wider
+        elif len(numbers) == 1:
+            found.add(numbers[0])
+        else:
+            add(numbers[: len(numbers) // 2])
+            add(numbers[len(numbers) // 2 :])
+
+    add(sorted(range(len(ops)), key=lambda number: (-ops[number].cost, -len(ops[number].result), number)))
     return sorted(found)
 
 
