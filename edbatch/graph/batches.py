@@ -53,13 +53,13 @@ def batch_kind(body: Body, number: int, stack: bool) -> Hashable:
         assert isinstance(weight, ParameterSpec)
         return ("product", node.operands[0], space_of(weight)) if stack else number
     if type.op.elementwise:
-        parameters = [spec for spec in type.operands if isinstance(spec, ParameterSpec)]
-        if parameters and not stack:
+        spaces = tuple(space_of(spec) if isinstance(spec, ParameterSpec) else None for spec in type.operands)
+        if any(spaces) and not stack:
             return number
-        products = [value.node for value in node.operands if parameters and is_product(body.nodes[value.node])]
+        products = [value.node for value in node.operands if any(spaces) and is_product(body.nodes[value.node])]
         return (
             (type.op.name, type.attributes, type.out, tuple(operand.shape for operand in type.operands)),
-            tuple(space_of(spec) for spec in parameters),
+            spaces,
             tuple(batch_kind(body, product, stack) for product in products),
         )
     return type, len(node.operands)

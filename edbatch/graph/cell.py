@@ -16,7 +16,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.body import Body, body_of, row_of
 from edbatch.graph.cell_call import fast_caller
-from edbatch.graph.cell_tables import Table, explain_table, layout_table
+from edbatch.graph.cell_tables import Described
 from edbatch.graph.columns import Columns
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.expression import Expression
@@ -133,7 +133,7 @@ def cell(function: F) -> F:
     return call
 
 
-class Cell:
+class Cell(Described):
     """A decorated function and what has been traced of it.
 
     Attributes:
@@ -147,7 +147,7 @@ class Cell:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.traces: list[ref[Traces]] = []
+        self.traces = []
         self.name = function.__qualname__.replace("<locals>.", "")
         self.attribute = "_cell_" + re.sub(r"\W", "_", self.name)
         parameters = list(inspect.signature(function).parameters.values())
@@ -157,45 +157,6 @@ class Cell:
         self.is_plain = bool(self.positional) and all(
             p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional
         )
-
-    def layout(self, owner: Any = None) -> Table:
-        """Where the variables of the cell lie: in the row of a call, and where its parameters are stacked.
-
-        `print(tree.compose.layout())` shows every trace there is, one per tuple of argument shapes, of every owner;
-        `tree.compose.layout(tree)` those of one.
-
-        Args:
-            owner: of a method: the object whose traces are meant.
-
-        Returns:
-            A text: for each trace a table of its variables in memory order, with place, size and bytes (of one call).
-
-        Raises:
-            EdBatchError: the cell has not been called yet, and so not been traced.
-        """
-        return layout_table(self.compiled(owner))
-
-    def explain(self, owner: Any = None) -> Table:
-        """How every batch of the cell's body reaches its operands.
-
-        "contiguous": side by side, in the order of the batch; "broadcast": one variable for the whole batch;
-        "gathered": neither, with the bytes that a call would copy to run this as one batch, and what stopped it.
-        Of what would be gathered, concatenations are copied; products and element-wise ops run one by one instead.
-
-        Args, returns and raises: as `layout`.
-        """
-        return explain_table(self.compiled(owner))
-
-    def compiled(self, owner: Any = None) -> list[tuple[str, Compiled]]:
-        """Name and body of every trace, see `layout`."""
-        if owner is None:
-            traces = [found for reference in self.traces if (found := reference()) is not None]
-        else:
-            traces = [found for found in [vars(owner).get(self.attribute + "_all")] if found]
-        types = [entry.type for entries in traces for entry in entries.values()]
-        if not types:
-            raise EdBatchError(f"cell {self.name} has not been traced yet; call it once, then ask for its layout")
-        return [(type.name, type.op.compiled) for type in types if isinstance(type.op, CellOp)]
 
     def call(self, owner: Any, args: tuple[Any, ...], static: dict[str, Any]) -> Any:
         """The careful way: any arguments, first calls, calls inside a trace."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+from weakref import ref
 
+from edbatch.errors import EdBatchError
 from edbatch.graph.compiled import Compiled
 
 
@@ -14,6 +17,59 @@ class Table(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Described:
+    """What a cell can say of its traces.
+
+    Attributes:
+        name: of the cell.
+        attribute: see `Cell`; with `_all`, under which an owner keeps its traces.
+        traces: all traces of all owners.
+    """
+
+    name: str
+    attribute: str
+    traces: list[ref[Any]]
+
+    def layout(self, owner: Any = None) -> Table:
+        """Where the variables of the cell lie: in the row of a call, and where its parameters are stacked.
+
+        `print(tree.compose.layout())` shows every trace there is, one per tuple of argument shapes, of every owner;
+        `tree.compose.layout(tree)` those of one.
+
+        Args:
+            owner: of a method: the object whose traces are meant.
+
+        Returns:
+            A text: for each trace a table of its variables in memory order, with place, size and bytes (of one call).
+
+        Raises:
+            EdBatchError: the cell has not been called yet, and so not been traced.
+        """
+        return layout_table(self.compiled(owner))
+
+    def explain(self, owner: Any = None) -> Table:
+        """How every batch of the cell's body reaches its operands.
+
+        "contiguous": side by side, in the order of the batch; "broadcast": one variable for the whole batch;
+        "gathered": neither, with the bytes that a call would copy to run this as one batch, and what stopped it.
+        Of what would be gathered, concatenations are copied; products and element-wise ops run one by one instead.
+
+        Args, returns and raises: as `layout`.
+        """
+        return explain_table(self.compiled(owner))
+
+    def compiled(self, owner: Any = None) -> list[tuple[str, Compiled]]:
+        """Name and body of every trace, see `layout`."""
+        if owner is None:
+            traces = [found for reference in self.traces if (found := reference()) is not None]
+        else:
+            traces = [found for found in [vars(owner).get(self.attribute + "_all")] if found]
+        types = [entry.type for entries in traces for entry in entries.values()]
+        if not types:
+            raise EdBatchError(f"cell {self.name} has not been traced yet; call it once, then ask for its layout")
+        return [(type.name, type.op.compiled) for type in types]
 
 
 def layout_table(traces: Iterable[tuple[str, Compiled]]) -> Table:

@@ -74,6 +74,7 @@ def _rows(stack: Parameter, begin: int, end: int) -> Parameter:
         array = stack.array[first : first + sum(spec.shape[0] for spec in specs)]
         found = stack.runs[begin, end] = Parameter("|".join(spec.name for spec in specs), array)
         found.array = array  # not the copy that a new parameter makes of an array in another order
+        found.stack, found.parts = stack, specs
     return found
 
 

@@ -34,6 +34,12 @@ def test_biases_follow_their_products():
     assert adds[0] == adds[1] != adds[2]
 
 
+def test_a_parameter_on_either_side_is_another_kind():
+    _, b = setup()
+    a, c = kinds(trace(lambda x: (b[0] + x, x + b[1]), (3,), dtype="float32"))
+    assert a != c
+
+
 def test_parts_of_different_stacks_are_of_different_kinds():
     W, _ = setup()
     stacked([W[0].spec, W[1].spec])

@@ -153,6 +153,20 @@ def test_every_combination_of_steps_has_a_trace_of_its_own():
     assert all(set(compiled.seconds) == {"simplify", "batch", "layout", "merge", "report"} for _, compiled in traces)
 
 
+def test_vectors_of_one_entry():
+    """Parameters of one entry are as large as numbers that a whole batch shares, and are none."""
+    model = eb.ParameterCollection(seed=0, dtype="float64")
+    b = [model.add_parameters((1,), init=float(at)) for at in range(4)]
+
+    def function(x, y):
+        return eb.exp(b[0] + x) * eb.exp(y + b[1]) * eb.exp(b[2] * x) * eb.exp(b[3] * y) + (b[0] + y)
+
+    body = trace(function, (1,), (1,))
+    for fuse in (False, True):
+        compiled = compile_cell(body, "xy", Options(fuse=fuse))
+        np.testing.assert_allclose(compute(compiled.body, [0.5], [0.25]), compute(body, [0.5], [0.25]), rtol=1e-12)
+
+
 def test_nothing_but_sources():
     body = trace(lambda x: (x, 2.0), (D,))
     compiled = compile_cell(body, ["x"], Options())

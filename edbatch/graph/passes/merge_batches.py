@@ -99,7 +99,7 @@ class _Merging:
         """A node that puts its operands side by side; if they are so already, what they are parts of."""
         node = self.old.nodes[number]
         values = list(map(self.value, node.operands))
-        joins = len(values) == len(node.type.operands) and dict(node.type.attributes)["axis"] == 0
+        joins = len(values) == len(node.type.operands) and dict(node.type.attributes).get("axis") == 0
         if joins and number not in self.returned:
             whole = self._joined(values)
             if whole is not None:
