@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.graph.cell import Cell
 
 POLICIES = ["none", "agenda", "sufficient"]
 Pair = namedtuple("Pair", "h c")
@@ -157,6 +158,25 @@ def test_traced_once_per_shapes_and_keywords():
         got = [scale(eb.ones(n), by=by).value() for n, by in [(2, 3), (2, 3), (4, 3), (2, 5), (4, 3)]]
     assert [value.tolist() for value in got] == [[3, 3], [3, 3], [3] * 4, [5, 5], [3] * 4]
     assert len(traces) == 2 * 3  # each traced twice, to see that it keeps no state
+
+
+@pytest.mark.parametrize("options", [{}, {"layout": False}, {"merge": False, "fuse": False}])
+def test_only_first_calls_take_the_careful_way(options, monkeypatch):
+    careful = []
+    call = Cell.call
+    monkeypatch.setattr(Cell, "call", lambda self, *args: (careful.append(args), call(self, *args))[1])
+
+    @eb.cell
+    def twice(x):
+        return x * 2
+
+    for _ in range(3):
+        with eb.options(**options), eb.Graph(policy="sufficient"):
+            values = eb.forward([twice(eb.ones(2)) for _ in range(4)])
+        with eb.options(cells=False), eb.Graph(policy="sufficient"):
+            values.append(twice(eb.ones(2)).value())
+        assert [value.tolist() for value in values] == [[2, 2]] * 5
+    assert len(careful) == 1
 
 
 def test_a_parameter_that_changes_is_seen():
