@@ -20,13 +20,13 @@ def call({arguments}):
     _inline = False
     try:
         _graph = {graph}
-        if not _graph.careful:
-            _last = {owner}.{attribute}
-        elif _graph.inlines:
-            _last, _inline = _none, True
+        if _graph.careful:
+            _inline = _graph.inlines
+            {specs}, _type_id, _form, _outs, _structure = (
+                _none if _inline else getattr({owner}, "{attribute}" + _graph.variant)
+            )
         else:
-            _last = getattr({owner}, "{attribute}" + _graph.variant)
-        {specs}, _type_id, _form, _outs, _structure = _last
+            {specs}, _type_id, _form, _outs, _structure = {owner}.{attribute}
         if {checks}:
             _node = _graph.n
             _graph.n = _node + 1
