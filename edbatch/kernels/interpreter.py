@@ -9,14 +9,14 @@ from numba import float32, njit
 
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.pointers import call_kernel, floats_at, int64_address
-from edbatch.kernels.products import multiply
-from edbatch.kernels.program import ADD, TRANSPOSED, Move, Slot, Step
+from edbatch.kernels.products import multiply, multiply_each
+from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, Move, Slot, Step
 from edbatch.kernels.scalars import exp
 
 # Numba takes plain integers for constants.
 _ARGUMENT, _SCRATCH, _RESULT, _FIXED = map(int, Slot)
 _UNUSED, _IF_NOT_ROWS, _ALWAYS = int(Move.UNUSED), int(Move.IF_NOT_ROWS), int(Move.ALWAYS)
-_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _PYTHON = map(int, Step)
+_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _PYTHON = map(int, Step)
 _GATHER, _GATHER_MANY = 3, 4  # memory.plan.Access
 
 BYTES = 4  # of an entry
@@ -74,7 +74,7 @@ def run_steps(
         The step to go on with; `stop` at the end.
     """
     for at in range(first, stop):
-        kind, a, b, c, d, e, f, g, h, i = steps[at]
+        kind, a, b, c, d, e, f, g, h, i, j, k = steps[at]
         if kind == _MULTIPLY:
             multiply(
                 sgemm, m, e, d, addresses[a] + BYTES * b, strides[a], addresses[c], f, g & TRANSPOSED, g & ADD,
@@ -97,6 +97,14 @@ def run_steps(
                 copy_rows(m, addresses[a] + BYTES * b * (-1 - c), 0, target, strides[d], b)
         elif kind == _SOFTMAX:
             softmax_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e, f)
+        elif kind == _MULTIPLY_EACH:
+            turned = i & TRANSPOSED
+            multiply_each(
+                sgemm, m, e, g, f,
+                addresses[a] + BYTES * b, strides[a], h if i & LEFT else f, turned if i & LEFT else 0,
+                addresses[c] + BYTES * d, strides[c], h if i & RIGHT else g, turned if i & RIGHT else 0,
+                addresses[j] + BYTES * k, strides[j],
+            )  # fmt: skip
         else:
             return at
     return stop

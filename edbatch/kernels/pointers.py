@@ -56,14 +56,14 @@ def call_kernel(context, function, n, d, places):
 
 
 @intrinsic
-def call_sgemm(context, function, m, n, k, x, ldx, w, ldw, transposed, beta, out, ldo):
+def call_sgemm(context, function, m, n, k, x, ldx, x_turned, w, ldw, w_turned, beta, out, ldo):
     """out[m, n] = x[m, k] @ w[k, n] + beta * out, row by row, through BLAS' `sgemm` (which counts by columns).
 
-    Matrices are addresses and distances between rows; `transposed` (not 0): w is stored as [n, k].
+    Matrices are addresses and distances between rows; turned (not 0): x is stored as [k, m], w as [n, k].
     """
 
     def generate(context, builder, signature, args):
-        function, m, n, k, x, ldx, w, ldw, transposed, beta, out, ldo = args
+        function, m, n, k, x, ldx, x_turned, w, ldw, w_turned, beta, out, ldo = args
         letter, integer, number = ir.IntType(8), ir.IntType(32), ir.FloatType()
 
         def boxed(value, type):
@@ -77,11 +77,14 @@ def call_sgemm(context, function, m, n, k, x, ldx, w, ldw, transposed, beta, out
         def matrix(value):
             return builder.inttoptr(value, number.as_pointer())
 
-        plain = boxed(ir.Constant(letter, ord("N")), letter)
-        is_transposed = builder.icmp_signed("!=", transposed, ir.Constant(transposed.type, 0))
-        turned = builder.select(is_transposed, ir.Constant(letter, ord("T")), ir.Constant(letter, ord("N")))
+        def order(turned):
+            letters = (ir.Constant(letter, ord(name)) for name in "TN")
+            return boxed(
+                builder.select(builder.icmp_signed("!=", turned, ir.Constant(turned.type, 0)), *letters), letter
+            )
+
         given = [
-            boxed(turned, letter), plain, int32(n), int32(m), int32(k), boxed(ir.Constant(number, 1.0), number),
+            order(w_turned), order(x_turned), int32(n), int32(m), int32(k), boxed(ir.Constant(number, 1.0), number),
             matrix(w), int32(ldw), matrix(x), int32(ldx), boxed(beta, number), matrix(out), int32(ldo),
         ]  # fmt: skip
         kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
@@ -89,9 +92,7 @@ def call_sgemm(context, function, m, n, k, x, ldx, w, ldw, transposed, beta, out
         return context.get_dummy_value()
 
     whole = types.int64
-    signature = types.void(
-        whole, whole, whole, whole, whole, whole, whole, whole, whole, types.float32, whole, whole
-    )  # fmt: skip
+    signature = types.void(*(whole,) * 10, types.float32, whole, whole)
     return signature, generate
 
 

@@ -54,7 +54,29 @@ def multiply(
         piece = SMALL // (m * n) // 4 * 4
     for at in range(0, k, piece):
         call_sgemm(
-            sgemm, m, n, min(piece, k - at), x + 4 * at, ldx,
+            sgemm, m, n, min(piece, k - at), x + 4 * at, ldx, 0,
             w + 4 * (at if transposed else at * ldw), ldw, transposed,
             float32(0 if at == 0 and not add else 1), out, ldo,
+        )  # fmt: skip
+
+
+@njit(cache=True)
+def multiply_each(
+    sgemm: int, calls: int, m: int, n: int, k: int,
+    a: int, a_stride: int, lda: int, a_turned: int,
+    b: int, b_stride: int, ldb: int, b_turned: int,
+    out: int, out_stride: int,
+) -> None:  # fmt: skip
+    """out_i[m, n] = a_i[m, k] @ b_i[k, n] for every call i, float32.
+
+    Args:
+        a, b, out: addresses of the first call's.
+        a_stride, b_stride, out_stride: distances between calls, in entries; 0: one for all.
+        lda, ldb: distances between rows as stored, in entries.
+        a_turned, b_turned: a is stored as [k, m], b as [n, k].
+    """
+    for i in range(calls):
+        call_sgemm(
+            sgemm, m, n, k, a + 4 * i * a_stride, lda, a_turned, b + 4 * i * b_stride, ldb, b_turned,
+            float32(0), out + 4 * i * out_stride, n,
         )  # fmt: skip

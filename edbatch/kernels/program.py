@@ -29,17 +29,21 @@ class Move(IntEnum):
 
 
 class Step(IntEnum):
-    """Steps: a row of the table is (Step, and nine integers as listed). A position is (slot, column)."""
+    """Steps: a row of the table is (Step, and the integers that are listed). A position is (slot, column)."""
 
     MULTIPLY = 0  # x, w: slot, column, slot; k, n, distance between w's rows, TRANSPOSED + ADD; out: slot, column
     FUSED = 1  # number of the kernel, entries of a row, first place, number of places
     COPY = 2  # from: slot, column; to: slot, column; entries
     LOOKUP = 3  # table: slot, entries of a row; payload: its number, or -1 - index; to: slot, column
     SOFTMAX = 4  # from: slot, column; to: slot, column; entries; 1: its logarithm
-    PYTHON = 5  # anything else: left to the caller
+    # A product per call; a: slot, column; b: slot, column; m, k, n; of the one that is a parameter (LEFT: a, RIGHT: b)
+    # the distance between rows, and LEFT or RIGHT + TRANSPOSED; out: slot, column
+    MULTIPLY_EACH = 5
+    PYTHON = 6  # anything else: left to the caller
 
 
-STEP_WIDTH = 10
+STEP_WIDTH = 12
 
 TRANSPOSED = 1  # w is stored as [n, k]
 ADD = 2  # the product is added to what is there
+LEFT, RIGHT = 4, 8  # which of two matrices is a parameter

@@ -6,7 +6,7 @@ from typing import Any
 
 from edbatch.graph.body import Body, Node, Value, spec_of_value
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import ADD, Step
+from edbatch.kernels.program import ADD, LEFT, RIGHT, Step
 from edbatch.runtime.cell_steps import Native, copy_step, is_native, is_row, operands_of
 
 
@@ -17,6 +17,10 @@ def native_step(body: Body, number: int) -> list[Native] | None:
     if make is None or not is_native(body):
         return None
     return make(body, number, node)
+
+
+def _matmul(body: Body, number: int, node: Node) -> list[Native] | None:
+    return _product(body, number, node) or _products(body, number, node)
 
 
 def _product(body: Body, number: int, node: Node) -> list[Native] | None:
@@ -46,6 +50,30 @@ def _product(body: Body, number: int, node: Node) -> list[Native] | None:
     return [*(copy_step(operand, out_size, number, 0) for operand in bias), Native(encode, (weight, x), (number,))]
 
 
+def _products(body: Body, number: int, node: Node) -> list[Native] | None:
+    """A product per call, at most one operand a parameter."""
+    a, b = operands_of(node)
+    matrices = [x for x in (a, b) if isinstance(x, ParameterSpec)]
+    if (
+        len(matrices) == 2
+        or any(len(x.shape) != 2 for x in matrices)
+        or not all(isinstance(x, ParameterSpec) or is_row(body, x) for x in (a, b))
+    ):
+        return None
+    left, right = (spec.shape for spec in node.type.operands)
+    m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
+
+    def encode(link: Any) -> tuple[int, ...]:
+        distance = flags = 0
+        for x, side in ((a, LEFT), (b, RIGHT)):
+            if isinstance(x, ParameterSpec):
+                _, distance, turned = link.matrix(x, from_left=False)
+                flags = side + turned
+        return Step.MULTIPLY_EACH, *link.at(a), *link.at(b), m, k, n, distance, flags, *link.at(Value(number))
+
+    return [Native(encode, (a, b), (number,))]
+
+
 def _lookup(body: Body, number: int, node: Node) -> list[Native] | None:
     (table,) = node.type.operands
     (index,) = node.payload
@@ -71,7 +99,7 @@ def _softmax(body: Body, number: int, node: Node) -> list[Native] | None:
 
 
 MAKERS = {
-    "matmul": _product,
+    "matmul": _matmul,
     "affine": _product,
     "lookup": _lookup,
     "softmax": _softmax,

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.kernels.program import STEP_WIDTH
 from edbatch.runtime.cell_link import Tables
 from edbatch.runtime.cell_program import CACHE_ENTRIES, LEAST_ROWS, Program, Variant
 
 _PARTS = ("slots", "arguments", "steps", "places", "kernels", "addresses")
-_WIDTHS = {"slots": 4, "arguments": 3, "steps": 10, "places": 2, "kernels": 0, "addresses": 0}
+_WIDTHS = {"slots": 4, "arguments": 3, "steps": STEP_WIDTH, "places": 2, "kernels": 0, "addresses": 0}
 
 
 class ProgramTable:

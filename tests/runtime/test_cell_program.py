@@ -19,7 +19,16 @@ def make_model():
     wide = model.add_parameters((N, 2 * N), name="wide")
     vectors = [model.add_parameters((N,), name=f"b{i}", init="uniform") for i in range(2)]
     table = model.add_lookup_parameters((7, N), name="table")
-    return model, matrices, wide, vectors, table
+    small = [model.add_parameters((2, 2), name="S"), model.add_parameters((2, 3), name="T")]
+    return model, matrices, wide, vectors, table, small
+
+
+def square(x):
+    return eb.reshape(x, (2, 2))
+
+
+def flat(x):
+    return eb.reshape(x, (N,))
 
 
 STEPS = {
@@ -37,6 +46,12 @@ STEPS = {
     "number": lambda p, a, b, k, i: 0.5 * a - eb.ones(N),
     "layer_norm": lambda p, a, b, k, i: eb.layer_norm(a, p[2][0] + eb.ones(N), p[2][1]),  # left to NumPy
     "view": lambda p, a, b, k, i: eb.concatenate([a, b])[2 : 2 + N],
+    "matrices": lambda p, a, b, k, i: flat(square(a) @ square(b)),
+    "parameter times matrix": lambda p, a, b, k, i: flat(p[4][0] @ square(a)) + b,
+    "matrix times parameter": lambda p, a, b, k, i: eb.concatenate([a[:1], (square(b) @ p[4][1])[1]]),
+    "matrix times vector": lambda p, a, b, k, i: eb.concatenate([square(a) @ b[1:3], b[1:3] @ square(a)]),
+    "turned matrix": lambda p, a, b, k, i: flat(eb.transpose(square(a)) @ square(b)),
+    "inner product": lambda p, a, b, k, i: (a @ b) * a,
     "sum": lambda p, a, b, k, i: a + eb.sum([a, b, a]),
 }
 
@@ -133,7 +148,7 @@ def steps(variant: Variant):
 
 
 def test_a_concatenation_of_arguments_takes_no_step():
-    _, _, wide, vectors, _ = make_model()
+    _, _, wide, vectors, *_ = make_model()
 
     @eb.cell
     def cell(x, y):
@@ -145,13 +160,25 @@ def test_a_concatenation_of_arguments_takes_no_step():
 
 
 def test_what_is_computed_for_a_concatenation_is_computed_there():
-    _, (W, *_), wide, _, _ = make_model()
+    _, (W, *_), wide, *_ = make_model()
 
     @eb.cell
     def cell(x, y):
         return wide @ eb.concatenate([eb.tanh(x), W @ y]), x
 
     assert steps(variant_of(cell, N, N)) == [0, 1, 0, 2]  # W @ y, tanh, the product; the copy of x to the result
+
+
+def test_products_of_matrices_take_a_step_each():
+    *_, (S, T) = make_model()
+
+    @eb.cell
+    def cell(x, A, B):
+        return A @ x, S @ (A @ B), B @ T
+
+    with eb.Graph() as graph:
+        type = graph.type_of(cell(eb.zeros(2), eb.zeros((2, 2)), eb.zeros((2, 2)))[0])
+    assert steps(bind(type, None).variant()) == [5, 5, 5, 5]
 
 
 def test_a_parameter_that_is_stacked_later_is_found_again():
