@@ -23,10 +23,12 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Op
 from edbatch.graph.parameters import Parameter
+from edbatch.graph.passes.split_stages import may_split
 from edbatch.graph.record import checked_index, graph_of, to_node, to_operand
 from edbatch.graph.spec import Spec
 from edbatch.graph.structure import Structure, flatten
 from edbatch.graph.trace import Payload, Trace, traced
+from edbatch.graph.views import NODE_BITS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,11 +46,20 @@ class CellOp(Op):
         body: what it computes.
         compiled: what is known of it.
         columns: per output of the body, where it begins in a row of the result.
+        codes: per output, the view that shows it in a row.
+        names: of its operands, then of its integers.
+        has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
+        splits: how it has been split so far (see `graph.split`).
     """
 
     body: Body = NO_BODY
     columns: tuple[int, ...] = ()
     compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY))
+    codes: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    has_early: bool = False
+    has_late: bool = False
+    splits: dict[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,10 @@ class Entry:
 
 def cell(function: F) -> F:
     """Mark a function of expressions as a static subgraph: each call adds ONE node to the graph.
+
+    In a recurrence (a step that takes a state from the step before), products that do not need the state run before it
+    for all steps at once, and what the next step does not need runs after it: such a call is computed as up to
+    three nodes.
 
     The function is traced once per tuple of argument shapes; from then on a call only records its arguments. It gives
     the same numbers as without the decorator, in less time: the graph is smaller, and the body runs as one batch
@@ -216,7 +231,12 @@ class Cell(Described):
         body = compiled.body
         columns, row, outs = row_of(body, graph.dtype)
         name = self.name + "".join(f" {key}={value!r}" for key, value in sorted(static.items()))
-        op = CellOp(name, _inferred, _inferred, payload=len(payloads), body=body, columns=columns, compiled=compiled)
+        integers = [p.name for p, x in zip(self.positional, operands, strict=False) if is_integer(x)]
+        has_early, has_late = (False, False) if compiled.splittable is None else may_split(compiled.splittable)
+        op = cell_op(
+            name, body, columns, compiled=compiled, codes=tuple(step >> NODE_BITS for step, _ in outs),
+            names=(*self.argument_names(operands), *integers), has_early=has_early, has_late=has_late,
+        )  # fmt: skip
         limits = iter(payloads)
         specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in operands)
         return Entry(specs, intern(op, (), body.arguments, row), outs, structure)
@@ -287,6 +307,11 @@ def same(a: Body, b: Body) -> bool:
         and (x.value is None or np.array_equal(x.value, y.value, equal_nan=True))
         for x, y in zip(a.nodes, b.nodes, strict=True)
     )  # fmt: skip
+
+
+def cell_op(name: str, body: Body, columns: tuple[int, ...], **known: Any) -> CellOp:
+    """The op of a body; `known`: more of `CellOp`."""
+    return CellOp(name, _inferred, _inferred, payload=body.payloads, body=body, columns=columns, **known)
 
 
 def _inferred(*_: Any) -> Any:

@@ -16,6 +16,7 @@ class Compiled:
 
     Args:
         body: what to run.
+        splittable: the same, to be split around a recurrence.
         layout: the planned layout, with its variables and batches (a `memory.layout.Layout`).
         storage: rows of `cell.layout()`: every variable, where it lies, its size.
         operands: rows of `cell.explain()`: every result and operand of every batch, and how it is reached.
@@ -27,6 +28,7 @@ class Compiled:
     """
 
     body: Body
+    splittable: Body | None = None
     layout: Any = None
     storage: tuple[Row, ...] = ()
     operands: tuple[Row, ...] = ()

@@ -23,6 +23,8 @@ class Options:
         layout: the order in which parameters are stacked and values lie side by side is planned, so that as many
             operands as possible do. Off: it is the order in which the body computes them.
         fuse: element-wise ops in cells are fused into kernels that compute several in one loop.
+        split: what a cell in a recurrence does not wait for, and what the recurrence does not need of it, run in
+            batches of their own before and after it.
     """
 
     cells: bool = True
@@ -31,11 +33,16 @@ class Options:
     stack: bool = True
     layout: bool = True
     fuse: bool = True
+    split: bool = True
 
     @property
     def without(self) -> tuple[str, ...]:
         """What is switched off of what traces of cells depend on."""
-        return tuple(field.name for field in fields(self) if field.name != "cells" and not getattr(self, field.name))
+        return tuple(
+            field.name
+            for field in fields(self)
+            if field.name not in ("cells", "split") and not getattr(self, field.name)
+        )
 
     @property
     def variant(self) -> str:

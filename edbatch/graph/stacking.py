@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from edbatch.graph.node_type import parameter_array
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.spec import ParameterSpec
 
@@ -48,6 +50,53 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
         member.stack = stack
         begin = end
     return stack.spec
+
+
+class ColumnRange(Parameter):
+    """Some columns of a matrix as a parameter: a view of its array, wherever that is moved."""
+
+    def __init__(self, whole: ParameterSpec, begin: int, end: int) -> None:
+        self.name = f"{whole.name}[:,{begin}:{end}]"
+        self.stack = None
+        self.parts = ()
+        self.spec = ParameterSpec(self, self.name, (whole.shape[0], end - begin), whole.dtype)
+        self._whole, self._range = whole, slice(begin, end)
+        self._seen: np.ndarray | None = None
+
+    @property
+    def array(self) -> np.ndarray:  # type: ignore[override]
+        """The same object as long as the matrix lies where it did."""
+        array = parameter_array(self._whole)
+        if self._seen is not array:
+            self._seen, self._part = array, array[:, self._range]
+        return self._part
+
+
+_ranges: WeakKeyDictionary[Parameter, dict[tuple[int, int], ColumnRange]] = WeakKeyDictionary()
+
+
+def column_range(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
+    """The spec of some columns of a matrix as a parameter, which lives as long as the matrix.
+
+    Raises:
+        EdBatchError: the matrix was deleted.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters((1, 3), init=[[1.0, 2.0, 3.0]])
+        >>> last = column_range(W.spec, 1, 3).parameter()
+        >>> W.set_value([[4, 5, 6]])
+        >>> last.value().tolist()
+        [[5.0, 6.0]]
+    """
+    parameter_array(spec)  # or raise
+    whole = spec.parameter()
+    assert whole is not None
+    ranges = _ranges.setdefault(whole, {})
+    if (begin, end) not in ranges:
+        ranges[begin, end] = ColumnRange(spec, begin, end)
+    return ranges[begin, end].spec
 
 
 def can_stack(specs: Sequence[ParameterSpec]) -> bool:

@@ -28,9 +28,9 @@ class GRU(Recurrent):
         self.b_n = model.add_parameters((dim,), name=f"{name}.b_n")
 
     @eb.cell
-    def step(self, projected: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
+    def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
         """The next state [dim]."""
-        z, r, n = eb.split(projected, 3)
+        z, r, n = eb.split(self.W @ x + self.b, 3)
         u_z, u_r, u_n = eb.split(self.U @ h, 3)
         z = eb.sigmoid(z + u_z)
         n = eb.tanh(n + eb.sigmoid(r + u_r) * (u_n + self.b_n))
@@ -53,6 +53,6 @@ class SimpleRNN(Recurrent):
         super().__init__(model, input_dim, dim, name, gates=1)
 
     @eb.cell
-    def step(self, projected: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
+    def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
         """The next state [dim]."""
-        return eb.tanh(projected + self.U @ h)
+        return eb.tanh(self.W @ x + self.b + self.U @ h)

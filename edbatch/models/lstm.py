@@ -31,10 +31,10 @@ class LSTM(Recurrent):
 
     @eb.cell
     def step(  # type: ignore[override]
-        self, projected: eb.Expression, h: eb.Expression, c: eb.Expression
+        self, x: eb.Expression, h: eb.Expression, c: eb.Expression
     ) -> tuple[eb.Expression, eb.Expression]:
         """Output and cell state [dim]."""
-        i, f, o, u = eb.split(projected + self.U @ h, 4)
+        i, f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 4)
         c = eb.sigmoid(f) * c + eb.sigmoid(i) * eb.tanh(u)
         return eb.sigmoid(o) * eb.tanh(c), c
 
@@ -58,10 +58,10 @@ class CoupledLSTM(Recurrent):
 
     @eb.cell
     def step(  # type: ignore[override]
-        self, projected: eb.Expression, h: eb.Expression, c: eb.Expression
+        self, x: eb.Expression, h: eb.Expression, c: eb.Expression
     ) -> tuple[eb.Expression, eb.Expression]:
         """Output and cell state [dim]."""
-        f, o, u = eb.split(projected + self.U @ h, 3)
+        f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 3)
         f = eb.sigmoid(f)
         c = f * c + (1 - f) * eb.tanh(u)
         return eb.sigmoid(o) * eb.tanh(c), c
@@ -89,9 +89,9 @@ class PeepholeLSTM(Recurrent):
 
     @eb.cell
     def step(  # type: ignore[override]
-        self, projected: eb.Expression, h: eb.Expression, c: eb.Expression
+        self, x: eb.Expression, h: eb.Expression, c: eb.Expression
     ) -> tuple[eb.Expression, eb.Expression]:
         """Output and cell state [dim]."""
-        i, f, o, u = eb.split(projected + self.U @ h, 4)
+        i, f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 4)
         c = eb.sigmoid(f + self.p_f * c) * c + eb.sigmoid(i + self.p_i * c) * eb.tanh(u)
         return eb.sigmoid(o + self.p_o * c) * eb.tanh(c), c

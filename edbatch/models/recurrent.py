@@ -12,8 +12,8 @@ import edbatch as eb
 class Recurrent:
     """What recurrent layers have in common; a layer defines `step`.
 
-    The input's part of a step (`project`) does not wait for the state: the projections of all inputs run first, in one
-    batch, and only what needs the state runs step by step.
+    A step is one cell of input and state. Its products with the input do not wait for the state: those of all inputs
+    run first, in one batch, and only what needs the state runs step by step (see `eb.cell`).
 
     Args:
         model: collection that the parameters are added to, under `name`.
@@ -33,13 +33,8 @@ class Recurrent:
         self.U = model.add_parameters((gates * dim, dim), name=f"{name}.U")
         self.b = model.add_parameters((gates * dim,), name=f"{name}.b")
 
-    @eb.cell
-    def project(self, x: eb.Expression) -> eb.Expression:
-        """The input's part of a step: W x + b [gates * dim]."""
-        return eb.affine(self.W, x, self.b)
-
-    def step(self, projected: eb.Expression, *state: eb.Expression) -> Any:
-        """The next state vectors (one, or a tuple)."""
+    def step(self, x: eb.Expression, *state: eb.Expression) -> Any:
+        """The next state vectors (one, or a tuple) from an input [input_dim] and the state."""
         raise NotImplementedError
 
     def initial_state(self, *vectors: eb.Expression) -> State:
@@ -85,7 +80,7 @@ class State:
 
     def add_input(self, x: eb.Expression) -> State:
         """The state after one more input [input_dim]."""
-        stepped = self.layer.step(self.layer.project(x), *self.vectors)
+        stepped = self.layer.step(x, *self.vectors)
         return State(self.layer, stepped if isinstance(stepped, tuple) else (stepped,))
 
     def add_inputs(self, xs: Iterable[eb.Expression]) -> list[State]:

@@ -13,7 +13,7 @@ from edbatch.graph.batches import batch_kind, computing, operand_nodes, products
 from edbatch.graph.body import Body
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.options import Options
-from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels
+from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels, prepare_for_splitting
 from edbatch.graph.passes.merge_batches import merge_batches
 from edbatch.graph.split_batches import split_clashing, split_repeats
 from edbatch.memory.layout import Layout, clashing, plan_layout
@@ -48,14 +48,16 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     batches, model, layout = find_layout(body, batching.batches, arguments, options)
     lap("layout")
     orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
-    body = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
-    body = prepare_for_kernels(body, options)
+    merged = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
+    body = prepare_for_kernels(merged, options)
     lap("merge")
     itemsize = body.nodes[0].type.out.dtype.itemsize
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
     lap("report")
     counts = len(batches), len(batches) - len(batching.batches), batching.least
-    return Compiled(body, layout, tuple(storage), tuple(operands), *counts, options.without, seconds)
+    return Compiled(
+        body, prepare_for_splitting(merged), layout, tuple(storage), tuple(operands), *counts, options.without, seconds
+    )
 
 
 def find_batches(body: Body, options: Options) -> Batching:

@@ -16,6 +16,7 @@ from edbatch.graph.columns import Columns, _current
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.arenas import Arenas
@@ -69,6 +70,7 @@ class Graph(Columns):
         "_policy",
         "_report",
         "_scheduled",
+        "_split",
         "_table",
         "_tokens",
     )
@@ -83,6 +85,7 @@ class Graph(Columns):
         self._policy = None if policy is None else get_policy(policy)
         self._learns = policy is None
         self._check_nan = check_nan
+        self._split = current_options().split
         self._table = shared_table(_BACKEND)
         self._arenas = Arenas(self._table.windows, _POOL)
         self._nodes = Nodes()
@@ -195,8 +198,7 @@ class Graph(Columns):
 
     def typed_graph(self) -> TypedGraph:
         """The whole graph as a policy sees it; runs nothing."""
-        self._take_over()
-        return self._contracted(0)[1]
+        return self._contracted(self._all_nodes(), 0)[1]
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; see `runtime.compile_cell`."""
@@ -224,11 +226,22 @@ class Graph(Columns):
             raise EdBatchError("the graph is damaged: recording a node was interrupted")
         table.see(args)
 
-    def _contracted(self, first: int) -> tuple[np.ndarray, TypedGraph]:
+    def _all_nodes(self) -> Nodes:
+        """What has run, and what is pending as it would run now."""
+        from edbatch.runtime.split import split_nodes
+
+        self._take_over()
+        if not self._split:
+            return self._nodes
+        nodes = self._nodes.copy()  # the graph may grow, and then be split otherwise
+        split_nodes(nodes, self._done, self._table)
+        return nodes
+
+    def _contracted(self, nodes: Nodes, first: int) -> tuple[np.ndarray, TypedGraph]:
         """What has to be scheduled of the nodes from `first` on: node ids (from `first`), and the graph of them."""
         from edbatch.runtime.lower import contract
 
-        nodes, table = self._nodes, self._table
+        table = self._table
         kinds = nodes.types[first : nodes.n]
         chosen, indptr, operands = contract(
             first, kinds, table.is_source, nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
@@ -245,12 +258,16 @@ class Graph(Columns):
         from edbatch.runtime.execute import Executor
         from edbatch.runtime.learned import default_policy
         from edbatch.runtime.lower import sources_of
+        from edbatch.runtime.split import split_nodes
 
         first, seconds = self._done, self._report.seconds
         clock = _Clock(seconds, self._last)
         clock.stop("construction")
         self._take_over()
-        chosen, graph = self._contracted(first)
+        if self._split:
+            split_nodes(self._nodes, first, self._table)
+            self.n = self._nodes.n  # what is recorded later comes after the parts
+        chosen, graph = self._contracted(self._nodes, first)
         clock.stop("lowering")
         if self._learns and len(graph):  # what is new may have types that the last policy does not know
             self._policy = default_policy(graph)

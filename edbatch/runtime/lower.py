@@ -55,31 +55,44 @@ def contract(
     """The graph of what has to be scheduled: no sources, nothing that has run already.
 
     Returns:
-        nodes: its nodes, counted from `first`.
+        nodes: its nodes, counted from `first`, by their ids; but an operand with a higher id (a part that was split
+            off, see `split_loops`) stands before its first user.
         indptr, operands: their operands, as positions in `nodes`.
     """
     position = np.full(len(types), -1, np.int32)
     nodes = np.empty(len(types), np.int32)
-    n = 0
-    edges = 0
+    indptr = np.zeros(len(types) + 1, np.int64)
+    operands = np.empty(len(args), np.int32)
+    n, used = 0, 0
+    waiting = np.empty(len(types), np.int32)  # a node, an operand that it waits for, an operand of that ...
     for i in range(len(types)):
-        if not is_source[types[i]]:
-            position[i] = n
-            nodes[n] = i
-            n += 1
-            edges += counts[i]
-    indptr = np.zeros(n + 1, np.int64)
-    operands = np.empty(edges, np.int32)
-    used = 0
-    for v in range(n):
-        i = nodes[v]
-        for j in range(starts[i], starts[i] + counts[i]):
-            source = (args[j] & 0xFFFFFFFF) - first
-            if source >= 0 and position[source] >= 0:
-                operands[used] = position[source]
-                used += 1
-        indptr[v + 1] = used
-    return nodes[:n].copy(), indptr, operands[:used].copy()
+        if is_source[types[i]] or position[i] >= 0:
+            continue
+        depth = 0
+        waiting[0] = i
+        while depth >= 0:
+            node = waiting[depth]
+            missing = -1
+            for j in range(starts[node], starts[node] + counts[node]):
+                operand = (args[j] & 0xFFFFFFFF) - first
+                if operand >= 0:
+                    if position[operand] >= 0:
+                        operands[used] = position[operand]
+                        used += 1
+                    elif not is_source[types[operand]]:
+                        missing = operand
+                        break
+            if missing >= 0:
+                used = indptr[n]
+                depth += 1
+                waiting[depth] = missing
+            else:
+                position[node] = n
+                nodes[n] = node
+                n += 1
+                indptr[n] = used
+                depth -= 1
+    return nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
 
 
 @njit(cache=True)

@@ -31,18 +31,31 @@ class Nodes:
 
     def extend(self, types: np.ndarray, args: np.ndarray) -> None:
         """Append nodes; their other columns are to be filled in."""
+        n, n_args = self.n, self.n_args
+        self.reserve(len(types), len(args))
+        self.types[n : self.n] = types
+        self.args[n_args : self.n_args] = args
+
+    def reserve(self, n: int, n_args: int) -> None:
+        """Append `n` nodes with `n_args` integers, all of which are to be filled in."""
         for name in self.PER_NODE:
-            setattr(self, name, _grown(getattr(self, name), self.n, self.n + len(types)))
-        self.args = _grown(self.args, self.n_args, self.n_args + len(args))
-        self.types[self.n : self.n + len(types)] = types
-        self.args[self.n_args : self.n_args + len(args)] = args
-        self.n += len(types)
-        self.n_args += len(args)
+            setattr(self, name, _grown(getattr(self, name), self.n, self.n + n))
+        self.args = _grown(self.args, self.n_args, self.n_args + n_args)
+        self.n += n
+        self.n_args += n_args
+
+    def copy(self) -> Nodes:
+        """The same nodes in arrays of their own."""
+        made = Nodes()
+        made.n, made.n_args, made.args = self.n, self.n_args, self.args.copy()
+        for name in self.PER_NODE:
+            setattr(made, name, getattr(self, name).copy())
+        return made
 
 
 def _grown(column: np.ndarray, used: int, size: int) -> np.ndarray:
     if size <= len(column):
         return column
-    grown = np.empty(max(size, 2 * used), column.dtype)
+    grown = np.empty(2 * size, column.dtype)  # what is not touched costs nothing
     grown[:used] = column[:used]
     return grown

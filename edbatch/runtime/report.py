@@ -16,7 +16,8 @@ class Report:
 
     Attributes:
         policy: name of the policy.
-        nodes, edges, types: of the scheduled graph: without sources and views, which cost no batch.
+        nodes, edges, types: of the scheduled graph: without sources and views, which cost no batch; a cell that was
+            split around a recurrence counts as its parts.
         batches: number of kernels; `lower_bound` is the least any schedule needs (path reading; appendix A.3).
         viewed, gathered: operands of batches that were used in place, and that had to be copied together.
         viewed_bytes, gathered_bytes: their sizes.

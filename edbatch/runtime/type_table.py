@@ -97,6 +97,8 @@ class TypeTable:
         bound: the types, ready to run.
         windows: of all arenas.
         n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.planner`.
+        has_early, has_late: per type, whether it is a cell of which there may be something to split off (see
+            `passes.split_stages`); `any_split`: of any; `splits` holds how it was done (see `runtime.split`).
         view_windows: per code of a view, its window; -1 before it was seen.
     """
 
@@ -107,6 +109,7 @@ class TypeTable:
         self._names: dict[bytes, tuple[str, ...]] = {}
         self.windows = Windows()
         self.bound: list[BoundType] = []
+        self.splits: dict[Any, Any] = {}
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._columns()
 
@@ -165,6 +168,9 @@ class TypeTable:
         self.n_payload = np.array([type.op.payload for type in types], np.int32)
         self.variadic = np.array([type.op.variadic for type in types], np.bool_)
         self.is_source = np.array([type.op.kind is Kind.SOURCE for type in types], np.bool_)
+        self.has_early = np.array([isinstance(type.op, CellOp) and type.op.has_early for type in types], np.bool_)
+        self.has_late = np.array([isinstance(type.op, CellOp) and type.op.has_late for type in types], np.bool_)
+        self.any_split = bool((self.has_early | self.has_late).any())
         self.window = np.array([bound.window for bound in self.bound], np.int32)
 
 

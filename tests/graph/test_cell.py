@@ -31,11 +31,11 @@ class LSTM:
         return o * eb.tanh(c), c
 
 
-def chains(policy, cells, dtype="float64", dim=5, mixed=True):
+def chains(policy, cells, dtype="float64", dim=5, mixed=True, split=True):
     """Hidden states of three LSTM chains, fetched in between."""
     model = eb.ParameterCollection(seed=4, dtype=dtype)
     lstm = LSTM(model, dim)
-    with eb.options(cells=cells), eb.Graph(policy=policy, dtype=dtype) as graph:
+    with eb.options(cells=cells, split=split), eb.Graph(policy=policy, dtype=dtype) as graph:
         out = []
         for length in (7, 2, 5):
             h, c = eb.zeros(dim), eb.zeros(dim)
@@ -59,7 +59,7 @@ def test_a_cell_gives_the_numbers_of_its_body(policy, dtype):
 
 
 def test_a_call_is_one_node():
-    _, report = chains("sufficient", True, mixed=False)
+    _, report = chains("sufficient", True, mixed=False, split=False)
     assert report.nodes == 7 + 2 + 5
     assert report.batches == report.lower_bound == 7
 

@@ -9,7 +9,7 @@ from edbatch.graph.passes.open_affines import open_affines
 from edbatch.graph.passes.parameters_as_values import parameters_as_values
 from edbatch.graph.passes.sink_views import sink_views
 
-__all__ = ["prepare_for_batching", "prepare_for_kernels"]
+__all__ = ["open_affines", "prepare_for_batching", "prepare_for_kernels", "prepare_for_splitting"]
 
 
 def prepare_for_batching(body: Body, options: Options) -> Body:
@@ -21,3 +21,8 @@ def prepare_for_kernels(body: Body, options: Options) -> Body:
     """After batches have become nodes: biases and slices where the kernels want them."""
     body = join_biases(body, options.fuse)
     return drop_dead(sink_views(parameters_as_values(body)) if options.fuse else body)
+
+
+def prepare_for_splitting(body: Body) -> Body:
+    """After batches have become nodes: each bias goes with its product, wherever that goes (see `split_stages`)."""
+    return drop_dead(join_biases(body, fuse=False))

@@ -27,7 +27,7 @@ def sink_views(body: Body) -> Body:
         if value not in sunk:
             operands = []
             for operand in node.operands:
-                view = _seen_through(operand, spec_of_value(body, operand), value.view)
+                view = seen_through(operand, spec_of_value(body, operand), value.view)
                 if view is None:
                     return value.moved(new)
                 operands.append(moved(Value(operand.node, view)))
@@ -53,7 +53,7 @@ def _is_aligned(body: Body, node: Node) -> bool:
     )
 
 
-def _seen_through(operand: Value, spec: Spec, view: View) -> View | None:
+def seen_through(operand: Value, spec: Spec, view: View) -> View | None:
     """`view`, of an operand that is itself seen through a view; None if that takes a copy."""
     found, code = operand.view, 0 if operand.view is None else operand.view.code
     for op, attributes in view.steps:

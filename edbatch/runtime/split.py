@@ -1,0 +1,128 @@
+"""Splitting cells around recurrences: which operands wait for which is what a mini-batch's own graph says.
+
+An operand carries a recurrence if it depends, over any nodes, on a node of the same type, or is fed by what feeds such
+an operand; the cell's other operands are at hand before. That is decided for all nodes of a type together, and from
+what is pending alone, so that the same graph always gives the same parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edbatch.graph.split import Split, in_core, outputs_seen, split_type
+from edbatch.graph.views import NODE_BITS
+from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.split_loops import make_parts, present, recurrent_operands, views_read
+from edbatch.runtime.type_table import TypeTable
+
+MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
+MAX_REMEMBERED = 1000
+
+
+@dataclass(frozen=True)
+class Splits:
+    """How the nodes of each type are split, as columns for `split_loops.make_parts`.
+
+    Attributes:
+        new_nodes, new_integers: per type that may be split and is present, how many a node of it is given room for.
+        split: per type, the number of its split, or -1.
+        integers: per split, operands and integers of the whole.
+        parts: [splits + 1] where the parts of each split begin.
+        kinds, operands, given_begin: per part, its type, its number of operands, and [parts + 1] where `given` begins.
+        given: see `passes.split_stages.Part`.
+        core: per split, the part that users of the whole read in its place where `codes` says so; -1: the last.
+        codes: [splits, codes] from a view of the whole to one of the core; -1 if only the whole has it.
+    """
+
+    new_nodes: np.ndarray
+    new_integers: np.ndarray
+    split: np.ndarray
+    integers: np.ndarray
+    parts: np.ndarray
+    kinds: np.ndarray
+    operands: np.ndarray
+    given_begin: np.ndarray
+    given: np.ndarray
+    core: np.ndarray
+    codes: np.ndarray
+
+
+def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
+    """Split the nodes from `first` on whose cells stand in a recurrence; the parts' nodes are added after the last."""
+    if not table.any_split:
+        return
+    n, n_args = nodes.n, nodes.n_args
+    candidates, times, width = present(nodes.types[first:n], nodes.counts[first:n], table.has_early | table.has_late)
+    splits = _splits(nodes, first, table, candidates, width) if len(candidates) else None
+    if splits is None:
+        return
+    nodes.reserve(int(times @ splits.new_nodes), int(times @ splits.new_integers))
+    make_parts(
+        first, n, n_args, nodes.types, nodes.starts, nodes.counts, nodes.args, splits.split, splits.integers,
+        splits.parts, splits.kinds, splits.operands, splits.given_begin, splits.given, splits.core, splits.codes,
+    )  # fmt: skip
+
+
+def _splits(nodes: Nodes, first: int, table: TypeTable, candidates: np.ndarray, width: int) -> Splits | None:
+    """How to split the nodes from `first` on of some types with at most `width` operands."""
+    kinds = nodes.types[first : nodes.n]
+    columns = nodes.starts[first : nodes.n], nodes.counts[first : nodes.n], nodes.args
+    recurrent = np.zeros((len(candidates), width), np.bool_)
+    read = np.zeros((len(candidates), len(table.view_windows) if table.has_late[candidates].any() else 0), np.uint8)
+    for begin in range(0, len(candidates), MAX_AT_ONCE):
+        some = slice(begin, begin + MAX_AT_ONCE)
+        recurrent_operands(first, kinds, table.is_source, candidates[some], *columns, recurrent[some])
+        if read.size and recurrent[some].any():
+            views_read(first, kinds, len(table.bound), candidates[some], *columns, read[some])
+    key = candidates.tobytes(), recurrent.tobytes(), read.tobytes()
+    if key not in table.splits:
+        if len(table.splits) >= MAX_REMEMBERED:
+            table.splits.clear()
+        table.splits[key] = _new_splits(table, candidates, recurrent, read) if recurrent.any() else None
+    found: Splits | None = table.splits[key]
+    return found
+
+
+def _new_splits(table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray, read: np.ndarray) -> Splits | None:
+    found: dict[int, Split] = {}  # by number among the candidates
+    for number, kind in enumerate(candidates.tolist()):
+        type = table.bound[kind].type
+        eager = frozenset(np.flatnonzero(~recurrent[number, : len(type.operands)]).tolist())
+        needed = frozenset(range(len(type.op.codes)))
+        if table.has_late[kind]:
+            codes = np.flatnonzero(read[number] > 1).tolist()
+            needed = frozenset(output for code in codes for output in outputs_seen(type, code))
+        split = split_type(type, eager, needed) if recurrent[number].any() else None
+        if split is not None:
+            found[number] = split
+    if not found:
+        return None
+    kinds = table.number(np.array([type.id for split in found.values() for type in split.types], np.int64))
+    chosen = candidates[list(found)]
+    split_of = np.full(len(table.bound), -1, np.int32)
+    split_of[chosen] = np.arange(len(found))
+    core = np.full(len(found), -1, np.int32)
+    codes_of = np.full((len(found), read.shape[1]), -1, np.int64)
+    for s, (number, split) in enumerate(found.items()):
+        if split.core < len(split.types) - 1:
+            core[s] = split.core
+            for code in np.flatnonzero(read[number]).tolist():
+                codes_of[s, code] = in_core(table.bound[chosen[s]].type, split, code)
+    table.see(codes_of[codes_of > 0] << NODE_BITS)
+    parts = [part for split in found.values() for part in split.parts]
+    parts_of = [found[number].parts if number in found else () for number in range(len(candidates))]
+    return Splits(
+        new_nodes=np.array([max(0, len(parts) - 1) for parts in parts_of]),
+        new_integers=np.array([sum(len(part.given) for part in parts) for parts in parts_of]),
+        split=split_of,
+        integers=np.array([table.bound[kind].type.n_args for kind in chosen], np.int32),
+        parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),
+        kinds=kinds,
+        operands=np.array([len(part.body.arguments) for part in parts], np.int32),
+        given_begin=np.cumsum([0] + [len(part.given) for part in parts]).astype(np.int32),
+        given=np.array([source for part in parts for source in part.given], np.int32),
+        core=core,
+        codes=codes_of,
+    )

@@ -1,0 +1,171 @@
+"""Compiled passes over the nodes of a graph: what waits for what, and cells made into parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def present(types: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Which of the chosen types (a flag per type) nodes are of, how many of each, and the most operands of any."""
+    times = np.zeros(len(chosen), np.int64)
+    width = 0
+    for i in range(len(types)):
+        if chosen[types[i]]:
+            times[types[i]] += 1
+            width = max(width, counts[i])
+    kinds = np.flatnonzero(times)
+    return kinds, times[kinds], width
+
+
+@njit(cache=True)
+def recurrent_operands(
+    first: int,
+    types: np.ndarray,
+    is_source: np.ndarray,
+    kinds: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    args: np.ndarray,
+    recurrent: np.ndarray,
+) -> None:
+    """Which operands of some types depend on nodes of the same type, among the nodes from `first` on.
+
+    So does an operand that is fed by a type that feeds one that does: where leaves are children beside inner nodes,
+    both children may be either, even if the trees of one mini-batch happen to lean to one side.
+
+    Args:
+        kinds: the types that are asked for, at most 63.
+        recurrent: bool [kinds, operands], filled in; at least as many operands as any of the types has.
+    """
+    number = np.full(len(is_source), -1, np.int32)
+    for its in range(len(kinds)):
+        number[kinds[its]] = its
+    below = np.empty(len(types), np.int64)  # the set of types that a node depends on, or is of
+    feeds = np.zeros((*recurrent.shape, len(is_source)), np.bool_)
+    for i in range(len(types)):
+        kind = number[types[i]]
+        found = np.int64(0)
+        for slot in range(counts[i]):
+            source = (args[starts[i] + slot] & 0xFFFFFFFF) - first
+            if source >= 0:
+                found |= below[source]
+                if kind >= 0 and not is_source[types[source]]:
+                    feeds[kind, slot, types[source]] = True
+                    if (below[source] >> kind) & 1:
+                        recurrent[kind, slot] = True
+        below[i] = found if kind < 0 else found | (np.int64(1) << kind)
+    for its in range(len(kinds)):
+        changed = True
+        while changed:
+            changed = False
+            for known in np.flatnonzero(recurrent[its]):
+                for other in np.flatnonzero(~recurrent[its]):
+                    if (feeds[its, known] & feeds[its, other]).any():
+                        recurrent[its, other] = changed = True
+
+
+@njit(cache=True)
+def views_read(
+    first: int,
+    types: np.ndarray,
+    n_types: int,
+    kinds: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    args: np.ndarray,
+    read: np.ndarray,
+) -> None:
+    """How the results of some types are read by the nodes from `first` on.
+
+    Args:
+        n_types: number of all types.
+        kinds: as in `recurrent_operands`.
+        read: uint8 [kinds, codes of views], filled in: above 1 where what reads the view is of the same type or leads
+            to such a node, 1 where something else reads it.
+    """
+    number = np.full(n_types, -1, np.int32)
+    for its in range(len(kinds)):
+        number[kinds[its]] = its
+    above = np.zeros(len(types), np.int64)  # the set of types that depend on a node
+    for i in range(len(types) - 1, -1, -1):
+        kind = number[types[i]]
+        found = above[i] if kind < 0 else above[i] | (np.int64(1) << kind)
+        for at in range(starts[i], starts[i] + counts[i]):
+            source = (args[at] & 0xFFFFFFFF) - first
+            if source >= 0:
+                above[source] |= found
+                its = number[types[source]]
+                if its >= 0:
+                    read[its, args[at] >> 32] |= 2 if (found >> its) & 1 else 1
+
+
+@njit(cache=True)
+def make_parts(
+    first: int,
+    n: int,
+    n_args: int,
+    types: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    args: np.ndarray,
+    split: np.ndarray,
+    integers: np.ndarray,
+    parts: np.ndarray,
+    kinds: np.ndarray,
+    operands: np.ndarray,
+    given_begin: np.ndarray,
+    given: np.ndarray,
+    core: np.ndarray,
+    codes: np.ndarray,
+) -> None:
+    """Make parts of the nodes from `first` on, in place; there must be room.
+
+    A node's last part takes its place, the others get new ids.
+
+    Args:
+        n, n_args: nodes and integers in use.
+        types, starts, counts, args: of all nodes; see `runtime.nodes`.
+        split, integers, parts, kinds, operands, given_begin, given, core, codes: see `runtime.split.Splits`.
+    """
+    end = n
+    moves = core.max() >= 0
+    cores = np.full(end - first if moves else 0, -1, np.int32)  # per node, the part that its users read
+    splits = np.empty(len(cores), np.int32)
+    whole = np.empty(max(1, integers.max()), np.int64)
+    for node in range(first, end):
+        if moves:
+            for at in range(starts[node], starts[node] + counts[node]):
+                source = (args[at] & 0xFFFFFFFF) - first
+                if 0 <= source < len(cores) and cores[source] >= 0:
+                    code = codes[splits[source], args[at] >> 32]
+                    if code >= 0:
+                        args[at] = (code << 32) | cores[source]
+        s = split[types[node]] if types[node] < len(split) else -1
+        if s < 0:
+            continue
+        at = int(starts[node])
+        for k in range(integers[s]):
+            whole[k] = args[at + k]
+        last = parts[s + 1] - 1
+        ids = n + last - 1  # part p gets the id `ids - p`
+        for part in range(parts[s], last + 1):
+            made = node if part == last else ids - part
+            begin, end_given = given_begin[part], given_begin[part + 1]
+            if part < last or end_given - begin > integers[s]:  # else it has room where the whole was
+                at = n_args
+                n_args += end_given - begin
+            else:
+                at = int(starts[node])
+            types[made] = kinds[part]
+            starts[made] = at
+            counts[made] = operands[part]
+            for k in range(begin, end_given):
+                source = given[k]
+                args[at] = whole[source] if source >= 0 else ids - (parts[s] - 1 - source)
+                at += 1
+        if core[s] >= 0:
+            cores[node - first] = ids - (parts[s] + core[s])
+            splits[node - first] = s
+        n += last - parts[s]
