@@ -148,6 +148,11 @@ def cell(function: F) -> F:
     return call
 
 
+def is_expression(x: Any) -> bool:
+    """Whether an argument is a node of the graph."""
+    return isinstance(x, Expression)
+
+
 class Cell(Described):
     """A decorated function and what has been traced of it.
 
@@ -231,21 +236,21 @@ class Cell(Described):
         body = compiled.body
         columns, row, outs = row_of(body, graph.dtype)
         name = self.name + "".join(f" {key}={value!r}" for key, value in sorted(static.items()))
-        integers = [p.name for p, x in zip(self.positional, operands, strict=False) if is_integer(x)]
+        names = (*self.argument_names(operands), *self.argument_names(operands, is_integer))
         has_early, has_late = (False, False) if compiled.splittable is None else may_split(compiled.splittable)
         op = cell_op(
             name, body, columns, compiled=compiled, codes=tuple(step >> NODE_BITS for step, _ in outs),
-            names=(*self.argument_names(operands), *integers), has_early=has_early, has_late=has_late,
+            names=names, has_early=has_early, has_late=has_late,
         )  # fmt: skip
         limits = iter(payloads)
         specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in operands)
         return Entry(specs, intern(op, (), body.arguments, row), outs, structure)
 
-    def argument_names(self, operands: list[Any]) -> list[str]:
-        """What the function calls the arguments that are expressions."""
+    def argument_names(self, operands: list[Any], chosen: Callable[[Any], bool] = is_expression) -> list[str]:
+        """What the function calls the arguments that are expressions, or other chosen ones."""
         names = []
         for at, x in enumerate(operands):
-            if isinstance(x, Expression):
+            if chosen(x):
                 p = self.positional[min(at, len(self.positional) - 1)]
                 names.append(f"{p.name}[{at - len(self.positional) + 1}]" if p.kind is p.VAR_POSITIONAL else p.name)
         return names

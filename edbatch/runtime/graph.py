@@ -16,7 +16,6 @@ from edbatch.graph.columns import Columns, _current
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
-from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.arenas import Arenas
@@ -70,7 +69,6 @@ class Graph(Columns):
         "_policy",
         "_report",
         "_scheduled",
-        "_split",
         "_table",
         "_tokens",
     )
@@ -85,7 +83,6 @@ class Graph(Columns):
         self._policy = None if policy is None else get_policy(policy)
         self._learns = policy is None
         self._check_nan = check_nan
-        self._split = current_options().split
         self._table = shared_table(_BACKEND)
         self._arenas = Arenas(self._table.windows, _POOL)
         self._nodes = Nodes()
@@ -231,7 +228,7 @@ class Graph(Columns):
         from edbatch.runtime.split import split_nodes
 
         self._take_over()
-        if not self._split:
+        if not self.options.split:
             return self._nodes
         nodes = self._nodes.copy()  # the graph may grow, and then be split otherwise
         split_nodes(nodes, self._done, self._table)
@@ -264,7 +261,7 @@ class Graph(Columns):
         clock = _Clock(seconds, self._last)
         clock.stop("construction")
         self._take_over()
-        if self._split:
+        if self.options.split:
             split_nodes(self._nodes, first, self._table)
             self.n = self._nodes.n  # what is recorded later comes after the parts
         chosen, graph = self._contracted(self._nodes, first)

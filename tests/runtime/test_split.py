@@ -80,6 +80,11 @@ class Cell:
         return {"h": h, "loss": eb.cross_entropy(self.out @ h, label)}
 
     @eb.cell
+    def spell(self, h, *words):
+        """Any number of integers."""
+        return eb.tanh(self.W @ eb.sum([eb.lookup(self.table, word) for word in words]) + self.U @ h)
+
+    @eb.cell
     def attend(self, keys, x, h, *, scale=1.0):
         """An eager matrix, in a product and with the state; products of what is eager with one another."""
         near = eb.softmax(keys @ (self.U @ h))
@@ -361,6 +366,21 @@ def test_random_programs(policy, steps):
     graph.report()
     want, _ = run(build, "none", cells=False)
     np.testing.assert_allclose(np.concatenate(got), np.concatenate(want), rtol=1e-9, atol=1e-11)
+
+
+def test_any_number_of_integers():
+    cell = Cell()
+
+    def build():
+        out = []
+        for length in LENGTHS:
+            h = eb.ones(DIM)
+            for word in range(length):
+                h = cell.spell(h, word, 3, 0)
+                out.append(h)
+        return out
+
+    assert names(check(build)) == ["Cell.spell (eager words[0], words[1], words[2])", "Cell.spell (h)"]
 
 
 def test_a_core_that_its_own_late_part_does_not_read():
