@@ -85,6 +85,11 @@ class Entry:
             return 1
         return 2 if self.structure == flatten((0, 0))[1] else 0
 
+    @property
+    def flat_outs(self) -> tuple[Any, ...]:
+        """`outs` as the fast way reads them: of a pair in one tuple."""
+        return (*self.outs[0], *self.outs[1]) if self.form == 2 else self.outs
+
 
 def cell(function: F) -> F:
     """Mark a function of expressions as a static subgraph: each call adds ONE node to the graph.
@@ -219,7 +224,7 @@ class Cell(Described):
                 entries[key] = found
         if not static:
             kept[self.attribute + graph.variant] = LastCall(
-                (*found.specs, found.type.id, found.form, found.outs, found.structure)
+                *found.specs, graph.dtype, found.type.id, found.form, found.flat_outs, found.structure
             )
         return found
 
@@ -290,10 +295,17 @@ class Traces(dict[Any, Entry]):
         return Traces, ()
 
 
-class LastCall(tuple[Any, ...]):
-    """What the fast way compares a call with; see `Traces` of copies."""
+class LastCall:
+    """What the fast way compares a call with; see `Traces` of copies.
 
-    __slots__ = ()
+    Attributes:
+        call: a plain tuple: unpacking one of a class of our own takes twice as long.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self, *call: Any) -> None:
+        self.call = call
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LastCall, ()

@@ -22,18 +22,18 @@ def call({arguments}):
         _graph = {graph}
         if _graph.careful:
             _inline = _graph.inlines
-            {specs}, _type_id, _form, _outs, _structure = (
-                _none if _inline else getattr({owner}, "{attribute}" + _graph.variant)
+            {specs}, _dtype, _type_id, _form, _outs, _structure = (
+                _none if _inline else getattr({owner}, "{attribute}" + _graph.variant).call
             )
         else:
-            {specs}, _type_id, _form, _outs, _structure = {owner}.{attribute}
+            {specs}, _dtype, _type_id, _form, _outs, _structure = {owner}.{attribute}.call
         if {checks}:
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
             _graph.args += ({ids},)
             if _form == 2:
-                (_step, _spec), (_step2, _spec2) = _outs
+                _step, _spec, _step2, _spec2 = _outs
                 return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
             if _form == 1:
                 return _Expression(_graph, _node, _outs[0][1])
@@ -64,7 +64,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
     ]
     checks += [f"{name}.graph is _graph" for name in expressions[1:]] + ["not static"] * cell.has_static
     if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
-        checks.append("_graph.dtype is _outs[0][1].dtype")
+        checks.append("_graph.dtype is _dtype")
     ids = [f"{name}.id" for name in expressions] + integers
     source = SOURCE.format(
         arguments=", ".join(["self"] * cell.is_method + names + ["**static"] * cell.has_static),
@@ -83,7 +83,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "_function": cell.function,
         "_Expression": Expression,
         "_current": _current.get,
-        "_none": (*(-1 for _ in names), 0, 0, (), None),  # a last call that no call is like
+        "_none": (*(-1 for _ in names), None, 0, 0, (), None),  # a last call that no call is like
     }
     exec(compile(source, f"<fast call of cell {cell.name}>", "exec"), scope)
     made: Callable[..., Any] = scope["call"]

@@ -210,18 +210,24 @@ class Graph(Columns):
 
     def _take_over(self) -> None:
         """Move what was recorded into `_nodes`, with operands found and views seen."""
-        from edbatch.runtime.lower import decode
+        from edbatch.runtime.lower import UNKNOWN, decode
 
         types, args = self.take()
         if not len(types):
             return
         nodes, table = self._nodes, self._table
         first, base = nodes.n, nodes.n_args
-        nodes.extend(table.number(types), args)
-        kinds, starts, counts = (column[first : nodes.n] for column in (nodes.types, nodes.starts, nodes.counts))
-        if decode(kinds, args, base, table.n_args, table.n_payload, starts, counts) != len(args):
+        nodes.reserve(len(types), len(args))
+        nodes.args[base : nodes.n_args] = args
+        read = UNKNOWN
+        while read == UNKNOWN:
+            columns = nodes.types[first : nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n]
+            read = decode(types, args, base, table.local, table.n_args, table.n_payload, table.view_windows, *columns)
+            if read == UNKNOWN:
+                table.number(types)
+                table.see(args)
+        if read != len(args):
             raise EdBatchError("the graph is damaged: recording a node was interrupted")
-        table.see(args)
 
     def _all_nodes(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
@@ -239,16 +245,11 @@ class Graph(Columns):
         from edbatch.runtime.lower import contract
 
         table = self._table
-        kinds = nodes.types[first : nodes.n]
-        chosen, indptr, operands = contract(
-            first, kinds, table.is_source, nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
-            nodes.args,
+        present, kinds, chosen, indptr, operands = contract(
+            first, nodes.types[first : nodes.n], table.is_source,
+            nodes.starts[first : nodes.n], nodes.counts[first : nodes.n], nodes.args,
         )  # fmt: skip
-        kinds = kinds[chosen]
-        present = np.zeros(len(table.bound), np.bool_)
-        present[kinds] = True
-        dense = np.cumsum(present, dtype=np.int32) - 1
-        return chosen, TypedGraph(dense[kinds], indptr, operands, table.names(present))
+        return chosen, TypedGraph(kinds, indptr, operands, table.names(present))
 
     def _run(self) -> None:
         from edbatch.memory.planner import make_plan

@@ -5,41 +5,55 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+UNKNOWN = -2  # a type or a view that the table has not seen
+
 
 @njit(cache=True)
 def decode(
-    types: np.ndarray,
+    ids: np.ndarray,
     args: np.ndarray,
     base: int,
+    local: np.ndarray,
     n_args: np.ndarray,
     n_payload: np.ndarray,
+    view_windows: np.ndarray,
+    types: np.ndarray,
     starts: np.ndarray,
     counts: np.ndarray,
 ) -> int:
-    """Find where each node's operands start in `args` (numbered from `base`) and how many it has.
+    """Number the types of nodes, and find where each node's operands start in `args` and how many it has.
 
     Args:
-        types: per node.
-        args: the argument column of these nodes.
-        n_args, n_payload: per type, integers in all (-1: a count comes first) and payload among them.
-        starts, counts: per node, filled in.
+        ids: per node the id of its type.
+        args: the argument column of these nodes, numbered from `base`.
+        local, n_args, n_payload, view_windows: see `type_table.TypeTable`.
+        types, starts, counts: per node, filled in.
 
     Returns:
-        The number of integers read; anything but len(args) means that the columns are damaged.
+        The number of integers read; `UNKNOWN` if the table has to learn something first; anything else but len(args)
+        means that the columns are damaged.
     """
     at = 0
-    for node in range(len(types)):
-        kind = types[node]
+    for node in range(len(ids)):
+        kind = local[ids[node]] if ids[node] < len(local) else -1
+        if kind < 0:
+            return UNKNOWN
+        types[node] = kind
         if n_args[kind] >= 0:
             starts[node] = base + at
             counts[node] = n_args[kind] - n_payload[kind]
-            at += n_args[kind]
+            end = at + n_args[kind]
         else:
             if at >= len(args):
                 return -1
             starts[node] = base + at + 1
             counts[node] = args[at]
-            at += args[at] + 1
+            end = at + args[at] + 1
+        for i in range(at, min(end, len(args))):
+            code = args[i] >> 32
+            if code and (code >= len(view_windows) or view_windows[code] < 0):
+                return UNKNOWN
+        at = end
     return at
 
 
@@ -51,10 +65,12 @@ def contract(
     starts: np.ndarray,
     counts: np.ndarray,
     args: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The graph of what has to be scheduled: no sources, nothing that has run already.
 
     Returns:
+        present: per type, whether it occurs.
+        kinds: per node its type, numbered among those that occur.
         nodes: its nodes, counted from `first`, by their ids; but an operand with a higher id (a part that was split
             off, see `split_loops`) stands before its first user.
         indptr, operands: their operands, as positions in `nodes`.
@@ -92,7 +108,14 @@ def contract(
                 n += 1
                 indptr[n] = used
                 depth -= 1
-    return nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
+    present = np.zeros(len(is_source), np.bool_)
+    for v in range(n):
+        present[types[nodes[v]]] = True
+    number = np.cumsum(present) - 1
+    kinds = np.empty(n, np.int32)
+    for v in range(n):
+        kinds[v] = number[types[nodes[v]]]
+    return present, kinds, nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
 
 
 @njit(cache=True)

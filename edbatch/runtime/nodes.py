@@ -29,13 +29,6 @@ class Nodes:
     counts: np.ndarray
     row: np.ndarray
 
-    def extend(self, types: np.ndarray, args: np.ndarray) -> None:
-        """Append nodes; their other columns are to be filled in."""
-        n, n_args = self.n, self.n_args
-        self.reserve(len(types), len(args))
-        self.types[n : self.n] = types
-        self.args[n_args : self.n_args] = args
-
     def reserve(self, n: int, n_args: int) -> None:
         """Append `n` nodes with `n_args` integers, all of which are to be filled in."""
         for name in self.PER_NODE:

@@ -96,6 +96,7 @@ class TypeTable:
     Attributes:
         bound: the types, ready to run.
         windows: of all arenas.
+        local: per type id the type's number; -1 before it was seen.
         n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.planner`.
         has_early, has_late: per type, whether it is a cell of which there may be something to split off (see
             `passes.split_stages`); `any_split`: of any; `splits` holds how it was done (see `runtime.split`).
@@ -105,7 +106,7 @@ class TypeTable:
     def __init__(self, backend: Any) -> None:
         self._backend = backend
         self._lock = threading.Lock()
-        self._local = np.full(64, -1, np.int32)
+        self.local = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
         self.windows = Windows()
         self.bound: list[BoundType] = []
@@ -122,17 +123,17 @@ class TypeTable:
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
-        if len(types) and int(types.max()) >= len(self._local):
+        if len(types) and int(types.max()) >= len(self.local):
             with self._lock:
-                self._local = np.append(self._local, np.full(len(TYPES), -1, np.int32))
-        local = self._local[types]
+                self.local = np.append(self.local, np.full(len(TYPES), -1, np.int32))
+        local = self.local[types]
         if len(local) and local.min() < 0:
             with self._lock:
-                for id in np.unique(types[self._local[types] < 0]).tolist():
+                for id in np.unique(types[self.local[types] < 0]).tolist():
                     self.bound.append(BoundType(TYPES[id], self.windows, self._backend))
-                    self._local[id] = len(self.bound) - 1
+                    self.local[id] = len(self.bound) - 1
                 self._columns()
-            local = self._local[types]
+            local = self.local[types]
         return local
 
     def see(self, args: np.ndarray) -> None:
