@@ -10,12 +10,12 @@ from numba import njit
 def order_rows(
     order: np.ndarray,
     offsets: np.ndarray,
+    types: np.ndarray,
     starts: np.ndarray,
     counts: np.ndarray,
     variadic: np.ndarray,
     args: np.ndarray,
     first: int,
-    batch_of: np.ndarray,
 ) -> None:
     """Reorder the nodes inside each batch, in place, by who reads them first.
 
@@ -26,13 +26,14 @@ def order_rows(
     Args:
         order: nodes, batch after batch; reordered within batches.
         offsets: [batches + 1], of the batches in `order`.
+        types: per node.
         starts, counts: per node, where its operands are in `args` and how many.
-        variadic: per node, whether its operands are read as one list (position-major) and not slot by slot.
+        variadic: per type, whether its nodes' operands are read as one list (position-major) and not slot by slot.
         args: operand ids; their lower 32 bits are the node, numbered from 0 for the graph's first.
         first: id of the first node that takes part; nodes are numbered from there elsewhere.
-        batch_of: [nodes], scratch.
     """
     n_batches = len(offsets) - 1
+    batch_of = np.empty(len(types), np.int32)
     edges = 0
     for b in range(n_batches):
         for i in range(offsets[b], offsets[b + 1]):
@@ -65,7 +66,7 @@ def order_rows(
                     n += 1
             for i in range(n):
                 order[lo + i] = sorted_nodes[i]
-        if variadic[order[lo]]:
+        if variadic[types[order[lo]]]:
             for i in range(hi - 1, lo - 1, -1):
                 node = order[i]
                 for slot in range(counts[node] - 1, -1, -1):

@@ -41,14 +41,11 @@ def make_plan(
 
     Linear in nodes and operands.
     """
-    kinds = types[first:]
-    order_rows(order, offsets, starts, counts, variadic[kinds], args, first, np.empty(len(kinds), np.int32))
-    edges = int(counts.sum())
-    size = 2 * edges + int(payloads[kinds].sum()) + len(order) + len(offsets)
-    batches, operands, segments, indices, new_rows, used = _lay_out(
-        order, offsets, types, starts, counts, payloads, variadic, args, windows, view_windows, row, first, rows, size
+    return Plan(
+        *_lay_out(
+            order, offsets, types, starts, counts, payloads, variadic, args, windows, view_windows, row, first, rows
+        )
     )
-    return Plan(batches, operands, segments, indices[:used], new_rows)
 
 
 @njit(cache=True, inline="always")
@@ -104,10 +101,13 @@ def _lay_out(
     row: np.ndarray,
     first: int,
     rows: np.ndarray,
-    size: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    order_rows(order, offsets, types[first:], starts, counts, variadic, args, first)
     n_batches = len(offsets) - 1
     rows = rows.copy()
+    size = len(order) + len(offsets)  # of the indices, at most: rows and, where windows differ, positions
+    for i in range(len(order)):
+        size += 2 * counts[order[i]] + payloads[types[first + order[i]]]
     n_operands = 0
     for b in range(n_batches):
         head = order[offsets[b]]
@@ -242,4 +242,4 @@ def _lay_out(
                     node = order[i]
                     indices[used] = args[starts[node] + counts[node] + at]
                     used += 1
-    return batches, operands, segments[:n_segments], indices, rows, used
+    return batches, operands, segments[:n_segments], indices[:used], rows

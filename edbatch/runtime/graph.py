@@ -255,7 +255,7 @@ class Graph(Columns):
         from edbatch.memory.planner import make_plan
         from edbatch.runtime.execute import Executor
         from edbatch.runtime.learned import default_policy
-        from edbatch.runtime.lower import sources_of
+        from edbatch.runtime.lower import with_sources
         from edbatch.runtime.split import split_nodes
 
         first, seconds = self._done, self._report.seconds
@@ -282,18 +282,17 @@ class Graph(Columns):
             self._report.batches += len(schedule)
             self._scheduled.append(graph)
             clock.stop("scheduling")
-        sources, source_offsets = sources_of(kinds, table.is_source)
+        order, offsets, n_sources = with_sources(order, offsets, kinds, table.is_source)
         rows = self._arenas.rows()
         plan = make_plan(
-            np.concatenate([sources, order]).astype(np.int32),
-            np.concatenate([source_offsets, len(sources) + offsets[1:]]),
+            order, offsets,
             nodes.types[: nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
             table.n_payload, table.variadic, nodes.args, table.window, table.view_windows, nodes.row, first, rows,
         )  # fmt: skip
         clock.stop("planning")
         if self._executor is None:
             self._executor = Executor(self._arenas, table, _POOL, self._check_nan)
-        self._executor.run(plan, len(source_offsets) - 1, self.inputs)
+        self._executor.run(plan, n_sources, self.inputs)
         self.inputs.clear()
         clock.stop("execution")
         self._done = self.n

@@ -119,15 +119,26 @@ def contract(
 
 
 @njit(cache=True)
-def sources_of(types: np.ndarray, is_source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes whose types are sources, type after type, and where each type's nodes begin: [types + 1]."""
+def with_sources(
+    order: np.ndarray, offsets: np.ndarray, types: np.ndarray, is_source: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """A schedule with the sources before it, in a batch for each type.
+
+    Args:
+        order, offsets: the batches of nodes that are no sources.
+        types: per node.
+        is_source: per type.
+
+    Returns:
+        All nodes batch after batch; where batches begin; the number of batches of sources.
+    """
     counts = np.zeros(len(is_source), np.int64)
-    n = 0
     for node in range(len(types)):
-        if is_source[types[node]]:
-            counts[types[node]] += 1
-            n += 1
-    offsets = np.zeros((counts > 0).sum() + 1, np.int64)
+        counts[types[node]] += is_source[types[node]]
+    n_sources = (counts > 0).sum()
+    n = counts.sum()
+    whole = np.empty(n + len(order), np.int32)
+    begins = np.zeros(n_sources + len(offsets), np.int64)
     next_of = np.zeros(len(is_source), np.int64)
     at, batch = 0, 0
     for kind in range(len(is_source)):
@@ -135,11 +146,12 @@ def sources_of(types: np.ndarray, is_source: np.ndarray) -> tuple[np.ndarray, np
         if counts[kind]:
             at += counts[kind]
             batch += 1
-            offsets[batch] = at
-    nodes = np.empty(n, np.int64)
+            begins[batch] = at
     for node in range(len(types)):
         kind = types[node]
         if is_source[kind]:
-            nodes[next_of[kind]] = node
+            whole[next_of[kind]] = node
             next_of[kind] += 1
-    return nodes, offsets
+    whole[n:] = order
+    begins[n_sources:] = offsets + n
+    return whole, begins, n_sources
