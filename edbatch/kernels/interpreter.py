@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numba import float32, njit
+from numba import njit
 
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
-from edbatch.kernels.pointers import call_kernel, floats_at, int64_address
+from edbatch.kernels.pointers import call_kernel, int64_address
 from edbatch.kernels.products import multiply, multiply_each
-from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, Move, Slot, Step
-from edbatch.kernels.scalars import exp
+from edbatch.kernels.program import ADD, LEFT, RIGHT, SUM, TRANSPOSED, Move, Slot, Step
+from edbatch.kernels.segment_sums import add_some, fill_rows, sum_even, sum_gathered
+from edbatch.kernels.softmax import softmax_rows
 
 # Numba takes plain integers for constants.
 _ARGUMENT, _SCRATCH, _RESULT, _FIXED = map(int, Slot)
@@ -20,30 +19,6 @@ _MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _PYTHON = map(int, 
 _GATHER, _GATHER_MANY = 3, 4  # memory.plan.Access
 
 BYTES = 4  # of an entry
-
-
-@njit(cache=True, error_model="numpy")
-def softmax_rows(n: int, x: int, stride: int, out: int, out_stride: int, width: int, logarithm: int) -> None:
-    """out row i = softmax of x row i [width], or its logarithm."""
-    read, written = floats_at(x), floats_at(out)
-    for i in range(n):
-        s, t = i * stride, i * out_stride
-        top = read[s]
-        for j in range(width):
-            top = max(top, read[s + j])
-        total = float32(0)
-        for j in range(width):
-            value = exp(read[s + j] - top)
-            total += value
-            written[t + j] = value
-        if logarithm:
-            shift = top + math.log(total)
-            for j in range(width):
-                written[t + j] = read[s + j] - shift
-        else:
-            scale = float32(1) / total
-            for j in range(width):
-                written[t + j] *= scale
 
 
 @njit(cache=True, error_model="numpy")
@@ -162,6 +137,56 @@ def _gather_segments(
 
 
 @njit(cache=True, error_model="numpy")
+def sum_batch(
+    operand: np.ndarray,
+    segments: np.ndarray,
+    indices: np.ndarray,
+    offsets: int,
+    windows: np.ndarray,
+    arenas: np.ndarray,
+    n: int,
+    out: int,
+    stride: int,
+    width: int,
+) -> None:
+    """Run a batch of sums over lists.
+
+    Args:
+        operand: its row of `Plan.operands`; its windows are contiguous.
+        offsets: where the lists begin and end, in `indices`.
+        out, stride, width: the rows of the result.
+    """
+    access, window, start, distance, total = operand
+    if access == _GATHER_MANY:
+        owners = np.empty(total, np.int32)
+        for i in range(n):
+            owners[indices[offsets + i] : indices[offsets + i + 1]] = i
+        fill_rows(n, out, stride, width)
+        for at in range(start, start + distance):
+            window, rows, positions, count = segments[at]
+            arena = windows[window, 0]
+            source = arenas[arena, 0] + BYTES * windows[window, 1]
+            add_some(count, indices, rows, positions, owners, source, arenas[arena, 1], out, stride, width)
+        return
+    arena = windows[window, 0]
+    source, row = arenas[arena, 0] + BYTES * windows[window, 1], arenas[arena, 1]
+    if access == _GATHER:
+        sum_gathered(n, indices, offsets, start, source, row, out, stride, width)
+    else:
+        distance = 1 if access == 0 else 0 if access == 1 else distance
+        sum_even(n, indices, offsets, source + BYTES * start * row, distance * row, out, stride, width)
+
+
+@njit(cache=True, error_model="numpy")
+def _all_contiguous(operand: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
+    """Whether an operand's rows can be read by address."""
+    access, window, start, distance, _ = operand
+    if access != _GATHER_MANY:
+        return bool(windows[window, 2] != 0)
+    return bool((windows[segments[start : start + distance, 0], 2] != 0).all())
+
+
+@njit(cache=True, error_model="numpy")
 def run_batches(
     first: int,
     stop: int,
@@ -193,7 +218,7 @@ def run_batches(
         windows: [., 3] arena, column, entries of a row as seen (0: not contiguous).
         arenas: [., 2] address, entries of a row.
         results: per type, the window of its results.
-        program_of: per type its program, -1 if it has none.
+        program_of: per type its program, -1 if it has none, SUM for sums over lists.
         programs: [., 11] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `fixed` begin;
             entries of scratch, entries of a result; where its `kernels` and `places` begin.
         fixed: addresses of parameters and constants.
@@ -209,8 +234,16 @@ def run_batches(
     addresses = np.empty(most, np.int64)
     strides = np.empty(most, np.int64)
     for batch in range(first, stop):
-        kind, row, n, operand, payload, _ = batches[batch]
+        kind, row, n, operand, payload, offsets = batches[batch]
         program = program_of[kind]
+        if program == SUM:
+            out_window = windows[results[kind]]
+            stride = arenas[out_window[0], 1]
+            if not _all_contiguous(operands[operand], segments, windows):
+                return batch
+            out = arenas[out_window[0], 0] + BYTES * row * stride
+            sum_batch(operands[operand], segments, indices, offsets, windows, arenas, n, out, stride, out_window[2])
+            continue
         if program < 0:
             return batch
         (
@@ -227,12 +260,7 @@ def run_batches(
             place,
         ) = programs[program]
         for number in range(argument_begin, argument_end):
-            access, window, start, distance, _ = operands[operand + number - argument_begin]
-            if access == _GATHER_MANY:
-                for at in range(start, start + distance):
-                    if windows[segments[at, 0], 2] == 0:
-                        return batch
-            elif windows[window, 2] == 0:
+            if not _all_contiguous(operands[operand + number - argument_begin], segments, windows):
                 return batch
         out_arena = windows[results[kind], 0]
         out_stride = arenas[out_arena, 1]

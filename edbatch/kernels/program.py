@@ -44,6 +44,8 @@ class Step(IntEnum):
 
 STEP_WIDTH = 12
 
+SUM = -2  # in the place of a program: sums over lists
+
 TRANSPOSED = 1  # w is stored as [n, k]
 ADD = 2  # the product is added to what is there
 LEFT, RIGHT = 4, 8  # which of two matrices is a parameter

@@ -8,7 +8,7 @@ import edbatch as eb
 from edbatch.models.classifier import Classifier
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
-from edbatch.models.recurrent import Recurrent, State
+from edbatch.models.recurrent import Recurrent
 
 Arcs = Sequence[Sequence[tuple[int, int]]]
 
@@ -50,20 +50,27 @@ class LatticeNetwork(Classifier):
         Raises:
             EdBatchError: a node but the first has no arcs.
         """
-        states = [self.character.initial_state().vectors]
+        # A state is one vector, of h and c beside one another: one sum for both.
+        states: list[eb.Expression] = [eb.zeros(self.layer.states * self.dim)]
         for node in range(1, len(arcs)):
-            ends = []
-            for source, id in arcs[node]:
-                if source == node - 1:
-                    layer, x = self.character, eb.lookup(self.embed_character, id)
-                else:
-                    layer, x = self.word, eb.lookup(self.embed_word, id)
-                ends.append(State(layer, states[source]).add_input(x).vectors)
+            ends = [
+                (self.read_character if source == node - 1 else self.read_word)(id, states[source])
+                for source, id in arcs[node]
+            ]
             if not ends:
                 raise eb.EdBatchError(f"{type(self).__name__}.hidden: expected an arc to node {node}, got none")
-            one = len(ends) == 1
-            states.append(ends[0] if one else tuple(self.combine(vectors) for vectors in zip(*ends, strict=True)))
-        return [vectors[0] for vectors in states[1:]]
+            states.append(ends[0] if len(ends) == 1 else self.combine(ends))
+        return [state[: self.dim] for state in states[1:]] if self.layer.states > 1 else states[1:]
+
+    @eb.cell
+    def read_character(self, character: int, state: eb.Expression) -> eb.Expression:
+        """The state after an arc that is a character."""
+        return _step(self.character, eb.lookup(self.embed_character, character), state)
+
+    @eb.cell
+    def read_word(self, word: int, state: eb.Expression) -> eb.Expression:
+        """The state after an arc that is a word."""
+        return _step(self.word, eb.lookup(self.embed_word, word), state)
 
     def loss(self, arcs: Arcs, tags: Sequence[int]) -> eb.Expression:
         """The sum of the cross-entropies of all nodes but the first, whose tag means nothing.
@@ -104,3 +111,9 @@ class LatticeGRU(LatticeNetwork):
     """
 
     layer = GRU
+
+
+def _step(layer: Recurrent, x: eb.Expression, state: eb.Expression) -> eb.Expression:
+    if layer.states == 1:
+        return layer.step(x, state)
+    return eb.concatenate(layer.step(x, *eb.split(state, layer.states)))

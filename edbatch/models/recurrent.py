@@ -93,7 +93,13 @@ class State:
 
     def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
         """The outputs [dim] after each of the inputs."""
-        return [state.output() for state in self.add_inputs(xs)]
+        step, vectors = self.layer.step, self.vectors
+        outputs = []
+        for x in xs:  # a `State` after each would take longer to make than the step to record
+            stepped = step(x, *vectors)
+            vectors = stepped if isinstance(stepped, tuple) else (stepped,)
+            outputs.append(vectors[0])
+        return outputs
 
     def output(self) -> eb.Expression:
         """The output [dim]: the first state vector."""
@@ -117,10 +123,9 @@ class StackedState:
 
     def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
         """The highest layer's outputs after each of the inputs."""
-        outputs, state = [], self
-        for x in xs:
-            state = state.add_input(x)
-            outputs.append(state.output())
+        outputs = list(xs)
+        for state in self.states:
+            outputs = state.transduce(outputs)
         return outputs
 
     def output(self) -> eb.Expression:

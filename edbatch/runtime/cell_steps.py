@@ -82,7 +82,7 @@ def steps_of(
     steps: list[CellStep] = []
     for item in order:
         if isinstance(item, Run):
-            steps.append(fused_step(body, item, in_result))
+            steps.append(fused_step(body, item, in_result, homes))
             continue
         node = body.nodes[item]
         columns = columns_of(body, node, parts_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from edbatch.runtime.cell_steps import Native, Operand, operands_of
 Place = tuple[int | ParameterSpec | None, int]
 
 
-def fused_step(body: Body, run: Run, in_result: dict[int, int]) -> Native:
+def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> Native:
     """The step of a run.
 
     Args:
         in_result: nodes computed right in the cell's result, and their column there.
+        homes: see `cell_places.homes_of`.
     """
+    parts = Parts(in_result, homes)
     outside, inputs = reads(body, run)
     places: dict[Place, int] = {}
     instructions: list[Load | Compute] = []
@@ -32,7 +35,7 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int]) -> Native:
     for operand in outside:
         number = _number(body, operand)
         if number is None:
-            instructions.append(_load(body, operand, run.size, places))
+            instructions.append(_load(body, operand, run.size, places, parts))
         given.append(len(instructions) - 1 if number is None else number)
     computed: dict[int, int] = {}
     for node in run.nodes:
@@ -48,8 +51,9 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int]) -> Native:
         instructions.append(Compute(with_attributes(type.op.scalar, type.attributes), tuple(operands)))
     stores = []
     for node in run.stores:
-        column, offset = divmod(in_result.get(node, 0), run.size)
-        place: Place = (None, offset) if node in in_result else (node, 0)
+        of, begin = parts.whole(node)
+        column, offset = divmod(begin, run.size)
+        place: Place = (of, offset)
         stores.append(Store(computed[node], places.setdefault(place, len(places)), column))
     kernel = compiled(Recipe(len(places), tuple(instructions), tuple(stores)))
 
@@ -64,20 +68,38 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int]) -> Native:
     return Native(encode, loaded, run.stores)
 
 
-def _load(body: Body, operand: Operand, size: int, places: dict[Place, int]) -> Load:
+@dataclass(frozen=True)
+class Parts:
+    """What is part of a larger row, so that a kernel reaches all of that row through one place."""
+
+    in_result: dict[int, int]
+    homes: dict[int, tuple[int, int]]
+
+    def whole(self, node: int) -> tuple[int | None, int]:
+        """The node of whose row a node's value is part (None: the cell's result), and the first column."""
+        column = 0
+        while node in self.homes:
+            node, more = self.homes[node]
+            column += more
+        if node in self.in_result:
+            return None, self.in_result[node] + column
+        return node, column
+
+
+def _load(body: Body, operand: Operand, size: int, places: dict[Place, int], parts: Parts) -> Load:
     place: Place
     if isinstance(operand, ParameterSpec):
         place, column, entries = (operand, 0), 0, operand.size
     else:
-        begin = 0
+        of, begin = parts.whole(operand.node)
         if operand.view is not None:
             whole = np.empty((2, *operand.view.root.shape), np.float32)
-            begin = contiguous_columns(whole, operand.view.look(whole))[0]
+            begin += contiguous_columns(whole, operand.view.look(whole))[0]
         column, offset = divmod(begin, size)
         entries = spec_of_value(body, operand).size
         if entries != size:
             column, offset = 0, begin
-        place = (operand.node, offset)
+        place = (of, offset)
     return Load(places.setdefault(place, len(places)), column if entries == size else None)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.kernels.program import STEP_WIDTH
+from edbatch.graph.op import OPS
+from edbatch.kernels.program import STEP_WIDTH, SUM
 from edbatch.runtime.cell_link import Tables
 from edbatch.runtime.cell_program import CACHE_ENTRIES, LEAST_ROWS, Program, Variant
 
@@ -19,7 +20,7 @@ class ProgramTable:
     """Programs of types that the interpreter runs without coming back to Python.
 
     Attributes:
-        program_of: per type its program, -1 if it has none.
+        program_of: per type its program, -1 if it has none, SUM for sums over lists.
         programs: [., 10] see `kernels.interpreter.run_batches`.
         slots, arguments, steps, places, kernels, addresses: of all programs, one after the other.
         scratch: entries that a block of any program needs at most.
@@ -36,6 +37,7 @@ class ProgramTable:
         self._variants: dict[int, Variant] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
+        self._sums: list[int] = []
         self.program_of = np.zeros(0, np.int64)
         self._join()
 
@@ -52,6 +54,10 @@ class ProgramTable:
                 if kind in self._seen:
                     continue
                 self._seen.add(kind)
+                type = bound[kind].type
+                if type.op is OPS["sum_list"] and type.out.dtype == np.float32:
+                    self._sums.append(kind)
+                    changed = True
                 program = bound[kind].call
                 if not isinstance(program, Program) or not program.variant().is_native:
                     continue
@@ -67,6 +73,7 @@ class ProgramTable:
     def _join(self) -> None:
         begins = dict.fromkeys(_PARTS, 0)
         programs = []
+        self.program_of[self._sums] = SUM
         self.scratch = 1
         for number, (kind, tables) in enumerate(self._tables.items()):
             self.program_of[kind] = number
