@@ -58,7 +58,7 @@ def learn(
         discount: of the rewards of later decisions. Below 1, because a state recurs: the same frontier
             stands at the start and at the end of a graph.
         steps: the n of the n-step return.
-        progress: show a progress bar; None shows it when learning takes more than a second.
+        progress: show a progress bar; None shows it on a terminal when learning takes more than a second.
 
     Raises:
         EdBatchError: no graphs, a graph with a cycle, an unknown encoding, or a number out of range.
@@ -81,7 +81,8 @@ def learn(
     trainer = Trainer(graphs, ENCODINGS[encoding], seed)
     episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainer.work)))
     with tqdm(
-        total=episodes, desc="learning to batch", unit="episode", disable=progress is False,
+        total=episodes, desc="learning to batch", unit="episode",
+        disable=None if progress is None else not progress,
         delay=1.0 if progress is None else 0.0, leave=False,
     ) as bar:  # fmt: skip
         trainer.bar = bar

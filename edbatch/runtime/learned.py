@@ -48,6 +48,8 @@ def default_policy(graph: TypedGraph) -> Policy:
 
 
 def _learn(graph: TypedGraph) -> _Learned:
+    from numba.core.event import install_timer
+
     from edbatch.policy.qlearning import learn
 
     wasted = sum(known.seconds for known in _learned.values() if not known.reused)
@@ -59,6 +61,8 @@ def _learn(graph: TypedGraph) -> _Learned:
             stacklevel=2,
         )
         return _Learned(get_policy("sufficient"), 0.0)
+    compiling: list[float] = []  # once per machine, and no fault of the graph's
     start = perf_counter()
-    policy = learn([graph])
-    return _Learned(policy, perf_counter() - start)
+    with install_timer("numba:compile", compiling.append):
+        policy = learn([graph])
+    return _Learned(policy, perf_counter() - start - sum(compiling))
