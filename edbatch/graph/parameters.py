@@ -38,13 +38,16 @@ class Parameter(Operand):
         self.name = name
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self.array = np.asarray(array, order=self._order if array.ndim == 2 else "C")
-        #: The parameter whose storage this one is a part of, see `graph.stacking`.
+        #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.stacking`.
         self.stack: Parameter | None = None
+        self.rows = slice(None)
         #: Of a stack: what it is made of, in order.
         self.parts: tuple[ParameterSpec, ...] = ()
         #: Of a stack: what neighbours among its parts are together, by the first and the end.
         self.runs: dict[tuple[int, int], Parameter] = {}
         self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
+        self._has_grad = False
+        self._gradient: np.ndarray | None = None  # zero where no gradient has come
 
     def value(self) -> np.ndarray:
         """A copy of the array."""
@@ -64,6 +67,50 @@ class Parameter(Operand):
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
         self.array[...] = given
 
+    @property
+    def has_grad(self) -> bool:
+        """Whether a gradient has come since the last `zero_grad`."""
+        return any(member._has_grad for member in self._members())
+
+    def grad(self) -> np.ndarray:
+        """The sum of the gradients since the last `zero_grad`, of the parameter's shape; zeros if none came.
+
+        It is the array that gradients are added to, laid out like the parameter's own: what scales it in place (to
+        clip, say) scales the gradient.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters((1, 2), init=1.0)
+            >>> W.has_grad, W.grad()
+            (False, array([[0., 0.]], dtype=float32))
+        """
+        return self._sum() if self.has_grad else np.zeros_like(self.array)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients that have come."""
+        if self.has_grad:
+            self._sum().fill(0)
+            for member in self._members():
+                member._has_grad = False
+
+    def accumulator(self) -> tuple[np.ndarray, bool]:
+        """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient."""
+        fresh = not self.has_grad
+        for member in self._members():
+            member._has_grad = True
+        return self._sum(), fresh
+
+    def _members(self) -> list[Parameter]:
+        """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
+        return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
+
+    def _sum(self) -> np.ndarray:
+        if self.stack is not None:
+            return self.stack._sum()[self.rows]
+        if self._gradient is None:
+            self._gradient = np.zeros_like(self.array)
+        return self._gradient
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
         return type(self), (self.name, self.value())
@@ -75,10 +122,50 @@ class Parameter(Operand):
 class LookupParameters(Parameter):
     """A learned table whose rows are used one by one: `lookup(embed, word)` or `embed[word]`.
 
-    Look-ups of different rows are one type and one batch.
+    Look-ups of different rows are one type and one batch. Gradients are kept as the rows that were looked up.
     """
 
     _order = "C"
+
+    def __init__(self, name: str, array: np.ndarray) -> None:
+        super().__init__(name, array)
+        self._came: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def sparse_grad(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
+
+        Like `grad`, the second array may be scaled in place. None if no gradient has come.
+        """
+        if len(self._came) > 1:
+            self._came = [_merged(*(np.concatenate(column) for column in zip(*self._came, strict=True)))]
+        return self._came[0] if self._came else None
+
+    def grad(self) -> np.ndarray:
+        """The gradient of the whole table, made for this call: `sparse_grad` is what training reads."""
+        dense = np.zeros_like(self.array)
+        found = self.sparse_grad()
+        if found is not None:
+            dense[found[0]] = found[1]
+        return dense
+
+    def zero_grad(self) -> None:
+        """Forget the gradients that have come."""
+        self._came.clear()
+        self._has_grad = False
+
+    def add_rows(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
+        if len(rows):
+            self._came.append(_merged(rows, values))
+            self._has_grad = True
+
+
+def _merged(rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each row once, ascending, its values added up in their order."""
+    order = np.argsort(rows, kind="stable")
+    rows = np.asarray(rows, np.int64)[order]
+    begins = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+    return rows[begins], np.add.reduceat(values[order], begins, axis=0)
 
 
 class ParameterCollection:
@@ -125,6 +212,11 @@ class ParameterCollection:
         table = self._add(LookupParameters, shape, name, init)
         assert isinstance(table, LookupParameters)
         return table
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for parameter in self:
+            parameter.zero_grad()
 
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self._parameters.values())

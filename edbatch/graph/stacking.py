@@ -15,8 +15,8 @@ from edbatch.graph.spec import ParameterSpec
 def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
     """The spec of one parameter whose rows are those of the given ones, in order.
 
-    The given parameters become views of its storage: updating either is updating both, nothing is copied later. The
-    stack lives as long as one of them.
+    The given parameters become views of its storage, and their gradients of its gradient: updating either is updating
+    both, nothing is copied later. The stack lives as long as one of them.
 
     Args:
         specs: of vectors, or of matrices with one number of columns.
@@ -45,10 +45,12 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
     stack.parts = tuple(specs)
     begin = 0
     for member in members:
-        end = begin + len(member.array)
-        member.array = stack.array[begin:end]
-        member.stack = stack
-        begin = end
+        rows = slice(begin, begin + len(member.array))
+        gradient = member.grad() if member.has_grad else None
+        member.array, member.stack, member.rows = stack.array[rows], stack, rows
+        if gradient is not None:
+            member.accumulator()[0][...] = gradient
+        begin = rows.stop
     return stack.spec
 
 
