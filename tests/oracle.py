@@ -52,6 +52,12 @@ def huber(a, b, delta):
     return sum(0.5 * d * d if abs(d) <= delta else delta * (abs(d) - 0.5 * delta) for d in np.ravel(a - b))
 
 
+def embed(x, shape_to, index):
+    out = np.zeros(shape_to)
+    out[tuple(part if isinstance(part, int) else slice(*part) for part in index)] = x
+    return out
+
+
 ORACLE = {
     "neg": lambda x: -x,
     "abs": abs,
@@ -74,6 +80,8 @@ ORACLE = {
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
     "divide": lambda a, b: a / b,
+    "greater": lambda a, b: np.where(a > b, 1.0, 0.0),
+    "scale_gradient": lambda x, scale: x,
     "power": lambda a, b: np.exp(b * np.log(a)),
     "minimum": lambda a, b: np.where(a < b, a, b),
     "maximum": lambda a, b: np.where(a > b, a, b),
@@ -84,7 +92,9 @@ ORACLE = {
     "matmul": lambda a, b: np.tensordot(a, b, axes=(a.ndim - 1, 0)),
     "affine": lambda W, x, b: np.tensordot(W, x, axes=(1, 0)) + b,
     "dot": lambda a, b: sum(a * b),
+    "outer": lambda a, b: np.array([[x * y for y in b] for x in a]),
     "index": index,
+    "embed": embed,
     "reshape": lambda x, shape_to: np.array(list(x.flat)).reshape(shape_to),
     "transpose": lambda x, axes: np.moveaxis(x, axes, range(len(axes))),
     "stop_gradient": lambda x: x,
@@ -107,6 +117,7 @@ ORACLE = {
     "layer_norm": layer_norm,
     "dropout": dropout,
     "pick": lambda x, index: x[index],
+    "unpick": lambda x, index, size: np.array([x if i == index else x * 0 for i in range(size)]),
     "cross_entropy": lambda x, label: -np.log(softmax(x, 0)[label]),
     "hinge": lambda x, label, margin: sum(max(0, margin + score - x[label]) for i, score in enumerate(x) if i != label),
     "binary_cross_entropy": lambda p, t: -np.sum(t * np.log(p) + (1 - t) * np.log(1 - p)),

@@ -101,6 +101,14 @@ class Columns:
         """The value of one expression; the runtime knows how."""
         raise NotImplementedError
 
+    def backward(self, expression: Expression, gradient: Any) -> None:
+        """Compute the gradients of one expression; the runtime knows how."""
+        raise NotImplementedError
+
+    def gradient(self, expression: Expression) -> Any:
+        """The gradient with respect to one expression; the runtime knows how."""
+        raise NotImplementedError
+
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
         raise NotImplementedError

@@ -46,6 +46,44 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         """
         return self.graph.value(self)
 
+    def backward(self, gradient: Any = None) -> None:
+        """Compute the gradients of this expression, and add them to those of the parameters it depends on.
+
+        Runs what is pending. The graph may go on growing; every call goes back through the whole graph. A run that it
+        starts saves what going back reads; what ran before is partly computed again, with the parameters' values of
+        now.
+
+        Args:
+            gradient: of this expression, an array of its shape; 1 by default, for a scalar only.
+
+        Raises:
+            EdBatchError: this is no scalar and there is no `gradient`, or it has another shape; the graph has no
+                values; a NaN was computed in a graph that checks for it.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters((1, 2), init=1.0)
+            >>> with eb.Graph():
+            ...     x = eb.input([3.0, 4.0])
+            ...     loss = eb.sum(eb.square(W @ x))
+            >>> loss.backward()
+            >>> W.grad(), x.gradient()
+            (array([[42., 56.]], dtype=float32), array([14., 14.], dtype=float32))
+        """
+        self.graph.backward(self, gradient)
+
+    def gradient(self) -> Any:
+        """The gradient of what `backward` was last called on with respect to this expression, of its shape.
+
+        An expression that is a view of another (a slice, a transposition) gives that part of the other's gradient.
+        Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
+        before parameters are changed.
+
+        Raises:
+            EdBatchError: `backward` was not called on an expression of this graph.
+        """
+        return self.graph.gradient(self)
+
     def __len__(self) -> int:
         if not self.spec.shape:
             raise EdBatchError("len() of a scalar expression; expected an expression with at least one axis")

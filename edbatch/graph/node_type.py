@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+
+if TYPE_CHECKING:
+    from edbatch.graph.parameters import Parameter
 
 Attributes = tuple[tuple[str, Any], ...]
 
@@ -93,13 +96,18 @@ def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec
     return found
 
 
-def parameter_array(spec: ParameterSpec) -> Any:
-    """The array of a type's parameter.
+def parameter_of(spec: ParameterSpec) -> Parameter:
+    """A type's parameter.
 
     Raises:
-        EdBatchError: the model was deleted while a graph that uses it had still to run.
+        EdBatchError: the model was deleted while a graph that uses it had still to run, or to go back.
     """
     parameter = spec.parameter()
     if parameter is None:
         raise EdBatchError(f"parameter {spec!r} was deleted before the graph that uses it ran; keep its model alive")
-    return parameter.array
+    return parameter
+
+
+def parameter_array(spec: ParameterSpec) -> Any:
+    """The array of a type's parameter; errors as of `parameter_of`."""
+    return parameter_of(spec).array

@@ -37,6 +37,19 @@ class Sample:
     payload: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Share:
+    """What part of the gradient of a variadic op's result goes to each operand.
+
+    Args:
+        weight: (result, operand) -> the part; None: all of it.
+        divided: whether the parts of all operands are divided by their sum.
+    """
+
+    weight: Callable[[Any, Any], Any] | None = None
+    divided: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
@@ -57,6 +70,12 @@ class Op:
         scalar: of an element-wise op, the expression for one entry, for fused kernels: operands are {0} and {1},
             attributes go by name; numbers are written float32(1); the functions of `kernels.scalars` may be used.
             Empty: the op is not fused.
+        gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
+            **attributes)` gets the gradient of the result, the result, and operands that are expressions or
+            parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the
+            first operand). It may return what broadcasts to the operand's shape or what the operand's shape
+            broadcasts to: the sum over broadcast axes is taken for it. A variadic op has a rule in two parts, see
+            `Share`. `no_gradient` says that an op has none.
         samples: what it is tested on.
     """
 
@@ -69,6 +88,7 @@ class Op:
     places: Callable[..., list[Any]] | None = None
     payload: int = 0
     scalar: str = ""
+    gradient: Callable[..., Any] | Share | None = None
     samples: tuple[Sample, ...] = ()
 
 
@@ -85,6 +105,10 @@ def declare(op: Op) -> Op:
 
 def nothing(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:
     """The forward of an op that is done when its operands are in place."""
+
+
+def no_gradient(*_: Any, **attributes: Any) -> None:
+    """The gradient of an op through which none flows."""
 
 
 def expect(condition: bool, message: str) -> None:

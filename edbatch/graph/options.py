@@ -25,6 +25,8 @@ class Options:
         fuse: element-wise ops in cells are fused into kernels that compute several in one loop.
         split: what a cell in a recurrence does not wait for, and what the recurrence does not need of it, run in
             batches of their own before and after it.
+        recompute: going back through a cell computes all of its intermediate values again; off: a forward run that
+            `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
     """
 
     cells: bool = True
@@ -34,6 +36,7 @@ class Options:
     layout: bool = True
     fuse: bool = True
     split: bool = True
+    recompute: bool = False
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -41,7 +44,7 @@ class Options:
         return tuple(
             field.name
             for field in fields(self)
-            if field.name not in ("cells", "split") and not getattr(self, field.name)
+            if field.name not in ("cells", "split", "recompute") and not getattr(self, field.name)
         )
 
     @property

@@ -74,6 +74,14 @@ class Trace(Columns):
         """Refuse, as `value`."""
         self.value(expressions)
 
+    def backward(self, expression: Expression, gradient: Any) -> NoReturn:
+        """Refuse, as `value`."""
+        self.value(expression)
+
+    def gradient(self, expression: Expression) -> NoReturn:
+        """Refuse, as `value`."""
+        self.value(expression)
+
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
         return TYPES[self.types[expression.id & NODE_MASK]]

@@ -16,6 +16,7 @@ from edbatch.graph.columns import Columns, _current
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.arenas import Arenas
@@ -26,6 +27,7 @@ from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile_cell import compile_cell
 from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
 from edbatch.runtime.type_table import shared_table
 
@@ -58,6 +60,7 @@ class Graph(Columns):
 
     __slots__ = (
         "_arenas",
+        "_backward",
         "_check_nan",
         "_done",
         "_executor",
@@ -67,6 +70,7 @@ class Graph(Columns):
         "_nodes",
         "_plans",
         "_policy",
+        "_ran",
         "_report",
         "_scheduled",
         "_table",
@@ -88,6 +92,8 @@ class Graph(Columns):
         self._nodes = Nodes()
         self._done = 0  # nodes that have run
         self._executor: Any = None
+        self._ran: list[Ran] = []
+        self._backward: Any = None
         self._report = Report()
         self._plans: list[Plan] = []  # that have run and are not yet in the report
         self._scheduled: list[TypedGraph] = []
@@ -111,6 +117,11 @@ class Graph(Columns):
             self._arenas.release()
         if getattr(self, "_executor", None) is not None:
             self._executor.release()
+        if getattr(self, "_backward", None) is not None:
+            self._backward.release()
+        for ran in getattr(self, "_ran", ()):
+            for saved in ran.saved.values():
+                saved.release()
 
     @property
     def policy(self) -> Policy | None:
@@ -143,18 +154,64 @@ class Graph(Columns):
                 values[at] = value
         return values
 
+    def backward(self, expression: Expression, gradient: Any = None) -> None:
+        """Compute the gradients of one expression; see `Expression.backward`."""
+        from edbatch.runtime.backward import Backward
+
+        shape, dtype = expression.spec.shape, expression.spec.dtype
+        if gradient is None and shape:
+            raise EdBatchError(
+                f"backward of an expression of shape {shape}: expected a scalar, or its gradient as an argument"
+            )
+        try:
+            seed = np.ones(shape, dtype) if gradient is None else np.asarray(gradient, dtype)
+        except (TypeError, ValueError) as error:
+            raise EdBatchError(f"backward: expected a gradient of numbers ({error})") from None
+        if seed.shape != shape:
+            raise EdBatchError(f"backward: expected a gradient of shape {shape}, got {seed.shape}")
+        self._run_pending(saving=not current_options().recompute)
+        if self._backward is not None:
+            self._backward.release()
+        node, code = expression.id & NODE_MASK, expression.id >> NODE_BITS
+        self._backward = Backward(
+            self._table, self._arenas, self._nodes, self._ran, node, self._window(expression), code, seed.copy(),
+            _POOL, _BACKEND, self._check_nan,
+        )  # fmt: skip
+        self._backward.run()
+
+    def gradient(self, expression: Expression) -> Any:
+        """The gradient with respect to one expression; see `Expression.gradient`."""
+        backward = self._backward
+        if backward is None:
+            raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+        node = expression.id & NODE_MASK
+        if node < len(backward.requires) and not backward.requires[node]:
+            backward.run(sources=True)
+        if node >= len(backward.active) or not backward.active[node]:
+            return np.zeros(expression.spec.shape, expression.spec.dtype)[()]
+        return backward.gradients.array(self._window(expression))[self._nodes.row[node]].copy()[()]
+
+    def _window(self, expression: Expression) -> int:
+        """The window that shows an expression's values."""
+        node, code = expression.id & NODE_MASK, expression.id >> NODE_BITS
+        self._table.see(np.array([expression.id], np.int64))
+        return int(self._table.view_windows[code] if code else self._table.window[self._nodes.types[node]])
+
     def run(self) -> None:
         """Run what is pending.
 
         Raises:
             EdBatchError: the graph was left by an exception, or failed before.
         """
+        self._run_pending(saving=False)
+
+    def _run_pending(self, saving: bool) -> None:
         if self._failed is not None:
             raise EdBatchError(f"this graph has no values: {self._failed}")
         if self.n == self._done:
             return
         try:
-            self._run()
+            self._run(saving)
         except BaseException as error:
             self._failed = f"running it failed with {type(error).__name__}: {error}"
             raise
@@ -251,7 +308,8 @@ class Graph(Columns):
         )  # fmt: skip
         return chosen, TypedGraph(kinds, indptr, operands, table.names(present))
 
-    def _run(self) -> None:
+    def _run(self, saving: bool) -> None:
+        """Run what is pending; with `saving`, keep what a backward run will read."""
         from edbatch.memory.planner import make_plan
         from edbatch.runtime.execute import Executor
         from edbatch.runtime.learned import default_policy
@@ -292,7 +350,15 @@ class Graph(Columns):
         clock.stop("planning")
         if self._executor is None:
             self._executor = Executor(self._arenas, table, _POOL, self._check_nan)
-        self._executor.run(plan, n_sources, self.inputs)
+        executor, saved = self._executor, {}
+        if saving:
+            from edbatch.runtime.saving import SavingTable
+
+            saving_table = SavingTable(table, plan, _POOL, _BACKEND)
+            saved = saving_table.saved
+            executor = Executor(self._arenas, saving_table, _POOL, self._check_nan)  # type: ignore[arg-type]
+        executor.run(plan, n_sources, self.inputs)
+        self._ran.append(Ran(plan, n_sources, order + first, saved))
         self.inputs.clear()
         clock.stop("execution")
         self._done = self.n

@@ -11,7 +11,8 @@ import numpy as np
 
 from edbatch.graph.cell import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
-from edbatch.graph.op import Kind
+from edbatch.graph.op import Kind, no_gradient
+from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.memory.windows import Windows, contiguous_columns
@@ -28,9 +29,10 @@ class BoundType:
         window: plain window of the results.
         parts: from a result to the parts of it that the operands go to, for ops that only put operands side by side.
         places: per operand (column, width) in a row of the result, for ops that only put operands side by side.
+        derivatives: what has been compiled to go back through it; see `runtime.derivatives`.
     """
 
-    __slots__ = ("call", "parts", "places", "type", "window")
+    __slots__ = ("call", "derivatives", "parts", "places", "type", "window")
 
     def __init__(self, type: NodeType, windows: Windows, backend: Any) -> None:
         self.type = type
@@ -38,6 +40,7 @@ class BoundType:
         self.call = bind(type, backend)
         self.places: list[tuple[int, int]] | None = None
         self.parts = places_of(type)
+        self.derivatives: dict[Any, Any] = {}
         if self.parts is not None:
             whole = np.empty((2, *type.out.shape), type.out.dtype)
             self.places = [contiguous_columns(whole, part) for part in self.parts(whole)]
@@ -88,6 +91,13 @@ def bind(type: NodeType, backend: Any) -> Callable[..., None]:
     return aligned
 
 
+def holds_parameters(type: NodeType) -> bool:
+    """Whether nodes of a type read parameters."""
+    if isinstance(type.op, CellOp):
+        return any(holds_parameters(node.type) for node in type.op.body.nodes)
+    return type.op is PARAMETER or any(isinstance(operand, ParameterSpec) for operand in type.operands)
+
+
 class TypeTable:
     """Numbers types 0, 1, 2, ... in order of appearance and holds their columns.
 
@@ -100,6 +110,7 @@ class TypeTable:
         n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.planner`.
         has_early, has_late: per type, whether it is a cell of which there may be something to split off (see
             `passes.split_stages`); `any_split`: of any; `splits` holds how it was done (see `runtime.split`).
+        holds_parameters, ends_gradients: per type; see `runtime.reach`.
         view_windows: per code of a view, its window; -1 before it was seen.
     """
 
@@ -173,6 +184,8 @@ class TypeTable:
         self.has_late = np.array([isinstance(type.op, CellOp) and type.op.has_late for type in types], np.bool_)
         self.any_split = bool((self.has_early | self.has_late).any())
         self.window = np.array([bound.window for bound in self.bound], np.int32)
+        self.holds_parameters = np.array([holds_parameters(type) for type in types], np.bool_)
+        self.ends_gradients = np.array([type.op.gradient is no_gradient for type in types], np.bool_)
 
 
 # A table with more types than this is left to the graphs that use it, and a new one is begun: shapes that vary per

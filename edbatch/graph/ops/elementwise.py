@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, binary, documented, unary
-from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.op import Op, Sample, declare, expect, no_gradient
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.spec import Shape
 
@@ -24,7 +25,7 @@ def broadcast_shape(*shapes: Shape) -> Shape:
 
 
 def _unary(
-    name: str, formula: str, forward: Callable, example: str, scalar: str = "", **domain: Any
+    name: str, formula: str, forward: Callable, gradient: Callable, example: str, scalar: str = "", **domain: Any
 ) -> Callable[[Any], Expression]:
     """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
     op = declare(
@@ -34,6 +35,7 @@ def _unary(
             forward,
             elementwise=True,
             scalar=scalar,
+            gradient=gradient,
             samples=tuple(Sample((shape,), **domain) for shape in [(), (5,), (2, 3)]),
         )
     )
@@ -55,15 +57,19 @@ def _unary(
     return documented(unary(op), __name__, name, doc)
 
 
-def _two_operands(name: str, forward: Callable, scalar: str = "", **domain: Any) -> Callable[..., Expression]:
+def _two_operands(
+    name: str, forward: Callable, gradient: Callable, scalar: str = "", **domain: Any
+) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands."""
     shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
     samples = tuple(Sample(pair, **domain) for pair in shapes)
-    return binary(declare(Op(name, broadcast_shape, forward, elementwise=True, scalar=scalar, samples=samples)))
+    return binary(
+        declare(Op(name, broadcast_shape, forward, elementwise=True, scalar=scalar, gradient=gradient, samples=samples))
+    )
 
 
 def _binary(
-    name: str, symbol: str, forward: Callable, example: str, scalar: str = "", **domain: Any
+    name: str, symbol: str, forward: Callable, gradient: Callable, example: str, scalar: str = "", **domain: Any
 ) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
     doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
@@ -81,11 +87,11 @@ def _binary(
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return documented(_two_operands(name, forward, scalar, **domain), __name__, name, doc)
+    return documented(_two_operands(name, forward, gradient, scalar, **domain), __name__, name, doc)
 
 
 def _attributed(
-    name: str, forward: Callable, samples: list[dict[str, float]], scalar: str = ""
+    name: str, forward: Callable, gradient: Callable, samples: list[dict[str, float]], scalar: str = ""
 ) -> Callable[..., Expression]:
     """Declare an element-wise op of one operand with attributes that are numbers."""
     op = declare(
@@ -95,6 +101,7 @@ def _attributed(
             forward,
             elementwise=True,
             scalar=scalar,
+            gradient=gradient,
             samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
         )
     )
@@ -139,50 +146,116 @@ def _elu(k: Any, out: Any, x: Any, alpha: float) -> None:
     k.copyto(out, x, where=x > 0)
 
 
+greater: Callable[[Any, Any], Expression] = _two_operands(
+    "greater",
+    lambda k, out, a, b: k.greater(a, b, out=out),
+    no_gradient,
+    "float32(1) if {0} > {1} else float32(0)",
+)
+
+
+def _gelu_slope(x: Any) -> Expression:
+    return 0.5 * (1 + erf(x * 0.5**0.5)) + x * exp(-0.5 * square(x)) * (2 * math.pi) ** -0.5
+
+
+def _silu_slope(x: Any) -> Expression:
+    s = sigmoid(x)
+    return s * (1 + x * (1 - s))
+
+
+def is_zero(x: Expression) -> Expression:
+    """1 where a number that is not negative is zero, 0 elsewhere: added to a divisor."""
+    return 1 - greater(x, 0)
+
+
 # fmt: off
-neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), "-0.5000", "-{0}")
-abs = _unary("abs", "|x|", lambda k, out, x: k.absolute(x, out=out), "0.5000", "abs({0})")
-square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out), "0.2500", "{0} * {0}")
-sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out), "0.7071", "sqrt({0})", low=0.1, high=3)
-exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), "1.6487", "exp({0})")
-log = _unary("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out), "-0.6931", low=0.1, high=3)
-tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out), "0.4621", "tanh({0})")
-sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out), "0.6225", "sigmoid({0})")
-relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out), "0.5000", "maximum({0}, float32(0))")
-gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu, "0.3457")
-silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu, "0.3112", "{0} * sigmoid({0})")
-softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out), "0.9741")
-softsign = _unary("softsign", "x / (1 + |x|)", _softsign, "0.3333", "{0} / (float32(1) + abs({0}))")
-log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid, "-0.4741")
-erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out), "0.5205")
-sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out), "0.4794")
-cos = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out), "0.8776")
+neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), lambda g, out, x: -g, "-0.5000", "-{0}")
+abs = _unary("abs", "|x|", lambda k, out, x: k.absolute(x, out=out),
+             lambda g, out, x: g * (greater(x, 0) - greater(0, x)), "0.5000", "abs({0})")
+square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out),
+                lambda g, out, x: 2 * x * g, "0.2500", "{0} * {0}")
+sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out),
+              lambda g, out, x: 0.5 * g / out, "0.7071", "sqrt({0})", low=0.1, high=3)
+exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), lambda g, out, x: g * out, "1.6487", "exp({0})")
+log = _unary("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out),
+             lambda g, out, x: g / x, "-0.6931", low=0.1, high=3)
+tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out),
+              lambda g, out, x: g * (1 - out * out), "0.4621", "tanh({0})")
+sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out),
+                 lambda g, out, x: g * out * (1 - out), "0.6225", "sigmoid({0})")
+relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out),
+              lambda g, out, x: g * greater(x, 0), "0.5000", "maximum({0}, float32(0))")
+gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu,
+              lambda g, out, x: g * _gelu_slope(x), "0.3457")
+silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu,
+              lambda g, out, x: g * _silu_slope(x), "0.3112", "{0} * sigmoid({0})")
+softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out),
+                  lambda g, out, x: g * sigmoid(x), "0.9741")
+softsign = _unary("softsign", "x / (1 + |x|)", _softsign,
+                  lambda g, out, x: g / square(1 + abs(x)), "0.3333", "{0} / (float32(1) + abs({0}))")
+log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid,
+                     lambda g, out, x: g * sigmoid(-x), "-0.4741")
+erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out),
+             lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205")
+sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out),
+             lambda g, out, x: g * cos(x), "0.4794")
+cos: Callable[[Any], Expression] = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out),
+             lambda g, out, x: -g * sin(x), "0.8776")
 
-add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out), "5.0000", "{0} + {1}")
-subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out), "1.0000", "{0} - {1}")
-multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out), "6.0000", "{0} * {1}")
-divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out), "1.5000", "{0} / {1}", low=0.5)
-minimum2 = _binary(
-    "minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out), "2.0000", "minimum({0}, {1})"
-)
-maximum2 = _binary(
-    "maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out), "3.0000", "maximum({0}, {1})"
-)
+add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out),
+              lambda g, out, a, b: (g, g), "5.0000", "{0} + {1}")
+subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out),
+                   lambda g, out, a, b: (g, -g), "1.0000", "{0} - {1}")
+multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out),
+                   lambda g, out, a, b: (g * b, g * a), "6.0000", "{0} * {1}")
+divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out),
+                 lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "{0} / {1}", low=0.5)
+# Of two equal operands, the first is the smaller and the larger.
+minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out),
+                   lambda g, out, a, b: (g * (1 - greater(a, b)), g * greater(a, b)), "2.0000", "minimum({0}, {1})")
+maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out),
+                   lambda g, out, a, b: (g * (1 - greater(b, a)), g * greater(b, a)), "3.0000", "maximum({0}, {1})")
 # fmt: on
-
-_power_call = _two_operands("power", lambda k, out, a, b: k.power(a, b, out=out), low=0.1)
-_leaky_relu_call = _attributed(
-    "leaky_relu", _leaky_relu, [{"slope": 0.01}, {"slope": 0.3}], "{0} if {0} > float32(0) else {slope} * {0}"
+_power_call = _two_operands(
+    "power",
+    lambda k, out, a, b: k.power(a, b, out=out),
+    lambda g, out, a, b: (g * b * power(a, b - 1), g * out * log(a + is_zero(abs(a)))),
+    low=0.1,
 )
-_elu_call = _attributed("elu", _elu, [{"alpha": 1.0}, {"alpha": 0.3}])
+_leaky_relu_call = _attributed(
+    "leaky_relu",
+    _leaky_relu,
+    lambda g, out, x, slope: g * (slope + (1 - slope) * greater(x, 0)),
+    [{"slope": 0.01}, {"slope": 0.3}],
+    "{0} if {0} > float32(0) else {slope} * {0}",
+)
+_elu_call = _attributed(
+    "elu",
+    _elu,
+    lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * (out + alpha)),
+    [{"alpha": 1.0}, {"alpha": 0.3}],
+)
 _clip_call = _attributed(
     "clip",
     lambda k, out, x, low, high: k.clip(x, low, high, out=out),
+    lambda g, out, x, low, high: g * (1 - greater(low, x)) * (1 - greater(x, high)),
     [{"low": -0.5, "high": 0.7}],
     "minimum(maximum({0}, {low}), {high})",
 )
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
-_power_of = _attributed("power_of", lambda k, out, x, exponent: k.power(x, exponent, out=out), [{"exponent": 3.0}])
+_power_of = _attributed(
+    "power_of",
+    lambda k, out, x, exponent: k.power(x, exponent, out=out),
+    lambda g, out, x, exponent: g * exponent * power(x, exponent - 1),
+    [{"exponent": 3.0}],
+)
+_scale_gradient_call = _attributed(
+    "scale_gradient",
+    lambda k, out, x, scale: k.copyto(out, x),
+    lambda g, out, x, scale: g * scale,
+    [{"scale": -0.5}],
+    "{0}",
+)
 
 
 def leaky_relu(x: Any, slope: float = 0.01) -> Expression:
@@ -253,6 +326,19 @@ def power(a: Any, b: Any) -> Expression:
     if b == 0.5:
         return sqrt(a)
     return _power_of(a, (b,))
+
+
+def scale_gradient(x: Any, scale: float) -> Expression:
+    """The same value; gradients that flow back through it are multiplied by `scale` (negative: reversed).
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.scale_gradient(eb.scalar(2), 0.1)
+        >>> y.value()
+        np.float32(2.0)
+    """
+    return _scale_gradient_call(x, (scale,))
 
 
 def _reflected(call: Callable) -> Callable:

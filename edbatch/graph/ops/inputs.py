@@ -11,6 +11,7 @@ from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern
 from edbatch.graph.op import Kind, Op, declare
+from edbatch.graph.ops.loss import unpick
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import array_input, checked_index, number, parameter_node
 from edbatch.graph.sources import ONES, ZEROS
@@ -23,6 +24,7 @@ LOOKUP = declare(
         lambda k, out, table, index: k.take(table[0], index, axis=0, out=out, mode="clip"),
         Kind.COMPUTE,
         payload=1,
+        gradient=lambda g, out, table, index: unpick(g, index, table.shape[0]),
     )
 )
 

@@ -8,6 +8,9 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
 from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.ops.elementwise import clip, greater, log, maximum2
+from edbatch.graph.ops.normalize import softmax
+from edbatch.graph.ops.reduce import sum
 from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
 
@@ -61,6 +64,44 @@ def _huber(k: Any, difference: Any, delta: float) -> Any:
     return k.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
 
 
+def _unpick_shape(shape: Shape, size: int) -> Shape:
+    return (size, *shape)
+
+
+def _unpick(k: Any, out: Any, x: Any, index: Any, size: int) -> None:
+    out.fill(0)
+    out[k.arange(len(index)), index] = x
+
+
+def unpick(x: Expression, index: Any, size: int) -> Expression:
+    """Zeros [size, *shape of x] with x at `index`: the transpose of `pick`."""
+    return record(UNPICK, (x,), (checked_index(index, size, "unpick"),), size=size)
+
+
+def _cross_entropy_gradient(g: Any, out: Any, x: Any, label: Any) -> Expression:
+    return g * softmax(x) - unpick(g, label, x.shape[0])
+
+
+def _hinge_gradient(g: Any, out: Any, x: Any, label: Any, margin: float) -> Expression:
+    # The label's own term cancels.
+    above = g * greater(x - pick(x, label) + margin, 0)
+    return above - unpick(sum(above), label, x.shape[0])
+
+
+def _binary_cross_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:
+    # Where p is 0 or 1, logarithms are cut off as in the loss, and the slope is large but finite (as PyTorch's).
+    odds = log(maximum2(p, 1e-38)) - log(maximum2(1 - p, 1e-38))
+    return g * (p - target) / maximum2(p * (1 - p), 1e-12), -g * odds
+
+
+def _distance_gradient(slope: Any) -> Any:
+    def gradient(g: Any, out: Any, a: Any, b: Any, **attributes: Any) -> tuple[Expression, Expression]:
+        of_a = g * slope(a - b, **attributes)
+        return of_a, -of_a
+
+    return gradient
+
+
 _PAIRS = (Sample(((4,), (4,))), Sample(((), ())), Sample(((2, 3), (2, 3))))
 _LABELLED = (Sample(((5,),), payload=(5,)),)
 
@@ -76,16 +117,37 @@ PICK = declare(
         _picked_shape,
         lambda k, out, x, index: k.copyto(out, _entries(k, x, index)),
         payload=1,
+        gradient=lambda g, out, x, index: unpick(g, index, x.shape[0]),
         samples=(Sample(((5,),), payload=(5,)), Sample(((4, 3),), payload=(4,))),
     )
 )
-CROSS_ENTROPY = declare(Op("cross_entropy", _vector_and_index, _cross_entropy, payload=1, samples=_LABELLED))
+UNPICK = declare(
+    Op(
+        "unpick",
+        _unpick_shape,
+        _unpick,
+        payload=1,
+        gradient=lambda g, out, x, index, size: pick(g, index),
+        samples=(Sample(((),), {"size": 5}, payload=(5,)), Sample(((3,),), {"size": 4}, payload=(4,))),
+    )
+)
+CROSS_ENTROPY = declare(
+    Op(
+        "cross_entropy",
+        _vector_and_index,
+        _cross_entropy,
+        payload=1,
+        gradient=_cross_entropy_gradient,
+        samples=_LABELLED,
+    )
+)
 HINGE = declare(
     Op(
         "hinge",
         _vector_and_index,
         _hinge,
         payload=1,
+        gradient=_hinge_gradient,
         samples=(Sample(((5,),), {"margin": 1.0}, payload=(5,)), Sample(((3,),), {"margin": 0.3}, payload=(3,))),
     )
 )
@@ -94,20 +156,34 @@ BINARY_CROSS_ENTROPY = declare(
         "binary_cross_entropy",
         _same_shapes,
         _binary_cross_entropy,
+        gradient=_binary_cross_entropy_gradient,
         samples=tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
     )
 )
 SQUARED_DISTANCE = declare(
-    Op("squared_distance", _same_shapes, _distance(lambda k, difference: k.square(difference)), samples=_PAIRS)
+    Op(
+        "squared_distance",
+        _same_shapes,
+        _distance(lambda k, difference: k.square(difference)),
+        gradient=_distance_gradient(lambda difference: 2 * difference),
+        samples=_PAIRS,
+    )
 )
 L1_DISTANCE = declare(
-    Op("l1_distance", _same_shapes, _distance(lambda k, difference: k.absolute(difference)), samples=_PAIRS)
+    Op(
+        "l1_distance",
+        _same_shapes,
+        _distance(lambda k, difference: k.absolute(difference)),
+        gradient=_distance_gradient(lambda difference: greater(difference, 0) - greater(0, difference)),
+        samples=_PAIRS,
+    )
 )
 HUBER = declare(
     Op(
         "huber",
         _same_shapes,
         _distance(_huber),
+        gradient=_distance_gradient(lambda difference, delta: clip(difference, -delta, delta)),
         samples=tuple(Sample(sample.shapes, {"delta": 0.7}) for sample in _PAIRS),
     )
 )

@@ -31,7 +31,10 @@ def _matmul(k: Any, out: Any, a: Any, b: Any) -> None:
     elif matrix_b and len(b) == 1 and len(a) == n:  # x @ W, X @ W
         if matrix_a:
             rows = a.reshape(-1, a.shape[2])
-            k.matmul(rows, b[0], out=out.reshape(len(rows), -1))
+            if out.flags.c_contiguous:
+                k.matmul(rows, b[0], out=out.reshape(len(rows), -1))
+            else:  # a part of a cell's result: reshaped, it would be a copy
+                k.copyto(out, k.matmul(rows, b[0]).reshape(out.shape))
         else:
             k.matmul(a, b[0], out=out)
     else:
@@ -60,11 +63,33 @@ def _dot_shape(a: Shape, b: Shape) -> Shape:
     return ()
 
 
+def _matmul_gradient(g: Expression, out: Expression, a: Any, b: Any) -> tuple[Expression, Expression]:
+    if a.ndim == b.ndim == 1:
+        return g * b, g * a
+    if b.ndim == 1:
+        return outer(g, b), g @ a
+    if a.ndim == 1:
+        return b @ g, outer(a, g)
+    return g @ b.T, a.T @ g
+
+
+def _affine_gradient(
+    g: Expression, out: Expression, weight: Any, x: Any, bias: Any
+) -> tuple[Expression, Expression, Expression]:
+    return (*_matmul_gradient(g, out, weight, x), g)
+
+
+def _outer_shape(a: Shape, b: Shape) -> Shape:
+    expect(len(a) == 1 == len(b), "expected two vectors")
+    return a + b
+
+
 MATMUL = declare(
     Op(
         "matmul",
         _matmul_shape,
         _matmul,
+        gradient=_matmul_gradient,
         samples=(
             Sample(((3, 4), (4,))),
             Sample(((3, 4), (4, 2))),
@@ -74,19 +99,36 @@ MATMUL = declare(
     )
 )
 AFFINE = declare(
-    Op("affine", _affine_shape, _affine, samples=(Sample(((3, 4), (4,), (3,))), Sample(((3, 4), (4, 2), (3, 2)))))
+    Op(
+        "affine",
+        _affine_shape,
+        _affine,
+        gradient=_affine_gradient,
+        samples=(Sample(((3, 4), (4,), (3,))), Sample(((3, 4), (4, 2), (3, 2)))),
+    )
+)
+OUTER = declare(
+    Op(
+        "outer",
+        _outer_shape,
+        lambda k, out, a, b: k.multiply(a[:, :, None], b[:, None, :], out=out),
+        gradient=lambda g, out, a, b: (g @ b, a @ g),
+        samples=(Sample(((3,), (4,))),),
+    )
 )
 DOT = declare(
     Op(
         "dot",
         _dot_shape,
         lambda k, out, a, b: k.einsum("bi,bi->b", *k.broadcast_arrays(a, b, out[:, None])[:2], out=out),
+        gradient=lambda g, out, a, b: (g * b, g * a),
         samples=(Sample(((4,), (4,))),),
     )
 )
 
 _matmul_call = binary(MATMUL)
 _dot_call = binary(DOT)
+outer = binary(OUTER)
 
 # Per weight and bias, if both are parameters: from the spec of x to (type id, result spec).
 _affine_types: dict[Any, dict[Any, dict[Any, tuple[int, Any]]]] = {}

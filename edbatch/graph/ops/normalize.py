@@ -8,6 +8,8 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, documented
 from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.ops.elementwise import exp, sqrt, square
+from edbatch.graph.ops.reduce import mean, sum
 from edbatch.graph.ops.shape import checked_axis
 from edbatch.graph.record import checked_index, graph_of, record
 from edbatch.graph.spec import Shape
@@ -24,9 +26,19 @@ def _log_softmax(k: Any, out: Any, x: Any, axis: int) -> None:
     out -= k.log(k.sum(k.exp(out), axis=axis + 1, keepdims=True))
 
 
+def _softmax_gradient(g: Any, out: Any, x: Any, axis: int) -> Expression:
+    return out * (g - sum(g * out, axis, keepdims=True))
+
+
+def _log_softmax_gradient(g: Any, out: Any, x: Any, axis: int) -> Expression:
+    return g - exp(out) * sum(g, axis, keepdims=True)
+
+
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
-SOFTMAX = declare(Op("softmax", lambda shape, axis: shape, _softmax, samples=_SAMPLES))
-LOG_SOFTMAX = declare(Op("log_softmax", lambda shape, axis: shape, _log_softmax, samples=_SAMPLES))
+SOFTMAX = declare(Op("softmax", lambda shape, axis: shape, _softmax, gradient=_softmax_gradient, samples=_SAMPLES))
+LOG_SOFTMAX = declare(
+    Op("log_softmax", lambda shape, axis: shape, _log_softmax, gradient=_log_softmax_gradient, samples=_SAMPLES)
+)
 
 
 def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Shape:
@@ -42,11 +54,22 @@ def _layer_norm(k: Any, out: Any, x: Any, gain: Any, bias: Any, epsilon: float) 
     out += bias[between]
 
 
+def _layer_norm_gradient(
+    g: Any, out: Any, x: Any, gain: Any, bias: Any, epsilon: float
+) -> tuple[Expression, Expression, Expression]:
+    centred = x - mean(x, -1, keepdims=True)
+    scale = 1 / sqrt(mean(square(centred), -1, keepdims=True) + epsilon)
+    normal, scaled = centred * scale, g * gain
+    below = scaled - mean(scaled, -1, keepdims=True) - normal * mean(scaled * normal, -1, keepdims=True)
+    return scale * below, g * normal, g
+
+
 LAYER_NORM = declare(
     Op(
         "layer_norm",
         _layer_norm_shape,
         _layer_norm,
+        gradient=_layer_norm_gradient,
         samples=(
             Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}),
             Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3}),
@@ -67,6 +90,7 @@ DROPOUT = declare(
         lambda shape, rate: shape,
         _dropout,
         payload=1,
+        gradient=lambda g, out, x, seed, rate: dropout(g, rate, seed),
         samples=(Sample(((5,),), {"rate": 0.4}, payload=(1000,)), Sample(((2, 3),), {"rate": 0.0}, payload=(9,))),
     )
 )

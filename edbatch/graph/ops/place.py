@@ -9,7 +9,7 @@ from typing import Any
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect, nothing
-from edbatch.graph.ops.shape import checked_axis
+from edbatch.graph.ops.shape import checked_axis, split
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import graph_of, record, to_operand
 from edbatch.graph.spec import Shape
@@ -34,12 +34,21 @@ def _stack_shape(*shapes: Shape, axis: int) -> Shape:
     return (*shapes[0][:axis], len(shapes), *shapes[0][axis:])
 
 
+def _concatenate_gradient(g: Any, out: Any, *operands: Any, axis: int) -> list[Expression]:
+    return split(g, [x.shape[axis] for x in operands], axis)
+
+
+def _stack_gradient(g: Any, out: Any, *operands: Any, axis: int) -> list[Expression]:
+    return [g[(slice(None),) * axis + (i,)] for i in range(len(operands))]
+
+
 CONCATENATE = declare(
     Op(
         "concatenate",
         _concatenate_shape,
         nothing,
         places=_concatenate_places,
+        gradient=_concatenate_gradient,
         samples=(
             Sample(((2,), (3,), (1,)), {"axis": 0}),
             Sample(((2, 3), (2, 1)), {"axis": 1}),
@@ -53,6 +62,7 @@ STACK = declare(
         _stack_shape,
         nothing,
         places=lambda out, shapes, axis: [out[(slice(None),) * (axis + 1) + (i,)] for i in range(len(shapes))],
+        gradient=_stack_gradient,
         samples=(Sample(((), (), ()), {"axis": 0}), Sample(((3,), (3,)), {"axis": 1})),
     )
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, variadic
-from edbatch.graph.op import Op, Sample, declare, expect
-from edbatch.graph.ops.elementwise import maximum2, minimum2
-from edbatch.graph.ops.shape import checked_axis
+from edbatch.graph.op import Op, Sample, Share, declare, expect
+from edbatch.graph.ops.elementwise import exp, greater, is_zero, maximum2, minimum2
+from edbatch.graph.ops.shape import checked_axis, reshape
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.spec import Shape, Spec
 
@@ -26,11 +27,20 @@ def _batched(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis + 1 for axis in axes)
 
 
-def _reduction(name: str, reduce: Callable) -> Callable[..., Expression]:
-    """Declare a reduction over axes; `reduce(k, x, axis=, keepdims=)` returns the result."""
+def _reduction(name: str, reduce: Callable, slope: Callable) -> Callable[..., Expression]:
+    """Declare a reduction over axes.
+
+    Args:
+        reduce: `reduce(k, x, axis=, keepdims=)` returns the result.
+        slope: (gradient of the result, result, both with the reduced axes kept at size 1; x, axes) -> gradient of x.
+    """
 
     def forward(k: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> None:
         k.copyto(out, reduce(k, x, axis=_batched(axes), keepdims=keepdims))
+
+    def gradient(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
+        kept = _reduced_shape(x.shape, axes, True)
+        return slope(reshape(g, kept), reshape(out, kept), x, axes)
 
     def sample(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Sample:
         return Sample((shape,), {"axes": axes, "keepdims": keepdims})
@@ -41,7 +51,7 @@ def _reduction(name: str, reduce: Callable) -> Callable[..., Expression]:
         sample((2, 3), (1,), False),
         sample((2, 3), (0,), True),
     )
-    op = declare(Op(name, _reduced_shape, forward, samples=samples))
+    op = declare(Op(name, _reduced_shape, forward, gradient=gradient, samples=samples))
 
     def attributes(spec: Spec, over: tuple[Axis, bool]) -> dict[str, Any]:
         axis, keepdims = over
@@ -62,10 +72,10 @@ def _logsumexp(k: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     return total if keepdims else k.squeeze(total, axis)
 
 
-def _variadic(name: str, forward: Callable) -> Callable[[Any], Expression]:
+def _variadic(name: str, forward: Callable, gradient: Share) -> Callable[[Any], Expression]:
     """Declare a reduction over a list: one type for all lengths, run as one segment reduction."""
     samples = (Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),)))
-    return variadic(declare(Op(name, lambda shape: shape, forward, variadic=True, samples=samples)))
+    return variadic(declare(Op(name, lambda shape: shape, forward, variadic=True, gradient=gradient, samples=samples)))
 
 
 def _logsumexp_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
@@ -85,23 +95,55 @@ def _mean_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
     out /= lengths.reshape(-1, *(1,) * (out.ndim - 1))
 
 
-_sum_over = _reduction("sum", lambda k, x, **over: k.sum(x, **over))
-_mean_over = _reduction("mean", lambda k, x, **over: k.mean(x, **over))
-_std_over = _reduction("std", lambda k, x, **over: k.std(x, **over))
-_max_over = _reduction("max", lambda k, x, **over: k.max(x, **over))
-_min_over = _reduction("min", lambda k, x, **over: k.min(x, **over))
-_logsumexp_over = _reduction("logsumexp", _logsumexp)
-_norm_over = _reduction("norm", lambda k, x, **over: k.sqrt(k.sum(k.square(x), **over)))
+def _over(x: Any, axes: tuple[int, ...]) -> float:
+    """How many entries go into one."""
+    return math.prod(x.shape[axis] for axis in axes)
 
-_sum_list_of = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets))
-_mean_list_of = _variadic("mean_list", _mean_list)
+
+def _std_slope(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
+    # Where all are equal, x - mean is 0, and so is what is returned.
+    return g * (x - mean(x, axes, keepdims=True)) / ((out + is_zero(out)) * _over(x, axes))
+
+
+def _shared(g: Any, among: Any, axes: tuple[int, ...]) -> Expression:
+    """Divided evenly among equal entries."""
+    return g * among / sum(among, axes, keepdims=True)
+
+
+def _exp_below(x: Any, out: Any) -> Expression:
+    """exp(x - out) for x <= out; 0 where both are -inf."""
+    return exp(x - maximum2(out, -3e38))
+
+
+_sum_over = _reduction("sum", lambda k, x, **over: k.sum(x, **over), lambda g, out, x, axes: g)
+_mean_over = _reduction("mean", lambda k, x, **over: k.mean(x, **over), lambda g, out, x, axes: g / _over(x, axes))
+_std_over = _reduction("std", lambda k, x, **over: k.std(x, **over), _std_slope)
+_max_over = _reduction(
+    "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes)
+)
+_min_over = _reduction(
+    "min", lambda k, x, **over: k.min(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes)
+)
+_logsumexp_over = _reduction("logsumexp", _logsumexp, lambda g, out, x, axes: g * _exp_below(x, out))
+_norm_over = _reduction(
+    "norm",
+    lambda k, x, **over: k.sqrt(k.sum(k.square(x), **over)),
+    lambda g, out, x, axes: g * x / (out + is_zero(out)),
+)
+
+_sum_list_of = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets), Share())
+_mean_list_of = _variadic("mean_list", _mean_list, Share(divided=True))
 _maximum_list_of = _variadic(
-    "maximum_list", lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets)
+    "maximum_list",
+    lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets),
+    Share(lambda out, x: 1 - greater(out, x), divided=True),
 )
 _minimum_list_of = _variadic(
-    "minimum_list", lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets)
+    "minimum_list",
+    lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets),
+    Share(lambda out, x: 1 - greater(x, out), divided=True),
 )
-_logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_list)
+_logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_list, Share(lambda out, x: _exp_below(x, out)))
 
 
 def _is_list(x: Any) -> bool:

@@ -12,9 +12,9 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
-from edbatch.graph.op import Kind, Op, Sample, declare, expect
+from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import checked_index, graph_of, to_node, to_operand
+from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -30,14 +30,40 @@ def _index_shape(shape: Shape, index: Index) -> Shape:
     return np.empty(shape, dtype=np.bool_)[_as_key(index)].shape if shape else ()
 
 
-def _view(name: str, shape: Any, forward: Any, samples: tuple[Sample, ...]) -> Op:
-    return declare(Op(name, shape, forward, Kind.VIEW, samples=samples))
+def _view(name: str, shape: Any, forward: Any, gradient: Any, samples: tuple[Sample, ...]) -> Op:
+    return declare(Op(name, shape, forward, Kind.VIEW, gradient=gradient, samples=samples))
 
 
-INDEX = _view(
+def _embed(k: Any, out: Any, x: Any, shape_to: Shape, index: Index) -> None:
+    out.fill(0)
+    k.copyto(INDEX.forward(out, index), x)
+
+
+# The transpose of INDEX: zeros with x at an index.
+EMBED = declare(
+    Op(
+        "embed",
+        lambda shape, shape_to, index: shape_to,
+        _embed,
+        gradient=lambda g, out, x, shape_to, index: look(g, INDEX, (("index", index),)),
+        samples=(
+            Sample(((2,),), {"shape_to": (5,), "index": ((1, 4, 2),)}),
+            Sample(((3,),), {"shape_to": (4, 3), "index": (1, (None, None, -1))}),
+        ),
+    )
+)
+
+
+def embed(x: Expression, shape: Shape, index: Index) -> Expression:
+    """Zeros of `shape` with x at `index`."""
+    return record(EMBED, (x,), shape_to=shape, index=index)
+
+
+INDEX: Op = _view(
     "index",
     _index_shape,
     lambda x, index: x[(slice(None), *_as_key(index))],
+    lambda g, out, x, index: embed(g, x.shape, index),
     (
         Sample(((5,),), {"index": ((1, 4, None),)}),
         Sample(((5,),), {"index": (2,)}),
@@ -56,15 +82,17 @@ RESHAPE = _view(
     "reshape",
     _reshape_shape,
     lambda x, shape_to: x.reshape(len(x), *shape_to),
+    lambda g, out, x, shape_to: reshape(g, x.shape),
     (Sample(((2, 3),), {"shape_to": (3, 2)}), Sample(((6,),), {"shape_to": (2, 1, 3)})),
 )
 TRANSPOSE = _view(
     "transpose",
     lambda shape, axes: tuple(shape[axis] for axis in axes),
     lambda x, axes: x.transpose(0, *(axis + 1 for axis in axes)),
+    lambda g, out, x, axes: transpose(g, [axes.index(axis) for axis in range(len(axes))]),
     (Sample(((2, 3),), {"axes": (1, 0)}), Sample(((2, 3, 4),), {"axes": (2, 0, 1)})),
 )
-STOP_GRADIENT = _view("stop_gradient", lambda shape: shape, lambda x: x, (Sample(((3,),)),))
+STOP_GRADIENT = _view("stop_gradient", lambda shape: shape, lambda x: x, no_gradient, (Sample(((3,),)),))
 
 
 def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:

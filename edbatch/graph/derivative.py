@@ -1,0 +1,275 @@
+"""Derivatives: from a body to the body that computes its gradients, by the rules of the op table.
+
+Backpropagation through a static subgraph is a static subgraph: the reverse sweep over the body's nodes is recorded on a
+trace, and what it records goes through the same passes and is compiled like any other body.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+from edbatch.graph.body import Body, Value, body_of, renumbered
+from edbatch.graph.expression import Expression
+from edbatch.graph.gradient_sum import fit, stops, sum_of, total
+from edbatch.graph.node_type import TYPES, intern, parameter_of
+from edbatch.graph.op import Kind, Share, no_gradient
+from edbatch.graph.ops.loss import UNPICK
+from edbatch.graph.ops.matrix import MATMUL, OUTER
+from edbatch.graph.ops.shape import TRANSPOSE
+from edbatch.graph.options import options
+from edbatch.graph.parameters import LookupParameters
+from edbatch.graph.passes import simplify
+from edbatch.graph.sources import INPUT, PARAMETER
+from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.trace import ARGUMENT, Payload, Trace, traced
+from edbatch.graph.views import look, view_of
+
+
+class Given(IntEnum):
+    """What a derivative is given."""
+
+    OPERAND = 0  # the n-th argument of the body
+    RESULT = 1  # the row of its outputs
+    SAVED = 2  # the value of the body's n-th node, kept by the forward run
+    GRADIENT = 3  # the gradient of the row of its outputs
+
+
+@dataclass(frozen=True)
+class Term:
+    """A sum over calls that is a parameter's gradient, or a part of it.
+
+    Args:
+        parameter: whose.
+        parts: outputs of the derivative (positions), or values that the forward run saved. One: the sum of it. Two,
+            [m] and [k], or [n, m] and [n, k]: the sum of aᵀ b, ONE product for all calls.
+        index: for the rows of a table, the integer of a call (-1 - k), or the constant, that says which row; else
+            None.
+    """
+
+    parameter: ParameterSpec
+    parts: tuple[int | Value, ...]
+    index: int | None = None
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The derivative of a body.
+
+    Args:
+        body: computes it; its integers are those of the body it is of.
+        given: per argument what it is, see `Given`.
+        operands: per argument of the body whose gradient was asked for, that gradient: a position among the outputs;
+            None where no gradient flows.
+        terms: gradients of parameters.
+    """
+
+    body: Body
+    given: tuple[tuple[Given, int], ...]
+    operands: tuple[int | None, ...]
+    terms: tuple[Term, ...]
+
+
+def derivative(
+    body: Body, row: Spec, steps: Sequence[int], needed: Sequence[bool], saved: Sequence[int] = ()
+) -> Derivative:
+    """The body that computes the gradients of a body's arguments, and what its parameters' gradients are sums of.
+
+    What the reverse sweep reads of the forward computation is taken from the result where it is there, from what was
+    saved, or is computed again from the arguments.
+
+    Args:
+        body: of a cell, or of a single op.
+        row, steps: the row of its outputs, and per output the step from the row's id to its own; see `body.row_of`.
+        needed: per argument, whether its gradient is asked for.
+        saved: nodes whose values are given.
+    """
+    sweep = _Sweep(body, row, steps, saved)
+    return traced(sweep.trace, lambda: sweep.run(needed))
+
+
+def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]:
+    """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops."""
+    returned = {value.node for value in body.outputs if value.view is None}
+    costly = [
+        number
+        for number, node in enumerate(body.nodes)
+        if node.type.op.kind is Kind.COMPUTE and not node.type.op.elementwise and number not in returned
+    ]
+    found = derivative(body, row, steps, [True] * len(body.arguments), costly)
+    read = {number for kind, number in found.given if kind is Given.SAVED}
+    read |= {part.node for term in found.terms for part in term.parts if isinstance(part, Value)}
+    return tuple(sorted(read))
+
+
+class _Sweep:
+    """The trace of one derivative."""
+
+    def __init__(self, body: Body, row: Spec, steps: Sequence[int], saved: Sequence[int]) -> None:
+        self.body = body
+        self.trace = trace = Trace("derivative", row.dtype)
+        arguments = [trace.argument(spec) for spec in body.arguments]
+        result = trace.argument(row)
+        kept = {number: trace.argument(body.nodes[number].type.out) for number in saved}
+        gradient = trace.argument(row)
+        self.given = [(Given.OPERAND, number) for number in range(len(arguments))]
+        self.given += [(Given.RESULT, 0), *((Given.SAVED, number) for number in saved), (Given.GRADIENT, 0)]
+        # Values of the body's nodes, and gradients that flow into them: (the view they were read through, gradient).
+        self.values: dict[int, Expression] = {**dict(enumerate(arguments)), **kept}
+        self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
+        self.terms: list[tuple[ParameterSpec, Expression]] = []
+        for value, step in dict(zip(body.outputs, steps, strict=True)).items():
+            spec = body.nodes[value.node].type.out if value.view is None else value.view.out
+            if value.view is None:
+                self.values.setdefault(value.node, Expression(trace, result.id + step, spec))
+            self.flows[value.node].append((value.view, Expression(trace, gradient.id + step, spec)))
+
+    def run(self, needed: Sequence[bool]) -> Derivative:
+        requires = self._requires(needed)
+        for number in range(len(self.body.nodes)):
+            if number not in self.values:
+                self._replay(number)
+        gradients: dict[int, Expression] = {}
+        for number in reversed(range(len(self.body.nodes))):
+            node = self.body.nodes[number]
+            gradient = total(node.type.out, self.flows[number]) if requires[number] else None
+            if gradient is None:
+                continue
+            if node.type.op is ARGUMENT:
+                gradients[number] = gradient
+            elif node.type.op is PARAMETER:
+                self.terms.append((node.type.attributes[0][1], gradient))
+            else:
+                self._step_back(number, gradient, requires)
+        return self._finish([gradients.get(number) for number in range(len(self.body.arguments))])
+
+    def _requires(self, needed: Sequence[bool]) -> list[bool]:
+        """Per node, whether something whose gradient is wanted goes into it."""
+        requires: list[bool] = []
+        for number, node in enumerate(self.body.nodes):
+            op = node.type.op
+            if op is ARGUMENT:
+                requires.append(needed[number])
+                continue
+            found = op is PARAMETER or any(isinstance(operand, ParameterSpec) for operand in node.type.operands)
+            found = found or any(requires[value.node] and not stops(value.view) for value in node.operands)
+            requires.append(found and op.gradient is not no_gradient)
+        return requires
+
+    def _replay(self, number: int) -> None:
+        """Record a node once more; the passes drop it again if nobody reads it."""
+        node, trace = self.body.nodes[number], self.trace
+        if node.value is not None:
+            trace.inputs.append(node.value)
+            self.values[number] = trace.add(intern(INPUT, (), (), node.type.out), (len(trace.inputs) - 1,))
+        else:
+            ids = [self._seen(value).id for value in node.operands]
+            counted = [len(ids)] if node.type.op.variadic else []
+            self.values[number] = trace.add(node.type, [*counted, *ids, *node.payload])
+
+    def _seen(self, value: Value) -> Expression:
+        x = self.values[value.node]
+        for op, attributes in value.view.steps if value.view is not None else ():
+            x = look(x, op, attributes)
+        return x
+
+    def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
+        """Let a node's gradient flow on to its operands."""
+        node = self.body.nodes[number]
+        out = self.values[number]
+        rule = node.type.op.gradient
+        assert rule is not None, node.type
+        if isinstance(rule, Share):
+            xs: list[Any] = [self._seen(value) for value in node.operands]
+            flows: Any = shared(rule, gradient, out, xs)
+            operands: tuple[Any, ...] = node.operands
+        else:
+            values = iter(node.operands)
+            operands = tuple(
+                operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands
+            )
+            xs = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
+            integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
+            flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
+            flows = flows if isinstance(flows, tuple | list) else (flows,)
+        for operand, x, flow in zip(operands, xs, flows, strict=True):
+            if flow is None:
+                continue
+            if isinstance(operand, ParameterSpec):
+                self.terms.append((operand, fit(flow, x.shape)))
+            elif requires[operand.node] and not stops(operand.view):
+                self.flows[operand.node].append((operand.view, fit(flow, x.shape)))
+
+    def _finish(self, gradients: list[Expression | None]) -> Derivative:
+        """The derivative's body: simplified, without what it does not read."""
+        arguments = tuple(TYPES[id].out for id in self.trace.types[: len(self.given)])
+        flowing = [x for x in gradients if x is not None]
+        ids = [x.id for x in flowing] + [x.id for _, x in self.terms]
+        body = body_of(self.trace, arguments, ids, self.body.payloads)
+        outputs = list(body.outputs[: len(flowing)])
+        parts: list[tuple[int, ...]] = []
+        indices: list[int | None] = []
+        for (spec, _), value in zip(self.terms, body.outputs[len(flowing) :], strict=True):
+            values, index = _summed(body, spec, value)
+            parts.append(tuple(range(len(outputs), len(outputs) + len(values))))
+            indices.append(index)
+            outputs += values
+        with options(stack=False):
+            body = simplify(replace(body, outputs=tuple(outputs)))
+        # What the forward run saved is read where it is.
+        is_saved = [self._is_saved(body, value) for value in body.outputs]
+        moved: list[int | Value] = []
+        kept: list[Value] = []
+        for value, there in zip(body.outputs, is_saved, strict=True):
+            if there:
+                moved.append(Value(self.given[value.node][1], value.view))
+            else:
+                moved.append(len(kept))
+                kept.append(value)
+        at = iter(moved[: len(flowing)])
+        operands = tuple(None if x is None else next(at) for x in gradients)
+        terms = [
+            Term(spec, tuple(moved[part] for part in of), index)
+            for (spec, _), of, index in zip(self.terms, parts, indices, strict=True)
+        ]
+        body = replace(body, outputs=tuple(kept))
+        read = {value.node for node in body.nodes for value in node.operands} | {value.node for value in kept}
+        chosen = [number for number in range(len(body.nodes)) if number in read or number >= len(arguments)]
+        new = {number: position for position, number in enumerate(chosen)}
+        given = tuple(self.given[number] for number in chosen if number < len(arguments))
+        body = renumbered(body, [body.nodes[number] for number in chosen], new)
+        body = replace(body, arguments=tuple(node.type.out for node in body.nodes[: len(given)]))
+        assert all(isinstance(x, int) or x is None for x in operands)
+        return Derivative(body, given, operands, tuple(terms))  # type: ignore[arg-type]
+
+    def _is_saved(self, body: Body, value: Value) -> bool:
+        return value.node < len(self.given) and self.given[value.node][0] is Given.SAVED
+
+
+def shared(rule: Share, gradient: Expression, out: Expression, xs: Sequence[Expression]) -> list[Expression]:
+    """What flows to each operand of a variadic op."""
+    if rule.weight is None:
+        return [gradient / len(xs) if rule.divided else gradient] * len(xs)
+    weights = [rule.weight(out, x) for x in xs]
+    if rule.divided:
+        gradient = gradient / sum_of(weights)
+    return [gradient * weight for weight in weights]
+
+
+def _summed(body: Body, spec: ParameterSpec, value: Value) -> tuple[list[Value], int | None]:
+    """How a sum over calls is best computed: the values it needs of each call, and the integer that names a row."""
+    node = body.nodes[value.node]
+    if value.view is None and len(node.operands) == 2 and node.type.op is OUTER:
+        return list(node.operands), None
+    if value.view is None and len(node.operands) == 2 and node.type.op is MATMUL and len(node.type.out.shape) == 2:
+        left, right = node.operands
+        shape = node.type.operands[0]
+        view = view_of(shape, 0 if left.view is None else left.view.code, TRANSPOSE, (("axes", (1, 0)),))
+        if view is not None:
+            return [Value(left.node, view), right], None
+    if value.view is None and node.type.op is UNPICK and isinstance(spec.parameter(), LookupParameters):
+        return list(node.operands), node.payload[0]
+    return [value], None

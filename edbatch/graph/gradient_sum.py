@@ -1,0 +1,110 @@
+"""Where several gradients meet: they are added up, each at the place that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.expression import Expression
+from edbatch.graph.ops.inputs import zeros
+from edbatch.graph.ops.place import concatenate
+from edbatch.graph.ops.reduce import sum
+from edbatch.graph.ops.shape import STOP_GRADIENT, reshape
+from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.views import View
+
+
+def fit(gradient: Expression, shape: Shape) -> Expression:
+    """A gradient in the shape of its operand: summed over the axes that were broadcast, or broadcast itself."""
+    ahead = gradient.ndim - len(shape)
+    if ahead > 0:
+        gradient = sum(gradient, tuple(range(ahead)))
+    repeated = [
+        axis for axis, (n, to) in enumerate(zip(gradient.shape, shape, strict=False)) if to == 1 < n and ahead >= 0
+    ]
+    if repeated:
+        gradient = sum(gradient, repeated, keepdims=True)
+    return gradient if gradient.shape == shape else zeros(shape) + gradient
+
+
+def stops(view: View | None) -> bool:
+    """Whether no gradient flows through a view."""
+    return view is not None and any(op is STOP_GRADIENT for op, _ in view.steps)
+
+
+def sum_of(gradients: Sequence[Expression]) -> Expression:
+    """The sum of at least one; by additions, which fuse."""
+    return reduce(add, gradients)
+
+
+def total(spec: Spec, flows: Sequence[tuple[View | None, Expression]]) -> Expression | None:
+    """The gradient of a value from the gradients of what was read of it; None if nothing was.
+
+    Args:
+        spec: of the value.
+        flows: (the view it was read through, gradient of what the view shows).
+    """
+    found = [gradient for view, gradient in flows if view is None]
+    placed: dict[tuple[int, int], list[Expression]] = {}
+    for view, gradient in flows:
+        if view is None:
+            continue
+        interval = _interval(view)
+        if interval is None:
+            found.append(_through(view, gradient))
+        else:
+            placed.setdefault(interval, []).append(gradient)
+    intervals = sorted(placed)
+    while intervals:  # side by side as many as there is room for, as the parts of a split are
+        begin, layer, left = 0, [], []
+        for interval in intervals:
+            if interval[0] >= begin:
+                layer.append(interval)
+                begin = interval[1]
+            else:
+                left.append(interval)
+        found.append(_side_by_side(spec, [(interval, sum_of(placed[interval])) for interval in layer]))
+        intervals = left
+    return sum_of(found) if found else None
+
+
+def _side_by_side(spec: Spec, layer: list[tuple[tuple[int, int], Expression]]) -> Expression:
+    """A gradient of `spec`, zero outside the given intervals of its entries."""
+    parts: list[Any] = []
+    at = 0
+    for (begin, end), gradient in layer:
+        if begin > at:
+            parts.append(zeros(begin - at))
+        parts.append(reshape(gradient, end - begin))
+        at = end
+    if at < spec.size:
+        parts.append(zeros(spec.size - at))
+    return reshape(parts[0] if len(parts) == 1 else concatenate(parts), spec.shape)
+
+
+def _interval(view: View) -> tuple[int, int] | None:
+    """The entries [begin, end) that a view shows, in their order; None if they are not consecutive."""
+    shown = view.look(np.arange(view.root.size).reshape(1, *view.root.shape)).ravel()
+    return (int(shown[0]), int(shown[-1]) + 1) if (np.diff(shown) == 1).all() else None
+
+
+def _through(view: View, gradient: Expression) -> Expression:
+    """Back through a view, by the rules of its steps."""
+    shapes = [view.root.shape]
+    for op, attributes in view.steps[:-1]:
+        shapes.append(op.shape(shapes[-1], **dict(attributes)))
+    for (op, attributes), shape in zip(reversed(view.steps), reversed(shapes), strict=True):
+        assert callable(op.gradient)
+        gradient = op.gradient(gradient, None, _Shaped(shape), **dict(attributes))
+    return gradient
+
+
+class _Shaped:
+    """An operand of which only the shape is known; all that the rules of views read."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape

@@ -1,0 +1,143 @@
+"""Derivatives compiled: what goes back through a batch of one type, and what its forward run saves for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from edbatch.graph.body import Body, Node, Value, body_of, row_of
+from edbatch.graph.cell import CellOp
+from edbatch.graph.derivative import Derivative, derivative, worth_saving
+from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.op import Share
+from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.trace import ARGUMENT, Trace, traced
+from edbatch.runtime.cell_program import Program
+from edbatch.runtime.type_table import BoundType, bind, places_of
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The derivative of a type, ready to run.
+
+    Args:
+        derivative: what is computed of what.
+        program: `program(rows, *given, *payload)` fills `rows` [nodes, width]; None if there is nothing to compute.
+        columns: per output, where it begins in a row.
+        specs: per output.
+        width: entries of a row.
+        reads_payload: whether terms name rows of a table by a node's integer.
+    """
+
+    derivative: Derivative
+    program: Program | None
+    columns: tuple[int, ...]
+    specs: tuple[Spec, ...]
+    width: int
+    reads_payload: bool
+
+
+@dataclass(frozen=True)
+class Saving:
+    """The forward computation of a cell that keeps intermediate values.
+
+    Args:
+        program: fills rows [calls, width]: the row of the result, and after it what is saved.
+        places: per saved node of the body, where it begins in a row, and its spec.
+        width: entries of a row.
+    """
+
+    program: Program
+    places: dict[int, tuple[int, Spec]]
+    width: int
+
+
+def compiled(type: BoundType, needed: Sequence[bool], saving: bool, backend: Any) -> Compiled:
+    """What goes back through nodes of a type.
+
+    Args:
+        needed: per operand that is a node, whether its gradient is asked for.
+        saving: whether the forward run has saved what is worth it.
+    """
+    key = (tuple(needed), saving)
+    found = type.derivatives.get(key)
+    if found is None:
+        body, row, steps = _body(type.type)
+        saved = _saved(type) if saving else ()
+        found = type.derivatives[key] = _compiled(
+            derivative(body, row, steps, needed, saved), type.type.out.dtype, backend
+        )
+    return found
+
+
+def saving(type: BoundType, backend: Any) -> Saving | None:
+    """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
+    if "saving" not in type.derivatives:
+        saved = _saved(type)
+        type.derivatives["saving"] = _saving(type.type, saved, backend) if saved else None
+    return type.derivatives["saving"]
+
+
+def weight(type: BoundType, backend: Any) -> Program | None:
+    """Of a variadic type: `program(parts, results, operands)`, what part of a gradient goes to each operand."""
+    if "weight" not in type.derivatives:
+        rule = type.type.op.gradient
+        assert isinstance(rule, Share)
+        type.derivatives["weight"] = None if rule.weight is None else _weight(rule, type.type.out, backend)
+    return type.derivatives["weight"]
+
+
+def _body(type: NodeType) -> tuple[Body, Spec, list[int]]:
+    """What a type computes, the row of its result, and the steps to each output; an op is a body of one node."""
+    if isinstance(type.op, CellOp):
+        _, row, outs = row_of(type.op.body, type.out.dtype)
+        return type.op.body, row, [step for step, _ in outs]
+    specs = tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
+    arguments = [Node(intern(ARGUMENT, (("number", at),), (), spec), ()) for at, spec in enumerate(specs)]
+    node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
+    return Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload), type.out, [0]
+
+
+def _saved(type: BoundType) -> tuple[int, ...]:
+    if not isinstance(type.type.op, CellOp):
+        return ()  # its one value is its result
+    if "saved" not in type.derivatives:
+        type.derivatives["saved"] = worth_saving(*_body(type.type))
+    return type.derivatives["saved"]
+
+
+def _compiled(found: Derivative, dtype: Any, backend: Any) -> Compiled:
+    reads_payload = any(term.index is not None for term in found.terms)
+    if not found.body.outputs:
+        return Compiled(found, None, (), (), 0, reads_payload)
+    columns, row, outs = row_of(found.body, dtype)
+    specs = tuple(spec for _, spec in outs)
+    return Compiled(found, _program(found.body, columns, backend), columns, specs, row.size, reads_payload)
+
+
+def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:
+    op = type.op
+    assert isinstance(op, CellOp)
+    width = type.out.size
+    places = {}
+    for number in saved:
+        spec = op.body.nodes[number].type.out
+        places[number] = width, spec
+        width += spec.size
+    body = replace(op.body, outputs=(*op.body.outputs, *map(Value, saved)))
+    columns = (*op.columns, *(column for column, _ in places.values()))
+    return Saving(_program(body, columns, backend), places, width)
+
+
+def _weight(rule: Share, spec: Spec, backend: Any) -> Program:
+    trace = Trace("share", spec.dtype)
+    out, x = trace.argument(spec), trace.argument(spec)
+    assert rule.weight is not None
+    found = traced(trace, partial(rule.weight, out, x))
+    return _program(body_of(trace, (spec, spec), [found.id], 0), (0,), backend)
+
+
+def _program(body: Body, columns: tuple[int, ...], backend: Any) -> Program:
+    return Program(body, columns, partial(bind, backend=backend), places_of, backend)

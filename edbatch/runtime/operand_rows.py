@@ -1,0 +1,129 @@
+"""The operands of a batch that has run: their rows read once more, and gradients added to their rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.spec import Spec
+from edbatch.kernels.gather import gather_rows, gather_rows_to
+from edbatch.kernels.scatter import add_rows, add_rows_at
+from edbatch.memory.arenas import Arenas
+from edbatch.memory.plan import Access, Plan
+from edbatch.memory.pool import BufferPool
+from edbatch.memory.windows import Windows
+
+_STRIDED, _GATHER, _SHARED = int(Access.STRIDED), int(Access.GATHER), int(Access.SHARED)
+
+
+class GradientArenas:
+    """Gradients of the values in a graph's arenas: the same rows, all zeros at first, made when first touched.
+
+    Args:
+        windows, arenas: of the values.
+        pool: where buffers come from and go to.
+    """
+
+    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool) -> None:
+        self._windows = windows
+        self._arenas = arenas
+        self._pool = pool
+        self._flats: dict[int, Any] = {}
+        self._arrays: dict[int, Any] = {}
+
+    def __contains__(self, window: int) -> bool:
+        return self._windows.windows[window].arena in self._flats
+
+    def flat(self, arena: int) -> Any:
+        """The buffer of an arena."""
+        found = self._flats.get(arena)
+        if found is None:
+            values = self._arenas.arenas[arena]
+            found = self._pool.acquire(values.rows * values.width, self._windows.layouts[arena][1])
+            found[: values.rows * values.width] = 0
+            self._flats[arena] = found
+        return found
+
+    def array(self, window: int) -> Any:
+        """The gradients that a window shows [rows, *shape]."""
+        found = self._arrays.get(window)
+        if found is None:
+            seen = self._windows.windows[window]
+            values = self._arenas.arenas[seen.arena]
+            flat = self.flat(seen.arena)[: values.rows * values.width]
+            found = self._arrays[window] = seen.view(flat.reshape(-1, *self._windows.layouts[seen.arena][0]))
+        return found
+
+    def release(self) -> None:
+        """Give all buffers back to the pool; the gradients are gone."""
+        for flat in self._flats.values():
+            self._pool.release(flat)
+        self._flats.clear()
+        self._arrays.clear()
+
+
+def read(
+    operand: list[int], plan: Plan, arrays: list[Any], arenas: Arenas, windows: Windows, spec: Spec, buffer: Any
+) -> Any:
+    """An operand's rows: a view where they lie evenly (one row if all share it), else copied to `buffer`."""
+    access, window, start, distance, count = operand
+    if access <= _STRIDED:
+        array = arrays[window]
+        if access == _SHARED:
+            return array[start : start + 1]
+        end = start + distance * count
+        return array[start : end if end >= 0 else None : distance]
+    target = buffer[: count * spec.size]
+    for seen, rows, positions, n in _segments(operand, plan):
+        shown = windows.windows[seen]
+        if shown.width:
+            arena = arenas.arenas[shown.arena]
+            source = (arena.flat, arena.width, shown.column, plan.indices, rows)
+            if positions < 0:
+                gather_rows(*source, n, target, spec.size, 0, spec.size)
+            else:
+                gather_rows_to(*source, positions, n, target, spec.size, 0, spec.size)
+        else:
+            where = slice(None) if positions < 0 else plan.indices[positions : positions + n]
+            found = arrays[seen][plan.indices[rows : rows + n]]
+            target.reshape(count, spec.size)[where] = found.reshape(n, spec.size)
+    return target.reshape(count, *spec.shape)
+
+
+def add(
+    operand: list[int], plan: Plan, gradients: GradientArenas, windows: Windows, source: Any, begin: int, stride: int,
+    spec: Spec,
+) -> None:  # fmt: skip
+    """Add gradients to an operand's rows: those that several nodes read get the sum, in the order of the nodes.
+
+    Args:
+        source, begin, stride: a flat buffer, where the first node's gradient begins, the distance between nodes'.
+        spec: of the operand.
+    """
+    access, window, start, distance, count = operand
+    even = access <= _STRIDED
+    for seen, rows, positions, n in [(window, start, -1, count)] if even else _segments(operand, plan):
+        shown = windows.windows[seen]
+        if shown.width:
+            flat = gradients.flat(shown.arena)
+            width = windows.windows[windows.plain(*windows.layouts[shown.arena])].width
+            if even:
+                add_rows(source, begin, stride, n, flat, start * width + shown.column, distance * width, spec.size)
+            else:
+                add_rows_at(
+                    source, begin, stride, plan.indices, positions, rows, n, flat, shown.column, width, spec.size
+                )
+            continue
+        itemsize = source.itemsize
+        found = np.lib.stride_tricks.as_strided(source[begin:], (count, spec.size), (stride * itemsize, itemsize))
+        if positions >= 0:
+            found = found[plan.indices[positions : positions + n]]
+        to = start + distance * np.arange(n) if even else plan.indices[rows : rows + n]
+        np.add.at(gradients.array(seen), to, found.reshape(n, *spec.shape))
+
+
+def _segments(operand: list[int], plan: Plan) -> list[Any]:
+    """(window, start of the rows in `indices`, start of the positions or -1, number) of a gathered operand."""
+    access, window, start, number, count = operand
+    return [(window, start, -1, count)] if access == _GATHER else plan.segments[start : start + number].tolist()

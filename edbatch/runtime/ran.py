@@ -1,0 +1,30 @@
+"""What is kept of a run, for going back through it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edbatch.memory.plan import Plan
+
+if TYPE_CHECKING:
+    from edbatch.runtime.saving import Saved
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A plan that has run.
+
+    Args:
+        plan: its batches.
+        n_sources: how many of them, the first, hold sources.
+        nodes: of the graph, batch after batch.
+        saved: what the forward run saved, per type.
+    """
+
+    plan: Plan
+    n_sources: int
+    nodes: np.ndarray
+    saved: dict[int, Saved]

@@ -1,0 +1,70 @@
+"""Forward runs that save what a backward run will read."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from edbatch.memory.plan import Plan
+from edbatch.memory.pool import BufferPool
+from edbatch.runtime.derivatives import Saving, saving
+from edbatch.runtime.type_table import BoundType, TypeTable
+
+
+class Saved:
+    """What the nodes of one type saved in one run: a row for each, in the order in which they ran.
+
+    Args:
+        how: what is saved.
+        rows: how many nodes there are.
+        dtype: of the values.
+        pool: where the buffer comes from.
+    """
+
+    def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool) -> None:
+        self.how = how
+        self._pool = pool
+        self._flat = pool.acquire(rows * how.width, dtype)
+        self.rows = self._flat[: rows * how.width].reshape(rows, how.width)
+        self._used = 0
+
+    def call(self, out: Any, *given: Any) -> None:
+        """Compute a batch, save, and fill `out`."""
+        begin, self._used = self._used, self._used + len(out)
+        rows = self.rows[begin : self._used]
+        self.how.program(rows, *given)
+        flat = out.reshape(len(out), -1)
+        flat[...] = rows[:, : flat.shape[1]]
+
+    def value(self, node: int, begin: int, end: int) -> Any:
+        """What was saved of a node of the body, [rows, *shape], for the calls from begin to end."""
+        column, spec = self.how.places[node]
+        return self.rows[begin:end, column : column + spec.size].reshape(end - begin, *spec.shape)
+
+    def release(self) -> None:
+        """Give the buffer back."""
+        self._pool.release(self._flat)
+
+
+class SavingTable:
+    """A graph's types for one run: those of which something is worth saving have a kernel that saves.
+
+    Attributes:
+        bound, windows: as a `TypeTable` has them.
+        saved: per number of such a type, what was saved.
+    """
+
+    def __init__(self, table: TypeTable, plan: Plan, pool: BufferPool, backend: Any) -> None:
+        self.windows = table.windows
+        self.bound: list[BoundType] = list(table.bound)
+        self.saved: dict[int, Saved] = {}
+        rows = np.bincount(plan.batches[:, 0], plan.batches[:, 2], len(self.bound)).astype(np.int64).tolist()
+        for kind in np.unique(plan.batches[:, 0]).tolist():
+            type = self.bound[kind]
+            how = saving(type, backend)
+            if how is not None:
+                saved = self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, pool)
+                self.bound[kind] = copy.copy(type)
+                self.bound[kind].call = saved.call

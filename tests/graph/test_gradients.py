@@ -1,0 +1,144 @@
+"""The gradient of every op of the table, on its samples, against finite differences of the float64 oracle."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import OPS, Kind, Share, no_gradient
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import to_node
+from edbatch.graph.views import look
+from tests.gradients import check_parameters, numeric
+from tests.graph.test_ops import BATCH, CASES, OPERANDS, draw, place
+from tests.oracle import ORACLE
+
+
+def test_every_op_has_a_gradient_or_says_that_it_has_none():
+    ops = [op for op in OPS.values() if op.kind is not Kind.SOURCE]
+    assert all(op.gradient is not None for op in ops)
+    assert all(isinstance(op.gradient, Share) == op.variadic for op in ops)
+    assert {op.name for op in ops if op.gradient is no_gradient} == {"greater", "stop_gradient"}
+
+
+def build(op, sample, how, policy, cells, dtype="float64"):
+    """Nodes of an op, and what their gradients must be.
+
+    Returns:
+        The loss, a weighted sum of the nodes' entries; and pairs: an operand, and the loss's gradient.
+    """
+    random = np.random.default_rng(11)
+    attributes = dict(sample.attributes)
+    model = eb.ParameterCollection(dtype=dtype)
+    graph = eb.Graph(policy=policy, dtype=dtype)
+    operands: dict[int, tuple] = {}
+    wants: dict[int, np.ndarray] = {}
+    terms = []
+
+    @eb.cell
+    def product(x, weights):  # in a cell: gradients come as parts of a row
+        return eb.sum(x * weights), x
+
+    with graph:
+        shapes = sample.shapes[:1] * 3 if op.variadic else sample.shapes
+        # No two operands have equal entries: between them, minimum and maximum have kinks.
+        columns = [
+            [draw(random, shape, sample) + 0.007 * slot for _ in range(BATCH)] for slot, shape in enumerate(shapes)
+        ]
+        lengths = [1 + number % 3 if op.variadic else len(shapes) for number in range(BATCH)]
+        places = [place(values, how, model, slot, len(columns)) for slot, values in enumerate(columns)]
+        if op.kind is Kind.VIEW or op.variadic:
+            places = [[to_node(graph, x) for x in column] for column in places]
+        for number in range(BATCH) if how != "shuffled" else [3, 0, 4, 4, 1]:
+            xs = [column[number] for column in places[: lengths[number]]]
+            values = [column[number] for column in columns[: lengths[number]]]
+            payload = [int(random.integers(bound)) for bound in sample.payload]
+            if op.kind is Kind.VIEW:
+                y = look(xs[0], op, tuple(attributes.items()))
+            else:
+                specs = tuple(x.spec for x in xs)
+                ids = [x.id for x in xs if isinstance(x, eb.Expression)]
+                type = node_type(op, tuple(attributes.items()), specs[:1] if op.variadic else specs)
+                y = graph.add(type, ([len(ids)] if op.variadic else []) + ids + payload)
+            weights = random.uniform(0.5, 1.5, y.shape)
+            terms.append(product(y, eb.input(weights))[0] if cells else eb.sum(y * eb.input(weights)))
+            for slot, x in enumerate(xs):
+
+                def loss(value, slot=slot, values=values, payload=payload, weights=weights):
+                    given = [*values[:slot], value, *values[slot + 1 :]]
+                    return np.sum(weights * ORACLE[op.name](*given, *payload, **attributes))
+
+                want = numeric(loss, values[slot])
+                if op.gradient is no_gradient:
+                    want *= 0
+                elif op.name == "scale_gradient":
+                    want *= attributes["scale"]
+                key = id(x) if isinstance(x, Parameter) else x.id
+                operands[key] = x
+                wants[key] = wants.get(key, 0) + want
+    return eb.sum(terms), [(operands[key], want) for key, want in wants.items()], graph
+
+
+@pytest.mark.parametrize("how", OPERANDS)
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_gradients_equal_finite_differences(op, sample, how):
+    for policy, cells in (("sufficient", False), ("none", False), ("sufficient", True)):
+        loss, wants, _ = build(op, sample, how, policy, cells)
+        loss.backward()
+        for operand, want in wants:
+            got = operand.grad() if isinstance(operand, Parameter) else operand.gradient()
+            assert got.shape == want.shape
+            np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_float32(op, sample):
+    loss, wants, _ = build(op, sample, "rows", "sufficient", True, "float32")
+    loss.backward()
+    for operand, want in wants:
+        got = operand.gradient()
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("op", "sample"), [case for case in CASES if not case.values[0].variadic])
+def test_in_a_cell(op, sample):
+    """The op between two products, whose results are saved or computed again; operands are parts of one vector."""
+    if op.gradient is no_gradient:
+        return
+    random = np.random.default_rng(2)
+    sizes = [int(np.prod(shape)) for shape in sample.shapes]
+    model = eb.ParameterCollection(seed=1, dtype="float64")
+    W = model.add_parameters((sum(sizes), 3), init=random.uniform(-0.3, 0.3, (sum(sizes), 3)))
+    low, high = max(sample.low, -1.0), min(sample.high, 1.0)
+    middle = np.concatenate([np.linspace(low + 0.1, high - 0.2, size) + 0.03 * at for at, size in enumerate(sizes)])
+    b = model.add_parameters(sum(sizes), init=random.permutation(middle))
+    attributes = tuple(sample.attributes.items())
+
+    def function(x, *integers):
+        parts = eb.split(eb.affine(W, x, b), sizes)
+        xs = [eb.reshape(part, shape) if shape else part[0] for part, shape in zip(parts, sample.shapes, strict=True)]
+        if op.kind is Kind.VIEW:
+            y = look(xs[0], op, attributes)
+        else:
+            type = node_type(op, attributes, tuple(x.spec for x in xs))
+            codes = [
+                x if isinstance(x, int) else x.used_in(limit) for x, limit in zip(integers, sample.payload, strict=True)
+            ]
+            y = x.graph.add(type, [x.id for x in xs] + codes)
+        return eb.sum(eb.square(y))
+
+    cell = eb.cell(function)
+    inputs = [random.uniform(-0.1, 0.1, 3) for _ in range(4)]
+    integers = [[int(random.integers(bound)) for bound in sample.payload] for _ in inputs]
+
+    def loss():
+        with eb.Graph(policy="sufficient", dtype="float64"):
+            return eb.sum([cell(eb.input(x), *i) for x, i in zip(inputs, integers, strict=True)])
+
+    for options in ({}, {"recompute": True}, {"fuse": False}, {"cells": False}):
+        model.zero_grad()
+        with eb.options(**options):
+            loss().backward()
+            if op.name != "scale_gradient":
+                check_parameters(model, lambda: loss().value(), rtol=1e-5, atol=1e-7)
