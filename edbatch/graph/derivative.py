@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from edbatch.graph.body import Body, Value, body_of, renumbered
+from edbatch.graph.body import Body, Value, body_of
+from edbatch.graph.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.expression import Expression
 from edbatch.graph.gradient_sum import fit, stops, sum_of, total
 from edbatch.graph.node_type import TYPES, intern, parameter_of
@@ -44,14 +45,14 @@ class Term:
 
     Args:
         parameter: whose.
-        parts: outputs of the derivative (positions), or values that the forward run saved. One: the sum of it. Two,
-            [m] and [k], or [n, m] and [n, k]: the sum of aᵀ b, ONE product for all calls.
+        parts: where its values lie, or which of the values they are that the forward run saved. One: the sum of it.
+            Two, [m] and [k], or [n, m] and [n, k]: the sum of aᵀ b, ONE product for all calls.
         index: for the rows of a table, the integer of a call (-1 - k), or the constant, that says which row; else
             None.
     """
 
     parameter: ParameterSpec
-    parts: tuple[int | Value, ...]
+    parts: tuple[Place | Value, ...]
     index: int | None = None
 
 
@@ -61,15 +62,17 @@ class Derivative:
 
     Args:
         body: computes it; its integers are those of the body it is of.
+        columns, width: per output of `body`, where it begins in a row, and the row's entries.
         given: per argument what it is, see `Given`.
-        operands: per argument of the body whose gradient was asked for, that gradient: a position among the outputs;
-            None where no gradient flows.
+        operands: per argument of the body it is of, where its gradient lies; None where none flows or was asked for.
         terms: gradients of parameters.
     """
 
     body: Body
+    columns: tuple[int, ...]
+    width: int
     given: tuple[tuple[Given, int], ...]
-    operands: tuple[int | None, ...]
+    operands: tuple[Place | None, ...]
     terms: tuple[Term, ...]
 
 
@@ -210,43 +213,23 @@ class _Sweep:
         ids = [x.id for x in flowing] + [x.id for _, x in self.terms]
         body = body_of(self.trace, arguments, ids, self.body.payloads)
         outputs = list(body.outputs[: len(flowing)])
-        parts: list[tuple[int, ...]] = []
-        indices: list[int | None] = []
+        summed: list[tuple[int, int, int | None]] = []
         for (spec, _), value in zip(self.terms, body.outputs[len(flowing) :], strict=True):
             values, index = _summed(body, spec, value)
-            parts.append(tuple(range(len(outputs), len(outputs) + len(values))))
-            indices.append(index)
+            summed.append((len(outputs), len(outputs) + len(values), index))
             outputs += values
         with options(stack=False):
             body = simplify(replace(body, outputs=tuple(outputs)))
-        # What the forward run saved is read where it is.
-        is_saved = [self._is_saved(body, value) for value in body.outputs]
-        moved: list[int | Value] = []
-        kept: list[Value] = []
-        for value, there in zip(body.outputs, is_saved, strict=True):
-            if there:
-                moved.append(Value(self.given[value.node][1], value.view))
-            else:
-                moved.append(len(kept))
-                kept.append(value)
-        at = iter(moved[: len(flowing)])
-        operands = tuple(None if x is None else next(at) for x in gradients)
-        terms = [
-            Term(spec, tuple(moved[part] for part in of), index)
-            for (spec, _), of, index in zip(self.terms, parts, indices, strict=True)
-        ]
-        body = replace(body, outputs=tuple(kept))
-        read = {value.node for node in body.nodes for value in node.operands} | {value.node for value in kept}
-        chosen = [number for number in range(len(body.nodes)) if number in read or number >= len(arguments)]
-        new = {number: position for position, number in enumerate(chosen)}
-        given = tuple(self.given[number] for number in chosen if number < len(arguments))
-        body = renumbered(body, [body.nodes[number] for number in chosen], new)
-        body = replace(body, arguments=tuple(node.type.out for node in body.nodes[: len(given)]))
-        assert all(isinstance(x, int) or x is None for x in operands)
-        return Derivative(body, given, operands, tuple(terms))  # type: ignore[arg-type]
-
-    def _is_saved(self, body: Body, value: Value) -> bool:
-        return value.node < len(self.given) and self.given[value.node][0] is Given.SAVED
+        saved = {at: number for at, (kind, number) in enumerate(self.given) if kind is Given.SAVED}
+        body, columns, width, places = in_a_row(body, saved)
+        flowed = iter(places)
+        operands = tuple(None if x is None else next(flowed) for x in gradients)
+        terms = tuple(
+            Term(spec, tuple(places[begin:end]), index)
+            for (spec, _), (begin, end, index) in zip(self.terms, summed, strict=True)
+        )
+        body, given = without_unread(body, self.given)
+        return Derivative(body, columns, width, given, operands, terms)  # type: ignore[arg-type]
 
 
 def shared(rule: Share, gradient: Expression, out: Expression, xs: Sequence[Expression]) -> list[Expression]:

@@ -79,11 +79,16 @@ def _side_by_side(spec: Spec, layer: list[tuple[tuple[int, int], Expression]]) -
     for (begin, end), gradient in layer:
         if begin > at:
             parts.append(zeros(begin - at))
-        parts.append(reshape(gradient, end - begin))
+        parts.append(_shaped(gradient, (end - begin,)))
         at = end
     if at < spec.size:
         parts.append(zeros(spec.size - at))
-    return reshape(parts[0] if len(parts) == 1 else concatenate(parts), spec.shape)
+    return _shaped(parts[0] if len(parts) == 1 else concatenate(parts), spec.shape)
+
+
+def _shaped(gradient: Expression, shape: Shape) -> Expression:
+    """Reshaped if need be: a view that shows all as it is would only keep ops from being fused."""
+    return gradient if gradient.shape == shape else reshape(gradient, shape)
 
 
 def _interval(view: View) -> tuple[int, int] | None:

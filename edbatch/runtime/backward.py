@@ -60,9 +60,14 @@ class Backward:
     Args:
         table, arenas, nodes: of the graph.
         ran: its plans.
-        root: the node that gradients come from; `seed` is the gradient of its `window`.
+        root: the node that gradients come from, seen through view `code`; `seed` is the gradient of its `window`.
         pool, backend: for buffers, and to compute with.
         check_nan: raise after the first batch that computes a NaN.
+
+    Attributes:
+        requires, active: per node, whether its gradient was asked for, and whether one flowed into it.
+        has_sources: whether gradients of inputs and constants were asked for.
+        gradients: of the values.
     """
 
     def __init__(
@@ -87,7 +92,6 @@ class Backward:
         self._pool = pool
         self._backend = backend
         self._check_nan = check_nan
-        self._n = nodes.n
         self.gradients = GradientArenas(table.windows, arenas, pool)
 
     def run(self, sources: bool = False) -> None:
@@ -97,11 +101,12 @@ class Backward:
             sources: compute those of inputs and constants too, and leave the parameters' alone.
         """
         self.release()
+        self.has_sources = sources
         table, nodes = self._table, self._nodes
-        self._view_stops = np.array([stops(view) for view in VIEWS], np.bool_)
+        self._view_stops = _view_stops()
         wanted = table.is_source | table.holds_parameters if sources else table.holds_parameters
         self.requires, self.active = flow(
-            self._n, self._root, nodes.types, nodes.starts, nodes.counts, nodes.args, wanted, table.ends_gradients,
+            nodes.n, self._root, nodes.types, nodes.starts, nodes.counts, nodes.args, wanted, table.ends_gradients,
             self._view_stops,
         )  # fmt: skip
         if self._view_stops[self._code] or not self.active[self._root]:
@@ -153,7 +158,7 @@ class Backward:
         slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
         needed = [bool(operands >> min(slot, 62) & 1) for slot in range(slots)]
         how = compiled(type, needed, saving, self._backend)
-        return _Rows(how, self._pool.acquire(max(1, rows * how.width), type.type.out.dtype), rows)
+        return _Rows(how, self._pool.acquire(max(1, rows * how.derivative.width), type.type.out.dtype), rows)
 
     def _back_batch(
         self, type: BoundType, rows: _Rows, batch: list[int], plan: Plan, arrays: list[Any], chosen: Any,
@@ -161,7 +166,7 @@ class Backward:
     ) -> None:  # fmt: skip
         """Go back through one batch; through the nodes `chosen` of it, if not all."""
         _, row, n, first, payload, _ = batch
-        how, table = rows.how, self._table
+        how, table, width = rows.how, self._table, rows.how.derivative.width
         m = n if chosen is None else len(chosen)
         rows.begin -= m
         specs = [operand for operand in type.type.operands if not isinstance(operand, ParameterSpec)]
@@ -191,22 +196,19 @@ class Backward:
         if saved is not None:
             rows.chosen.append(np.arange(saved_begin, saved_begin + n) if chosen is None else saved_begin + chosen)
         if how.program is not None:
-            out = rows.flat[rows.begin * how.width : (rows.begin + m) * how.width].reshape(m, how.width)
+            out = rows.flat[rows.begin * width : (rows.begin + m) * width].reshape(m, width)
             how.program(out, *given, *integers)
             if self._check_nan and np.isnan(out).any():
                 raise EdBatchError(f"NaN in the gradient of {type.type} ({n} in its batch)")
-            computed, begin = rows.flat, rows.begin * how.width
+            computed, begin = rows.flat, rows.begin * width
             if chosen is not None:  # as rows of the whole batch, zero where no gradient flows
-                whole = np.zeros((n, how.width), out.dtype)
+                whole = np.zeros((n, width), out.dtype)
                 whole[chosen] = out
                 computed, begin = whole.reshape(-1), 0
-            for slot, output in enumerate(how.derivative.operands):
-                if output is not None:
+            for slot, place in enumerate(how.derivative.operands):
+                if place is not None:
                     operand = plan.operands[first + slot].tolist()
-                    add(
-                        operand, plan, self.gradients, table.windows, computed, begin + how.columns[output], how.width,
-                        specs[slot],
-                    )  # fmt: skip
+                    add(operand, plan, self.gradients, table.windows, computed, begin + place.column, width, place.spec)
         for buffer in buffers:
             self._pool.release(buffer)
 
@@ -244,8 +246,8 @@ class Backward:
 
     def _add_terms(self, rows: _Rows, n: int, saved: Saved | None) -> None:
         """Add what the batches of a type have left to the gradients of its parameters."""
-        how = rows.how
-        table = rows.flat[: n * how.width].reshape(n, how.width)
+        how, width = rows.how, rows.how.derivative.width
+        table = rows.flat[: n * width].reshape(n, width)
         of_saved: dict[int, Any] = {}
         for term in how.derivative.terms:
             parts = []
@@ -257,8 +259,8 @@ class Backward:
                     x = of_saved[part.node]
                     parts.append(x if part.view is None else part.view.look(x))
                 else:
-                    spec = how.specs[part]
-                    parts.append(table[:, how.columns[part] : how.columns[part] + spec.size].reshape(n, *spec.shape))
+                    end = part.column + part.spec.size
+                    parts.append(table[:, part.column : end].reshape(n, *part.spec.shape))
             _add_term(parameter_of(term.parameter), term, parts, rows.payload)
 
     def _add_parameter_nodes(self, sources: list[list[int]], actives: list[int]) -> None:
@@ -267,6 +269,17 @@ class Backward:
             type = self._table.bound[kind]
             if active and type.type.op is PARAMETER:
                 _add_sum(parameter_of(type.type.attributes[0][1]), self.gradients.array(type.window)[row : row + n])
+
+
+def _view_stops() -> np.ndarray:
+    """Per code of a view, whether gradients end there."""
+    global _stops
+    if len(_stops) < len(VIEWS):
+        _stops = np.append(_stops, [stops(view) for view in VIEWS[len(_stops) :]])
+    return _stops
+
+
+_stops = np.zeros(1, np.bool_)  # code 0 is no view
 
 
 def _chosen(saved: Saved, node: int, chosen: list[np.ndarray]) -> Any:

@@ -25,17 +25,11 @@ class Compiled:
     Args:
         derivative: what is computed of what.
         program: `program(rows, *given, *payload)` fills `rows` [nodes, width]; None if there is nothing to compute.
-        columns: per output, where it begins in a row.
-        specs: per output.
-        width: entries of a row.
         reads_payload: whether terms name rows of a table by a node's integer.
     """
 
     derivative: Derivative
     program: Program | None
-    columns: tuple[int, ...]
-    specs: tuple[Spec, ...]
-    width: int
     reads_payload: bool
 
 
@@ -66,9 +60,7 @@ def compiled(type: BoundType, needed: Sequence[bool], saving: bool, backend: Any
     if found is None:
         body, row, steps = _body(type.type)
         saved = _saved(type) if saving else ()
-        found = type.derivatives[key] = _compiled(
-            derivative(body, row, steps, needed, saved), type.type.out.dtype, backend
-        )
+        found = type.derivatives[key] = _compiled(derivative(body, row, steps, needed, saved), backend)
     return found
 
 
@@ -108,13 +100,9 @@ def _saved(type: BoundType) -> tuple[int, ...]:
     return type.derivatives["saved"]
 
 
-def _compiled(found: Derivative, dtype: Any, backend: Any) -> Compiled:
-    reads_payload = any(term.index is not None for term in found.terms)
-    if not found.body.outputs:
-        return Compiled(found, None, (), (), 0, reads_payload)
-    columns, row, outs = row_of(found.body, dtype)
-    specs = tuple(spec for _, spec in outs)
-    return Compiled(found, _program(found.body, columns, backend), columns, specs, row.size, reads_payload)
+def _compiled(found: Derivative, backend: Any) -> Compiled:
+    program = _program(found.body, found.columns, backend) if found.body.outputs else None
+    return Compiled(found, program, any(term.index is not None for term in found.terms))
 
 
 def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:

@@ -185,7 +185,7 @@ class Graph(Columns):
         if backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         node = expression.id & NODE_MASK
-        if node < len(backward.requires) and not backward.requires[node]:
+        if not backward.has_sources and node < len(backward.requires) and not backward.requires[node]:
             backward.run(sources=True)
         if node >= len(backward.active) or not backward.active[node]:
             return np.zeros(expression.spec.shape, expression.spec.dtype)[()]

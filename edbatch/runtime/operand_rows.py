@@ -29,35 +29,32 @@ class GradientArenas:
         self._windows = windows
         self._arenas = arenas
         self._pool = pool
-        self._flats: dict[int, Any] = {}
+        self._flats: dict[int, Any] = {}  # each with the number of rows that its arena had: values may come later
         self._arrays: dict[int, Any] = {}
 
-    def __contains__(self, window: int) -> bool:
-        return self._windows.windows[window].arena in self._flats
-
-    def flat(self, arena: int) -> Any:
-        """The buffer of an arena."""
-        found = self._flats.get(arena)
-        if found is None:
-            values = self._arenas.arenas[arena]
-            found = self._pool.acquire(values.rows * values.width, self._windows.layouts[arena][1])
-            found[: values.rows * values.width] = 0
-            self._flats[arena] = found
-        return found
+    def flat(self, arena: int) -> tuple[Any, int]:
+        """The buffer of an arena, and the entries of a row."""
+        values = self._arenas.arenas[arena]
+        if arena not in self._flats:
+            flat = self._pool.acquire(values.rows * values.width, self._windows.layouts[arena][1])
+            flat[: values.rows * values.width] = 0
+            self._flats[arena] = flat, values.rows
+        return self._flats[arena][0], values.width
 
     def array(self, window: int) -> Any:
         """The gradients that a window shows [rows, *shape]."""
         found = self._arrays.get(window)
         if found is None:
             seen = self._windows.windows[window]
-            values = self._arenas.arenas[seen.arena]
-            flat = self.flat(seen.arena)[: values.rows * values.width]
-            found = self._arrays[window] = seen.view(flat.reshape(-1, *self._windows.layouts[seen.arena][0]))
+            flat, width = self.flat(seen.arena)
+            rows = self._flats[seen.arena][1]
+            array = flat[: rows * width].reshape(rows, *self._windows.layouts[seen.arena][0])
+            found = self._arrays[window] = seen.view(array)
         return found
 
     def release(self) -> None:
         """Give all buffers back to the pool; the gradients are gone."""
-        for flat in self._flats.values():
+        for flat, _ in self._flats.values():
             self._pool.release(flat)
         self._flats.clear()
         self._arrays.clear()
@@ -106,8 +103,7 @@ def add(
     for seen, rows, positions, n in [(window, start, -1, count)] if even else _segments(operand, plan):
         shown = windows.windows[seen]
         if shown.width:
-            flat = gradients.flat(shown.arena)
-            width = windows.windows[windows.plain(*windows.layouts[shown.arena])].width
+            flat, width = gradients.flat(shown.arena)
             if even:
                 add_rows(source, begin, stride, n, flat, start * width + shown.column, distance * width, spec.size)
             else:

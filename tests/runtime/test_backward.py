@@ -220,6 +220,23 @@ def test_expressions_have_gradients(model):
     np.testing.assert_allclose(x.gradient(), want, rtol=1e-8)
 
 
+def test_gradients_after_the_graph_grew(model):
+    """What was computed stays, though the values' arenas have moved; gradients of inputs are computed late."""
+    W = model["W"]
+    with eb.Graph(policy="sufficient", dtype="float64"):
+        x = eb.input([1.0, 2.0])
+        y = W @ x
+        loss = eb.sum(eb.square(y))
+        loss.backward()
+        want = y.gradient()
+        later = [eb.sum(W @ eb.input([float(i), 1.0]) * y) for i in range(3000)]
+        eb.forward(later)
+        np.testing.assert_array_equal(y.gradient(), want)
+        np.testing.assert_allclose(x.gradient(), W.value().T @ want)
+        assert later[5].gradient() == 0
+        np.testing.assert_array_equal(y.gradient(), want)
+
+
 def test_gradients_of_inputs_leave_parameters_alone(model):
     W = model["W"]
     with eb.Graph(policy="sufficient", dtype="float64"):
