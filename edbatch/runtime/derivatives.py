@@ -25,12 +25,10 @@ class Compiled:
     Args:
         derivative: what is computed of what.
         program: `program(rows, *given, *payload)` fills `rows` [nodes, width]; None if there is nothing to compute.
-        reads_payload: whether terms name rows of a table by a node's integer.
     """
 
     derivative: Derivative
     program: Program | None
-    reads_payload: bool
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def _saved(type: BoundType) -> tuple[int, ...]:
 
 def _compiled(found: Derivative, backend: Any) -> Compiled:
     program = _program(found.body, found.columns, backend) if found.body.outputs else None
-    return Compiled(found, program, any(term.index is not None for term in found.terms))
+    return Compiled(found, program)
 
 
 def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:

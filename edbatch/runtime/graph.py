@@ -156,27 +156,17 @@ class Graph(Columns):
 
     def backward(self, expression: Expression, gradient: Any = None) -> None:
         """Compute the gradients of one expression; see `Expression.backward`."""
-        from edbatch.runtime.backward import Backward
+        from edbatch.runtime.backward import Backward, Root, seed_of
 
-        shape, dtype = expression.spec.shape, expression.spec.dtype
-        if gradient is None and shape:
-            raise EdBatchError(
-                f"backward of an expression of shape {shape}: expected a scalar, or its gradient as an argument"
-            )
-        try:
-            seed = np.ones(shape, dtype) if gradient is None else np.asarray(gradient, dtype)
-        except (TypeError, ValueError) as error:
-            raise EdBatchError(f"backward: expected a gradient of numbers ({error})") from None
-        if seed.shape != shape:
-            raise EdBatchError(f"backward: expected a gradient of shape {shape}, got {seed.shape}")
+        seed = seed_of(expression.spec, gradient)
         self._run_pending(saving=not current_options().recompute)
         if self._backward is not None:
             self._backward.release()
         node, code = expression.id & NODE_MASK, expression.id >> NODE_BITS
+        root = Root(node, code, self._window(expression), seed)
         self._backward = Backward(
-            self._table, self._arenas, self._nodes, self._ran, node, self._window(expression), code, seed.copy(),
-            _POOL, _BACKEND, self._check_nan,
-        )  # fmt: skip
+            self._table, self._arenas, self._nodes, self._ran, root, _POOL, _BACKEND, self._check_nan
+        )
         self._backward.run()
 
     def gradient(self, expression: Expression) -> Any:

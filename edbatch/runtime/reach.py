@@ -8,7 +8,7 @@ from numba import njit
 
 @njit(cache=True)
 def flow(
-    n: int,
+    order: np.ndarray,
     root: int,
     types: np.ndarray,
     starts: np.ndarray,
@@ -21,23 +21,23 @@ def flow(
     """Two columns over the nodes: whether its gradient is asked for, and whether one flows into it from the root.
 
     Args:
-        n: number of nodes.
+        order: the nodes that have run, in an order in which operands precede their users.
         root: where gradients come from.
         types, starts, counts, args: the graph's columns.
         wanted: per type, whether its nodes hold something whose gradient is wanted.
         stops: per type, whether gradients end there.
         view_stops: per code of a view, whether gradients end there.
     """
-    requires = np.zeros(n, np.bool_)
-    for v in range(root + 1):
+    requires = np.zeros(len(types), np.bool_)
+    for v in order:
         kind = types[v]
         found = wanted[kind]
         for i in range(starts[v], starts[v] + counts[v]):
             found |= requires[args[i] & 0xFFFFFFFF] and not view_stops[args[i] >> 32]
         requires[v] = found and not stops[kind]
-    active = np.zeros(n, np.bool_)
+    active = np.zeros(len(types), np.bool_)
     active[root] = requires[root]
-    for v in range(root, -1, -1):
+    for v in order[::-1]:
         if active[v]:
             for i in range(starts[v], starts[v] + counts[v]):
                 source = args[i] & 0xFFFFFFFF

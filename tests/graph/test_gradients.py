@@ -82,7 +82,7 @@ def build(op, sample, how, policy, cells, dtype="float64"):
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_gradients_equal_finite_differences(op, sample, how):
-    for policy, cells in (("sufficient", False), ("none", False), ("sufficient", True)):
+    for policy, cells in (("sufficient", False), ("none", False)) + (("sufficient", True),) * (how == "rows"):
         loss, wants, _ = build(op, sample, how, policy, cells)
         loss.backward()
         for operand, want in wants:

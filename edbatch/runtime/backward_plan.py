@@ -1,0 +1,217 @@
+"""The way back through one plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.derivative import Given
+from edbatch.graph.node_type import parameter_of
+from edbatch.graph.op import Share
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec
+from edbatch.memory.arenas import Arenas
+from edbatch.memory.pool import BufferPool
+from edbatch.runtime.derivatives import Compiled, compiled, weight
+from edbatch.runtime.operand_rows import GradientArenas, add, read
+from edbatch.runtime.parameter_gradients import add_sum, add_terms
+from edbatch.runtime.ran import Ran
+from edbatch.runtime.saving import Saved
+from edbatch.runtime.type_table import BoundType, TypeTable
+
+
+class TypeRows:
+    """Of one type in one plan: what its derivative has computed, side by side; filled from the end, as batches go.
+
+    Args:
+        type: the type.
+        how: its derivative.
+        n: the nodes that gradients flow into.
+        flat: buffer of the rows [n, how.derivative.width].
+        saved: what the forward run saved, if it did.
+
+    Attributes:
+        specs: of the operands that are nodes.
+        begin: of the rows filled so far.
+        payload: per batch gone through, the integers of its nodes.
+        chosen: per batch gone through, which rows of what was saved are its nodes'.
+    """
+
+    def __init__(self, type: BoundType, how: Compiled, n: int, flat: Any, saved: Saved | None) -> None:
+        self.type = type
+        self.how = how
+        self.n = n
+        self.flat = flat
+        self.saved = saved
+        self.specs = [operand for operand in type.type.operands if not isinstance(operand, ParameterSpec)]
+        self.begin = n
+        self.payload: list[list[Any]] = []
+        self.chosen: list[np.ndarray] = []
+
+
+class BackwardPlan:
+    """One plan, gone through from its last batch to its first.
+
+    Args:
+        ran: the plan, and what its run has saved.
+        arrays, arenas: the values.
+        gradients: of the values; filled.
+        table: the graph's types.
+        pool, backend, check_nan: as of `Backward`.
+    """
+
+    def __init__(
+        self,
+        ran: Ran,
+        arrays: list[Any],
+        arenas: Arenas,
+        gradients: GradientArenas,
+        table: TypeTable,
+        pool: BufferPool,
+        backend: Any,
+        check_nan: bool,
+    ) -> None:
+        self._ran = ran
+        self._arrays = arrays
+        self._arenas = arenas
+        self._gradients = gradients
+        self._table = table
+        self._pool = pool
+        self._backend = backend
+        self._check_nan = check_nan
+        self._batches = ran.plan.batches.tolist()
+        self._operands = ran.plan.operands.tolist()
+        self._rows: dict[int, TypeRows] = {}
+
+    def run(self, number: list[int], active: np.ndarray, rows: np.ndarray, operands: np.ndarray) -> None:
+        """Compute the gradients of values.
+
+        Args:
+            number, rows, operands: from `reach.per_batch`.
+            active: per node of the graph, whether a gradient flows into it.
+        """
+        ran, batches = self._ran, self._batches
+        left = np.bincount(ran.plan.batches[:, 0], ran.plan.batches[:, 2], len(self._table.bound)).astype(int).tolist()
+        end = len(ran.nodes)
+        for at in range(len(batches) - 1, ran.n_sources - 1, -1):
+            kind, _, n, *_ = batch = batches[at]
+            left[kind] -= n
+            end -= n
+            if not number[at]:
+                continue
+            type = self._table.bound[kind]
+            chosen = None if number[at] == n else np.flatnonzero(active[ran.nodes[end : end + n]])
+            if type.type.op.variadic:
+                self._back_variadic(type, batch, chosen)
+                continue
+            if kind not in self._rows:
+                self._rows[kind] = self._type_rows(type, int(rows[kind]), int(operands[kind]), ran.saved.get(kind))
+            self._back(self._rows[kind], batch, chosen, left[kind])
+
+    def add_to_parameters(self, number: list[int]) -> None:
+        """Add what the batches have left, and the gradients of nodes that are parameters."""
+        for rows in self._rows.values():
+            add_terms(rows)
+        for (kind, row, n, *_), active in zip(self._batches[: self._ran.n_sources], number, strict=False):
+            type = self._table.bound[kind]
+            if active and type.type.op is PARAMETER:
+                add_sum(parameter_of(type.type.attributes[0][1]), self._gradients.array(type.window)[row : row + n])
+
+    def release(self) -> None:
+        """Give the buffers back."""
+        for rows in self._rows.values():
+            self._pool.release(rows.flat)
+
+    def _type_rows(self, type: BoundType, n: int, operands: int, saved: Saved | None) -> TypeRows:
+        slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
+        needed = [bool(operands >> min(slot, 62) & 1) for slot in range(slots)]
+        how = compiled(type, needed, saved is not None, self._backend)
+        flat = self._pool.acquire(max(1, n * how.derivative.width), type.type.out.dtype)
+        return TypeRows(type, how, n, flat, saved)
+
+    def _back(self, rows: TypeRows, batch: list[int], chosen: Any, saved_begin: int) -> None:
+        """Go back through one batch; through the nodes `chosen` of it, if not all."""
+        _, row, n, first, payload, _ = batch
+        type, how, width = rows.type, rows.how, rows.how.derivative.width
+        m = n if chosen is None else len(chosen)
+        rows.begin -= m
+        given: list[Any] = []
+        buffers: list[Any] = []
+        for source, number in how.derivative.given:
+            if source is Given.OPERAND:
+                x = self._read(self._operands[first + number], rows.specs[number], buffers)
+            elif source is Given.RESULT:
+                x = self._arrays[type.window][row : row + n]
+            elif source is Given.SAVED:
+                assert rows.saved is not None
+                x = rows.saved.value(number, saved_begin, saved_begin + n)
+            else:
+                x = self._gradients.array(type.window)[row : row + n]
+            given.append(x if chosen is None or len(x) < n else np.ascontiguousarray(x[chosen]))
+        indices = self._ran.plan.indices
+        integers = [
+            indices[begin : begin + n] if chosen is None else indices[begin : begin + n][chosen]
+            for begin in range(payload, payload + n * type.type.op.payload, n)
+        ]
+        rows.payload.append(integers)
+        rows.chosen.append(np.arange(saved_begin, saved_begin + n) if chosen is None else saved_begin + chosen)
+        if how.program is not None:
+            out = rows.flat[rows.begin * width : (rows.begin + m) * width].reshape(m, width)
+            how.program(out, *given, *integers)
+            self._check(out, type)
+            computed, begin = rows.flat, rows.begin * width
+            if chosen is not None:  # as rows of the whole batch, zero where no gradient flows
+                whole = np.zeros((n, width), out.dtype)
+                whole[chosen] = out
+                computed, begin = whole.reshape(-1), 0
+            for slot, place in enumerate(how.derivative.operands):
+                if place is not None:
+                    self._add(self._operands[first + slot], computed, begin + place.column, width, place.spec)
+        for buffer in buffers:
+            self._pool.release(buffer)
+
+    def _back_variadic(self, type: BoundType, batch: list[int], chosen: Any) -> None:
+        """Go back through a batch of reductions over lists: each operand gets its share."""
+        _, row, n, first, _, begin = batch
+        rule = type.type.op.gradient
+        assert isinstance(rule, Share)
+        spec, operand = type.type.out, self._operands[first]
+        offsets = self._ran.plan.indices[begin : begin + n + 1]
+        lengths = np.diff(offsets)
+        gradient = self._gradients.array(type.window)[row : row + n]
+        program = weight(type, self._backend)
+        parts = None
+        buffers: list[Any] = []
+        if program is not None:
+            x = self._read(operand, spec, buffers)
+            parts = np.empty((operand[4], *spec.shape), spec.dtype)
+            program(parts, np.repeat(self._arrays[type.window][row : row + n], lengths, axis=0), x)
+        if rule.divided:
+            ones = lengths.astype(spec.dtype).reshape(n, *(1,) * len(spec.shape))
+            gradient = gradient / (ones if parts is None else np.add.reduceat(parts, offsets[:-1], axis=0))
+        rows = np.repeat(gradient, lengths, axis=0)
+        if parts is not None:
+            rows *= parts
+        if chosen is not None:
+            idle = np.ones(n, np.bool_)
+            idle[chosen] = False
+            rows[np.repeat(idle, lengths)] = 0
+        self._check(rows, type)
+        self._add(operand, rows.reshape(-1), 0, spec.size, spec)
+        for buffer in buffers:
+            self._pool.release(buffer)
+
+    def _read(self, operand: list[int], spec: Any, buffers: list[Any]) -> Any:
+        buffers.append(self._pool.acquire(max(1, operand[4] * spec.size), spec.dtype))
+        return read(operand, self._ran.plan, self._arrays, self._arenas, self._table.windows, spec, buffers[-1])
+
+    def _add(self, operand: list[int], source: Any, begin: int, stride: int, spec: Any) -> None:
+        add(operand, self._ran.plan, self._gradients, self._table.windows, source, begin, stride, spec)
+
+    def _check(self, computed: Any, type: BoundType) -> None:
+        if self._check_nan:
+            bad = int(np.isnan(computed.reshape(len(computed), -1)).any(axis=1).sum())
+            if bad:
+                raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch)")
