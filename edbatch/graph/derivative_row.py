@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from edbatch.graph.body import Body, Value, renumbered, spec_of_value
-from edbatch.graph.ops.place import CONCATENATE
-from edbatch.graph.passes.drop_dead import drop_dead
 from edbatch.graph.spec import Spec
 
 T = TypeVar("T")
@@ -24,9 +22,6 @@ class Place:
 
 def in_a_row(body: Body, given: Mapping[int, int]) -> tuple[Body, tuple[int, ...], int, list[Place | Value]]:
     """Lay a body's outputs side by side.
-
-    Vectors that are put one after the other - the gradients of gates - are outputs one by one, so that the kernel that
-    computes them writes all to one row.
 
     Args:
         given: arguments that are no outputs even if they are returned, with what they are called.
@@ -46,18 +41,11 @@ def in_a_row(body: Body, given: Mapping[int, int]) -> tuple[Body, tuple[int, ...
             continue
         if value not in found:
             found[value] = Place(width, spec_of_value(body, value))
-            for part in _parts(body, value):
-                outputs.append(part)
-                columns.append(width)
-                width += spec_of_value(body, part).size
+            outputs.append(value)
+            columns.append(width)
+            width += found[value].spec.size
         places.append(found[value])
-    return drop_dead(replace(body, outputs=tuple(outputs))), tuple(columns), width, places
-
-
-def _parts(body: Body, value: Value) -> tuple[Value, ...]:
-    node = body.nodes[value.node]
-    is_row = value.view is None and node.type.op is CONCATENATE and len(node.type.out.shape) == 1
-    return node.operands if is_row and len(node.operands) == len(node.type.operands) else (value,)
+    return replace(body, outputs=tuple(outputs)), tuple(columns), width, places
 
 
 def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]:

@@ -16,6 +16,7 @@ from edbatch.files import write_atomically
 from edbatch.kernels.recipe import Language, Recipe, source_in
 
 HEADER = '''"""Written by EdBatch; may be deleted at any time."""
+import edbatch.kernels.vectorize
 from numba import cfunc, float32
 from edbatch.kernels.pointers import KERNEL, floats_at
 from edbatch.kernels.scalars import exp, maximum, minimum, sigmoid, sqrt, tanh

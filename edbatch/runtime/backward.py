@@ -121,7 +121,6 @@ class Backward:
             self.active[:] = False
             return
         self.gradients.array(root.window)[nodes.row[root.node]] = root.seed
-        arrays = self._arenas.arrays()
         for ran in reversed(self._ran):
             number, rows, operands = per_batch(
                 ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.active, view_stops,
@@ -129,7 +128,7 @@ class Backward:
             )  # fmt: skip
             if number.any():
                 plan = BackwardPlan(
-                    ran, arrays, self._arenas, self.gradients, table, self._pool, self._backend, self._check_nan
+                    ran, self._arenas, self.gradients, table, self._pool, self._backend, self._check_nan
                 )
                 plan.run(number.tolist(), self.active, rows, operands)
                 if not sources:

@@ -56,7 +56,7 @@ class BackwardPlan:
 
     Args:
         ran: the plan, and what its run has saved.
-        arrays, arenas: the values.
+        arenas: the values.
         gradients: of the values; filled.
         table: the graph's types.
         pool, backend, check_nan: as of `Backward`.
@@ -65,7 +65,6 @@ class BackwardPlan:
     def __init__(
         self,
         ran: Ran,
-        arrays: list[Any],
         arenas: Arenas,
         gradients: GradientArenas,
         table: TypeTable,
@@ -74,7 +73,6 @@ class BackwardPlan:
         check_nan: bool,
     ) -> None:
         self._ran = ran
-        self._arrays = arrays
         self._arenas = arenas
         self._gradients = gradients
         self._table = table
@@ -143,7 +141,7 @@ class BackwardPlan:
             if source is Given.OPERAND:
                 x = self._read(self._operands[first + number], rows.specs[number], buffers)
             elif source is Given.RESULT:
-                x = self._arrays[type.window][row : row + n]
+                x = self._arenas.array(type.window)[row : row + n]
             elif source is Given.SAVED:
                 assert rows.saved is not None
                 x = rows.saved.value(number, saved_begin, saved_begin + n)
@@ -187,7 +185,7 @@ class BackwardPlan:
         if program is not None:
             x = self._read(operand, spec, buffers)
             parts = np.empty((operand[4], *spec.shape), spec.dtype)
-            program(parts, np.repeat(self._arrays[type.window][row : row + n], lengths, axis=0), x)
+            program(parts, np.repeat(self._arenas.array(type.window)[row : row + n], lengths, axis=0), x)
         if rule.divided:
             ones = lengths.astype(spec.dtype).reshape(n, *(1,) * len(spec.shape))
             gradient = gradient / (ones if parts is None else np.add.reduceat(parts, offsets[:-1], axis=0))
@@ -205,7 +203,7 @@ class BackwardPlan:
 
     def _read(self, operand: list[int], spec: Any, buffers: list[Any]) -> Any:
         buffers.append(self._pool.acquire(max(1, operand[4] * spec.size), spec.dtype))
-        return read(operand, self._ran.plan, self._arrays, self._arenas, self._table.windows, spec, buffers[-1])
+        return read(operand, self._ran.plan, self._arenas, self._table.windows, spec, buffers[-1])
 
     def _add(self, operand: list[int], source: Any, begin: int, stride: int, spec: Any) -> None:
         add(operand, self._ran.plan, self._gradients, self._table.windows, source, begin, stride, spec)

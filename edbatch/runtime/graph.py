@@ -348,6 +348,8 @@ class Graph(Columns):
             saved = saving_table.saved
             executor = Executor(self._arenas, saving_table, _POOL, self._check_nan)  # type: ignore[arg-type]
         executor.run(plan, n_sources, self.inputs)
+        if saving:
+            executor.release()
         self._ran.append(Ran(plan, n_sources, order + first, saved))
         self.inputs.clear()
         clock.stop("execution")

@@ -13,6 +13,7 @@ from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
+from edbatch.runtime.cell_program import address_of
 
 _STRIDED, _GATHER, _SHARED = int(Access.STRIDED), int(Access.GATHER), int(Access.SHARED)
 
@@ -60,30 +61,28 @@ class GradientArenas:
         self._arrays.clear()
 
 
-def read(
-    operand: list[int], plan: Plan, arrays: list[Any], arenas: Arenas, windows: Windows, spec: Spec, buffer: Any
-) -> Any:
+def read(operand: list[int], plan: Plan, arenas: Arenas, windows: Windows, spec: Spec, buffer: Any) -> Any:
     """An operand's rows: a view where they lie evenly (one row if all share it), else copied to `buffer`."""
     access, window, start, distance, count = operand
     if access <= _STRIDED:
-        array = arrays[window]
+        array = arenas.array(window)
         if access == _SHARED:
             return array[start : start + 1]
         end = start + distance * count
         return array[start : end if end >= 0 else None : distance]
     target = buffer[: count * spec.size]
+    words = target.itemsize // 4
+    to = (address_of(target), words * spec.size, words * spec.size)
     for seen, rows, positions, n in _segments(operand, plan):
         shown = windows.windows[seen]
         if shown.width:
-            arena = arenas.arenas[shown.arena]
-            source = (arena.flat, arena.width, shown.column, plan.indices, rows)
-            if positions < 0:
-                gather_rows(*source, n, target, spec.size, 0, spec.size)
-            else:
-                gather_rows_to(*source, positions, n, target, spec.size, 0, spec.size)
+            arena = arenas.arena(seen)
+            begin = arena.address + arena.itemsize * shown.column
+            source = (n, begin, words * arena.width, plan.indices, rows)
+            gather_rows(*source, *to) if positions < 0 else gather_rows_to(*source, positions, *to)
         else:
             where = slice(None) if positions < 0 else plan.indices[positions : positions + n]
-            found = arrays[seen][plan.indices[rows : rows + n]]
+            found = arenas.array(seen)[plan.indices[rows : rows + n]]
             target.reshape(count, spec.size)[where] = found.reshape(n, spec.size)
     return target.reshape(count, *spec.shape)
 

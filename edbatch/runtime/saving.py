@@ -52,12 +52,13 @@ class SavingTable:
     """A graph's types for one run: those of which something is worth saving have a kernel that saves.
 
     Attributes:
-        bound, windows: as a `TypeTable` has them.
+        bound, window, windows, programs: as a `TypeTable` has them; the interpreter leaves types that save to Python.
         saved: per number of such a type, what was saved.
     """
 
     def __init__(self, table: TypeTable, plan: Plan, pool: BufferPool, backend: Any) -> None:
-        self.windows = table.windows
+        self.window, self.windows = table.window, table.windows
+        self.programs = table.saving_programs
         self.bound: list[BoundType] = list(table.bound)
         self.saved: dict[int, Saved] = {}
         rows = np.bincount(plan.batches[:, 0], plan.batches[:, 2], len(self.bound)).astype(np.int64).tolist()

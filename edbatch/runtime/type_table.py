@@ -132,6 +132,13 @@ class TypeTable:
 
         return ProgramTable()
 
+    @cached_property
+    def saving_programs(self) -> ProgramTable:
+        """Of the types that are compiled, in runs that save; those that save something are not among them."""
+        from edbatch.runtime.program_table import ProgramTable
+
+        return ProgramTable()
+
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
         if len(types) and int(types.max()) >= len(self.local):

@@ -9,7 +9,7 @@ from edbatch.graph.op import OPS, Kind, Share, no_gradient
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import to_node
 from edbatch.graph.views import look
-from tests.gradients import check_parameters, numeric
+from tests.gradients import compare, numeric, numeric_gradients
 from tests.graph.test_ops import BATCH, CASES, OPERANDS, draw, place
 from tests.oracle import ORACLE
 
@@ -91,8 +91,9 @@ def test_gradients_equal_finite_differences(op, sample, how):
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize(("op", "sample"), CASES)
+@pytest.mark.parametrize(("op", "sample"), [case for case in CASES if case.id.endswith("-0")])
 def test_float32(op, sample):
+    """Derivatives of float32 values are fused."""
     loss, wants, _ = build(op, sample, "rows", "sufficient", True, "float32")
     loss.backward()
     for operand, want in wants:
@@ -136,9 +137,11 @@ def test_in_a_cell(op, sample):
         with eb.Graph(policy="sufficient", dtype="float64"):
             return eb.sum([cell(eb.input(x), *i) for x, i in zip(inputs, integers, strict=True)])
 
+    if op.name == "scale_gradient":  # no derivative
+        return
+    wants = numeric_gradients(model, lambda: loss().value())
     for options in ({}, {"recompute": True}, {"fuse": False}, {"cells": False}):
         model.zero_grad()
         with eb.options(**options):
             loss().backward()
-            if op.name != "scale_gradient":
-                check_parameters(model, lambda: loss().value(), rtol=1e-5, atol=1e-7)
+        compare(model, wants, rtol=1e-5, atol=1e-7)
