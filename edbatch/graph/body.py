@@ -123,10 +123,13 @@ def row_of(body: Body, dtype: Any) -> tuple[tuple[int, ...], Spec, tuple[tuple[i
     if len(begins) == 1:
         return columns, specs[0], tuple((0, spec) for spec in specs)
     row = spec_of((width,), dtype)
-    return columns, row, tuple((_step(row, column, spec), spec) for column, spec in zip(columns, specs, strict=True))
+    return columns, row, tuple((step_to(row, column, spec), spec) for column, spec in zip(columns, specs, strict=True))
 
 
-def _step(row: Spec, column: int, spec: Spec) -> int:
+def step_to(row: Spec, column: int, spec: Spec) -> int:
+    """The step from a row's id to that of a value which begins at a column of it; 0 if it is the row."""
+    if spec is row:
+        return 0
     index = (column,) if spec.shape == () else ((column, column + spec.size, 1),)
     view = view_of(row, 0, INDEX, (("index", index),))
     assert view is not None

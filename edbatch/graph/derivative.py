@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
-from edbatch.graph.body import Body, Value, body_of
+from edbatch.graph.body import Body, Value, body_of, operands_of
 from edbatch.graph.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.expression import Expression
 from edbatch.graph.gradient_sum import fit, stops, sum_of, total
@@ -21,9 +21,9 @@ from edbatch.graph.op import Kind, Share, no_gradient
 from edbatch.graph.ops.loss import UNPICK
 from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import TRANSPOSE
-from edbatch.graph.options import options
+from edbatch.graph.options import Options
 from edbatch.graph.parameters import LookupParameters
-from edbatch.graph.passes import simplify
+from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.trace import ARGUMENT, Payload, Trace, traced
@@ -94,6 +94,16 @@ def derivative(
     return traced(sweep.trace, lambda: sweep.run(needed))
 
 
+def output_gradients(body: Body, row: Spec, steps: Sequence[int]) -> Derivative:
+    """The body that computes, of what a body returns, all that flows to it: also from where the body itself reads it.
+
+    Returns:
+        A derivative without terms whose `operands` are of the body's outputs.
+    """
+    sweep = _Sweep(body, row, steps, ())
+    return traced(sweep.trace, lambda: sweep.run([True] * len(body.arguments), of_outputs=True))
+
+
 def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]:
     """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops."""
     returned = {value.node for value in body.outputs if value.view is None}
@@ -124,29 +134,36 @@ class _Sweep:
         self.values: dict[int, Expression] = {**dict(enumerate(arguments)), **kept}
         self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
         self.terms: list[tuple[ParameterSpec, Expression]] = []
-        for value, step in dict(zip(body.outputs, steps, strict=True)).items():
+        for value, step in dict.fromkeys(zip(body.outputs, steps, strict=True)):
             spec = body.nodes[value.node].type.out if value.view is None else value.view.out
             if value.view is None:
                 self.values.setdefault(value.node, Expression(trace, result.id + step, spec))
             self.flows[value.node].append((value.view, Expression(trace, gradient.id + step, spec)))
 
-    def run(self, needed: Sequence[bool]) -> Derivative:
+    def run(self, needed: Sequence[bool], of_outputs: bool = False) -> Derivative:
         requires = self._requires(needed)
         for number in range(len(self.body.nodes)):
             if number not in self.values:
                 self._replay(number)
         gradients: dict[int, Expression] = {}
+        totals: dict[int, Expression] = {}
         for number in reversed(range(len(self.body.nodes))):
             node = self.body.nodes[number]
             gradient = total(node.type.out, self.flows[number]) if requires[number] else None
             if gradient is None:
                 continue
+            totals[number] = gradient
             if node.type.op is ARGUMENT:
                 gradients[number] = gradient
             elif node.type.op is PARAMETER:
                 self.terms.append((node.type.attributes[0][1], gradient))
             else:
                 self._step_back(number, gradient, requires)
+        if of_outputs:
+            self.terms.clear()
+            return self._finish(
+                [_shown(totals[value.node], value) if value.node in totals else None for value in self.body.outputs]
+            )
         return self._finish([gradients.get(number) for number in range(len(self.body.arguments))])
 
     def _requires(self, needed: Sequence[bool]) -> list[bool]:
@@ -174,10 +191,7 @@ class _Sweep:
             self.values[number] = trace.add(node.type, [*counted, *ids, *node.payload])
 
     def _seen(self, value: Value) -> Expression:
-        x = self.values[value.node]
-        for op, attributes in value.view.steps if value.view is not None else ():
-            x = look(x, op, attributes)
-        return x
+        return _shown(self.values[value.node], value)
 
     def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
         """Let a node's gradient flow on to its operands."""
@@ -190,10 +204,7 @@ class _Sweep:
             flows: Any = shared(rule, gradient, out, xs)
             operands: tuple[Any, ...] = node.operands
         else:
-            values = iter(node.operands)
-            operands = tuple(
-                operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands
-            )
+            operands = operands_of(node)
             xs = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
             integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
             flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
@@ -218,8 +229,8 @@ class _Sweep:
             values, index = _summed(body, spec, value)
             summed.append((len(outputs), len(outputs) + len(values), index))
             outputs += values
-        with options(stack=False):
-            body = simplify(replace(body, outputs=tuple(outputs)))
+        body = replace(body, outputs=tuple(outputs))
+        body = prepare_for_kernels(prepare_for_batching(body, Options()), Options())
         saved = {at: number for at, (kind, number) in enumerate(self.given) if kind is Given.SAVED}
         body, columns, width, places = in_a_row(body, saved)
         flowed = iter(places)
@@ -230,6 +241,13 @@ class _Sweep:
         )
         body, given = without_unread(body, self.given)
         return Derivative(body, columns, width, given, operands, terms)  # type: ignore[arg-type]
+
+
+def _shown(x: Expression, value: Value) -> Expression:
+    """What a value shows, of x in the place of its node."""
+    for op, attributes in value.view.steps if value.view is not None else ():
+        x = look(x, op, attributes)
+    return x
 
 
 def shared(rule: Share, gradient: Expression, out: Expression, xs: Sequence[Expression]) -> list[Expression]:

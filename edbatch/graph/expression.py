@@ -75,7 +75,8 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
     def gradient(self) -> Any:
         """The gradient of what `backward` was last called on with respect to this expression, of its shape.
 
-        An expression that is a view of another (a slice, a transposition) gives that part of the other's gradient.
+        An expression that is a view of another (a slice, a transposition) gives that part of the other's gradient; what
+        a cell returns has the same gradient as without the decorator, from uses inside the cell too.
         Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
         before parameters are changed.
 

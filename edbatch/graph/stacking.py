@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from edbatch.graph.node_type import parameter_array
+from edbatch.graph.node_type import parameter_array, parameter_of
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.spec import ParameterSpec
 
@@ -55,7 +55,7 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
 
 
 class ColumnRange(Parameter):
-    """Some columns of a matrix as a parameter: a view of its array, wherever that is moved."""
+    """Some columns of a matrix as a parameter: a view of its array, wherever that is moved, and of its gradient."""
 
     def __init__(self, whole: ParameterSpec, begin: int, end: int) -> None:
         self.name = f"{whole.name}[:,{begin}:{end}]"
@@ -72,6 +72,12 @@ class ColumnRange(Parameter):
         if self._seen is not array:
             self._seen, self._part = array, array[:, self._range]
         return self._part
+
+    def _members(self) -> list[Parameter]:
+        return parameter_of(self._whole)._members()
+
+    def _sum(self) -> np.ndarray:
+        return parameter_of(self._whole)._sum()[:, self._range]
 
 
 _ranges: WeakKeyDictionary[Parameter, dict[tuple[int, int], ColumnRange]] = WeakKeyDictionary()
@@ -125,7 +131,7 @@ def _rows(stack: Parameter, begin: int, end: int) -> Parameter:
         array = stack.array[first : first + sum(spec.shape[0] for spec in specs)]
         found = stack.runs[begin, end] = Parameter("|".join(spec.name for spec in specs), array)
         found.array = array  # not the copy that a new parameter makes of an array in another order
-        found.stack, found.parts = stack, specs
+        found.stack, found.parts, found.rows = stack, specs, slice(first, first + len(array))
     return found
 
 

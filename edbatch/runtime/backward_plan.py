@@ -14,7 +14,7 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.pool import BufferPool
-from edbatch.runtime.derivatives import Compiled, compiled, weight
+from edbatch.runtime.derivatives import CompiledDerivative, compiled, weight
 from edbatch.runtime.operand_rows import GradientArenas, add, read
 from edbatch.runtime.parameter_gradients import add_sum, add_terms
 from edbatch.runtime.ran import Ran
@@ -39,7 +39,7 @@ class TypeRows:
         chosen: per batch gone through, which rows of what was saved are its nodes'.
     """
 
-    def __init__(self, type: BoundType, how: Compiled, n: int, flat: Any, saved: Saved | None) -> None:
+    def __init__(self, type: BoundType, how: CompiledDerivative, n: int, flat: Any, saved: Saved | None) -> None:
         self.type = type
         self.how = how
         self.n = n

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from edbatch.graph.body import Body, Node, Value, body_of, row_of
+from edbatch.graph.body import Body, Node, Value, body_of, spec_of_value, step_to
 from edbatch.graph.cell import CellOp
-from edbatch.graph.derivative import Derivative, derivative, worth_saving
+from edbatch.graph.derivative import Derivative, derivative, output_gradients, worth_saving
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.op import Share
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -19,7 +19,7 @@ from edbatch.runtime.type_table import BoundType, bind, places_of
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledDerivative:
     """The derivative of a type, ready to run.
 
     Args:
@@ -46,7 +46,7 @@ class Saving:
     width: int
 
 
-def compiled(type: BoundType, needed: Sequence[bool], saving: bool, backend: Any) -> Compiled:
+def compiled(type: BoundType, needed: Sequence[bool], saving: bool, backend: Any) -> CompiledDerivative:
     """What goes back through nodes of a type.
 
     Args:
@@ -56,7 +56,7 @@ def compiled(type: BoundType, needed: Sequence[bool], saving: bool, backend: Any
     key = (tuple(needed), saving)
     found = type.derivatives.get(key)
     if found is None:
-        body, row, steps = _body(type.type)
+        body, row, steps = body_of_type(type.type)
         saved = _saved(type) if saving else ()
         found = type.derivatives[key] = _compiled(derivative(body, row, steps, needed, saved), backend)
     return found
@@ -70,6 +70,13 @@ def saving(type: BoundType, backend: Any) -> Saving | None:
     return type.derivatives["saving"]
 
 
+def compiled_outputs(type: BoundType, backend: Any) -> CompiledDerivative:
+    """What flows to the results of a cell, from outside and inside; see `graph.derivative.output_gradients`."""
+    if "outputs" not in type.derivatives:
+        type.derivatives["outputs"] = _compiled(output_gradients(*body_of_type(type.type)), backend)
+    return type.derivatives["outputs"]
+
+
 def weight(type: BoundType, backend: Any) -> Program | None:
     """Of a variadic type: `program(parts, results, operands)`, what part of a gradient goes to each operand."""
     if "weight" not in type.derivatives:
@@ -79,11 +86,12 @@ def weight(type: BoundType, backend: Any) -> Program | None:
     return type.derivatives["weight"]
 
 
-def _body(type: NodeType) -> tuple[Body, Spec, list[int]]:
+def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
     """What a type computes, the row of its result, and the steps to each output; an op is a body of one node."""
     if isinstance(type.op, CellOp):
-        _, row, outs = row_of(type.op.body, type.out.dtype)
-        return type.op.body, row, [step for step, _ in outs]
+        body = type.op.body
+        returned = [spec_of_value(body, value) for value in body.outputs]
+        return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
     specs = tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
     arguments = [Node(intern(ARGUMENT, (("number", at),), (), spec), ()) for at, spec in enumerate(specs)]
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
@@ -94,13 +102,13 @@ def _saved(type: BoundType) -> tuple[int, ...]:
     if not isinstance(type.type.op, CellOp):
         return ()  # its one value is its result
     if "saved" not in type.derivatives:
-        type.derivatives["saved"] = worth_saving(*_body(type.type))
+        type.derivatives["saved"] = worth_saving(*body_of_type(type.type))
     return type.derivatives["saved"]
 
 
-def _compiled(found: Derivative, backend: Any) -> Compiled:
+def _compiled(found: Derivative, backend: Any) -> CompiledDerivative:
     program = _program(found.body, found.columns, backend) if found.body.outputs else None
-    return Compiled(found, program)
+    return CompiledDerivative(found, program)
 
 
 def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:

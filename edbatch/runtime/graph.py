@@ -156,16 +156,14 @@ class Graph(Columns):
 
     def backward(self, expression: Expression, gradient: Any = None) -> None:
         """Compute the gradients of one expression; see `Expression.backward`."""
-        from edbatch.runtime.backward import Backward, Root, seed_of
+        from edbatch.runtime.backward import Backward, seed_of
 
         seed = seed_of(expression.spec, gradient)
-        self._run_pending(saving=not current_options().recompute)
+        self._run_pending(saving=not (self.options.recompute or current_options().recompute))
         if self._backward is not None:
             self._backward.release()
-        node, code = expression.id & NODE_MASK, expression.id >> NODE_BITS
-        root = Root(node, code, self._window(expression), seed)
         self._backward = Backward(
-            self._table, self._arenas, self._nodes, self._ran, root, _POOL, _BACKEND, self._check_nan
+            self._table, self._arenas, self._nodes, self._ran, expression.id, seed, _POOL, _BACKEND, self._check_nan
         )
         self._backward.run()
 
@@ -174,18 +172,7 @@ class Graph(Columns):
         backward = self._backward
         if backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
-        node = expression.id & NODE_MASK
-        if not backward.has_sources and node < len(backward.requires) and not backward.requires[node]:
-            backward.run(sources=True)
-        if node >= len(backward.active) or not backward.active[node]:
-            return np.zeros(expression.spec.shape, expression.spec.dtype)[()]
-        return backward.gradients.array(self._window(expression))[self._nodes.row[node]].copy()[()]
-
-    def _window(self, expression: Expression) -> int:
-        """The window that shows an expression's values."""
-        node, code = expression.id & NODE_MASK, expression.id >> NODE_BITS
-        self._table.see(np.array([expression.id], np.int64))
-        return int(self._table.view_windows[code] if code else self._table.window[self._nodes.types[node]])
+        return backward.gradient(expression.id, expression.spec)
 
     def run(self) -> None:
         """Run what is pending.

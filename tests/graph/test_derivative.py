@@ -6,7 +6,7 @@ import pytest
 import edbatch as eb
 from edbatch.graph.body import Value
 from edbatch.graph.derivative import Given, derivative, worth_saving
-from edbatch.runtime.derivatives import _body
+from edbatch.runtime.derivatives import body_of_type
 from tests.gradients import check_parameters
 
 DIM = 6
@@ -103,7 +103,7 @@ def gated():
 
 def test_what_a_derivative_reads(gated):
     _, type = gated
-    body, row, steps = _body(type)
+    body, row, steps = body_of_type(type)
     saved = worth_saving(body, row, steps)
     assert [body.nodes[number].type.op.name for number in saved] == ["concatenate", "matmul"]
     found = derivative(body, row, steps, [False, True], saved)
@@ -119,7 +119,7 @@ def test_what_a_derivative_reads(gated):
 def test_a_product_is_left_to_the_end(gated):
     """No node makes a matrix for each call; what the forward run saved is read there."""
     model, type = gated
-    body, row, steps = _body(type)
+    body, row, steps = body_of_type(type)
     found = derivative(body, row, steps, [True, True], worth_saving(body, row, steps))
     assert all(len(node.type.out.shape) < 2 for node in found.body.nodes)
     terms = {term.parameter: term for term in found.terms}
@@ -135,7 +135,7 @@ def test_a_product_is_left_to_the_end(gated):
 def test_nothing_is_asked_for():
     with eb.Graph() as graph:
         type = graph.type_of(eb.tanh(eb.input([1.0])))
-    found = derivative(*_body(type), [False])
+    found = derivative(*body_of_type(type), [False])
     assert found.body.outputs == ()
     assert found.operands == (None,)
     assert found.terms == ()

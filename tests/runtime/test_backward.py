@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import edbatch as eb
 from edbatch.runtime import derivatives
 from edbatch.runtime.graph import _POOL
-from tests.gradients import check_parameters, numeric
+from tests.gradients import check_parameters, compare, numeric, numeric_gradients
 
 POLICIES = ["none", "depth", "agenda", "sufficient"]
 DIM = 4
@@ -238,6 +238,45 @@ def test_gradients_after_the_graph_grew(model):
         np.testing.assert_allclose(x.gradient(), W.value().T @ want)
         assert later[5].gradient() == 0
         np.testing.assert_array_equal(y.gradient(), want)
+
+
+def test_through_cells_that_are_split():
+    """What does not wait for a recurrence, and what it does not wait for, with weights that are parts of others."""
+    model = eb.ParameterCollection(seed=1, dtype="float64")
+    U, V = model.add_parameters((2 * DIM, 2 * DIM), name="U"), model.add_parameters((3, DIM), name="V")
+    b = model.add_parameters(2 * DIM, name="b", init=0.2)
+
+    @eb.cell
+    def step(x, h):
+        z, n = eb.split(U @ eb.concatenate([x, h]) + b, 2)
+        h = eb.sigmoid(z) * eb.tanh(n) + h
+        return h, V @ h, eb.tanh(h)
+
+    def build():
+        with eb.Graph(policy="sufficient", dtype="float64") as graph:
+            states, scores = [], []
+            for length in (3, 5):
+                h = eb.zeros(DIM)
+                for at in range(length):
+                    h, score, squashed = step(eb.input(np.cos(np.arange(DIM) + at)), h)
+                    scores += [eb.cross_entropy(score, at % 3), eb.sum(squashed[1:3])]
+                    states.append(h)
+            return graph, eb.sum(scores), states
+
+    wants = numeric_gradients(model, lambda: build()[1].value())
+    of_states = []
+    for options in ({"cells": False}, {"split": False}, {}, {"recompute": True}):
+        model.zero_grad()
+        with eb.options(**options):
+            graph, loss, states = build()
+            loss.backward()
+        compare(model, wants)
+        of_states.append([h.gradient() for h in states] + [h[1:].gradient() for h in states])
+        names = " ".join(name for typed in graph._scheduled for name in typed.names)
+        assert ("(eager" in names and "(lazy" in names) == (not {"cells", "split"} & set(options))
+    for found in of_states[1:]:
+        for got, want in zip(found, of_states[0], strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
 def test_gradients_of_inputs_leave_parameters_alone(model):
