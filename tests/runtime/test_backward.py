@@ -322,6 +322,33 @@ def test_table_gradients_are_sparse(model):
     np.testing.assert_allclose(values, np.array([[2.0], [4.0], [2.0]]) * table.value()[rows])
 
 
+def test_rows_of_a_table_that_a_cell_fixes(model):
+    table, W = model["table"], model["W"]
+
+    @eb.cell
+    def fixed(x, word: int):
+        return eb.sum(eb.square(W @ (x * table[2] + eb.lookup(table, word))))
+
+    def loss():
+        with eb.Graph(policy="sufficient", dtype="float64"):
+            return eb.sum([fixed(eb.input([1.0, at]), at) for at in (0, 2, 4, 0)])
+
+    loss().backward()
+    np.testing.assert_array_equal(table.sparse_grad()[0], [0, 2, 4])
+    check_parameters(model, lambda: loss().value())
+
+
+def test_what_is_saved(model):
+    for options, saves in (({}, True), ({"recompute": True}, False)):
+        with eb.options(**options), eb.Graph(policy="sufficient", dtype="float64") as graph:
+            first = squared(model["W"], eb.input([1.0, 2.0]))
+            first.backward()
+            second = squared(model["W"], eb.input([3.0, 2.0]))
+            second.value()  # a run that backward did not start
+            second.backward()
+        assert [bool(ran.saved) for ran in graph._ran] == [saves, False]
+
+
 def test_what_is_not_reached_does_not_matter(model):
     """A NaN in the same batch, off the way from the loss, in what is saved and in what is computed again."""
     W = model.add_parameters((3, 4), name="wide")
