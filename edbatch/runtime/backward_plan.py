@@ -15,7 +15,7 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.pool import BufferPool
 from edbatch.runtime.derivatives import CompiledDerivative, compiled, weight
-from edbatch.runtime.operand_rows import GradientArenas, add, read
+from edbatch.runtime.operand_rows import STRIDED, GradientArenas, add, gather, read_evenly
 from edbatch.runtime.parameter_gradients import add_sum, add_terms
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.saving import Saved
@@ -36,7 +36,8 @@ class TypeRows:
         specs: of the operands that are nodes.
         begin: of the rows filled so far.
         payload: per batch gone through, the integers of its nodes.
-        chosen: per batch gone through, which rows of what was saved are its nodes'.
+        chosen: per batch gone through, where its rows of what was saved begin, how many there are, and which of them
+            (None: all) are of nodes that gradients flow into.
     """
 
     def __init__(self, type: BoundType, how: CompiledDerivative, n: int, flat: Any, saved: Saved | None) -> None:
@@ -48,7 +49,7 @@ class TypeRows:
         self.specs = [operand for operand in type.type.operands if not isinstance(operand, ParameterSpec)]
         self.begin = n
         self.payload: list[list[Any]] = []
-        self.chosen: list[np.ndarray] = []
+        self.chosen: list[tuple[int, int, Any]] = []
 
 
 class BackwardPlan:
@@ -154,7 +155,7 @@ class BackwardPlan:
             for begin in range(payload, payload + n * type.type.op.payload, n)
         ]
         rows.payload.append(integers)
-        rows.chosen.append(np.arange(saved_begin, saved_begin + n) if chosen is None else saved_begin + chosen)
+        rows.chosen.append((saved_begin, n, chosen))
         if how.program is not None:
             out = rows.flat[rows.begin * width : (rows.begin + m) * width].reshape(m, width)
             how.program(out, *given, *integers)
@@ -202,8 +203,10 @@ class BackwardPlan:
             self._pool.release(buffer)
 
     def _read(self, operand: list[int], spec: Any, buffers: list[Any]) -> Any:
-        buffers.append(self._pool.acquire(max(1, operand[4] * spec.size), spec.dtype))
-        return read(operand, self._ran.plan, self._arenas, self._table.windows, spec, buffers[-1])
+        if operand[0] <= STRIDED:
+            return read_evenly(operand, self._arenas)
+        buffers.append(self._pool.acquire(operand[4] * spec.size, spec.dtype))
+        return gather(operand, self._ran.plan, self._arenas, self._table.windows, spec, buffers[-1])
 
     def _add(self, operand: list[int], source: Any, begin: int, stride: int, spec: Any) -> None:
         add(operand, self._ran.plan, self._gradients, self._table.windows, source, begin, stride, spec)

@@ -15,7 +15,8 @@ from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
 from edbatch.runtime.cell_program import address_of
 
-_STRIDED, _GATHER, _SHARED = int(Access.STRIDED), int(Access.GATHER), int(Access.SHARED)
+# Plain ints: comparing with an IntEnum's member costs more.
+_SLICE, _SHARED, STRIDED, _GATHER = int(Access.SLICE), int(Access.SHARED), int(Access.STRIDED), int(Access.GATHER)
 
 
 class GradientArenas:
@@ -61,15 +62,21 @@ class GradientArenas:
         self._arrays.clear()
 
 
-def read(operand: list[int], plan: Plan, arenas: Arenas, windows: Windows, spec: Spec, buffer: Any) -> Any:
-    """An operand's rows: a view where they lie evenly (one row if all share it), else copied to `buffer`."""
+def read_evenly(operand: list[int], arenas: Arenas) -> Any:
+    """An operand's rows as a view: consecutive, one for all (batch axis of length 1), or at a constant distance."""
     access, window, start, distance, count = operand
-    if access <= _STRIDED:
-        array = arenas.array(window)
-        if access == _SHARED:
-            return array[start : start + 1]
-        end = start + distance * count
-        return array[start : end if end >= 0 else None : distance]
+    array = arenas.array(window)
+    if access == _SLICE:
+        return array[start : start + count]
+    if access == _SHARED:
+        return array[start : start + 1]
+    end = start + distance * count
+    return array[start : end if end >= 0 else None : distance]
+
+
+def gather(operand: list[int], plan: Plan, arenas: Arenas, windows: Windows, spec: Spec, buffer: Any) -> Any:
+    """An operand's rows from anywhere, copied to `buffer` (flat)."""
+    count = operand[4]
     target = buffer[: count * spec.size]
     words = target.itemsize // 4
     to = (address_of(target), words * spec.size, words * spec.size)
@@ -98,7 +105,7 @@ def add(
         spec: of the operand.
     """
     access, window, start, distance, count = operand
-    even = access <= _STRIDED
+    even = access <= STRIDED
     for seen, rows, positions, n in [(window, start, -1, count)] if even else _segments(operand, plan):
         shown = windows.windows[seen]
         if shown.width:

@@ -47,7 +47,13 @@ def _chosen(rows: TypeRows, node: int) -> Any:
     """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
     assert rows.saved is not None
     x = rows.saved.value(node, 0, len(rows.saved.rows))
-    return x if rows.n == len(x) else x[np.concatenate(rows.chosen[::-1])]
+    if rows.n == len(x):
+        return x
+    return x[
+        np.concatenate(
+            [begin + (np.arange(n) if chosen is None else chosen) for begin, n, chosen in reversed(rows.chosen)]
+        )
+    ]
 
 
 def _add_term(parameter: Parameter, term: Term, parts: list[Any], payload: list[list[Any]]) -> None:
