@@ -20,10 +20,30 @@ from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
     from edbatch.policy.qlearning import learn
+    from edbatch.training import (
+        SGD,
+        Adadelta,
+        Adagrad,
+        Adam,
+        AdamW,
+        AMSGrad,
+        Momentum,
+        RMSProp,
+        schedules,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AMSGrad",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Momentum",
+    "RMSProp",
+    "SGD",
+    "schedules",
     "EdBatchError",
     "EdBatchWarning",
     "Expression",
@@ -42,9 +62,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "learn":  # imports Numba, which takes 0.2 s
-        from edbatch.policy.qlearning import learn
+# Their modules import Numba, which takes 0.2 s: not before they are used.
+_LAZY = {"learn": "edbatch.policy.qlearning"} | dict.fromkeys(
+    ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "AMSGrad", "Momentum", "RMSProp", "schedules"], "edbatch.training"
+)
 
-        return learn
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)

@@ -1,0 +1,13 @@
+"""Optimizers and learning-rate schedules; of the other folders they know the graph's parameters only.
+
+`trainer` is what all have in common, `storage` runs a rule over parameters as they lie in memory, and `sgd`,
+`adaptive` and `adam` declare optimizers: hyper-parameters, and one compiled loop over the entries.
+"""
+
+from edbatch.training import schedules
+from edbatch.training.adam import Adam, AdamW, AMSGrad
+from edbatch.training.adaptive import Adadelta, Adagrad, RMSProp
+from edbatch.training.sgd import SGD, Momentum
+from edbatch.training.trainer import Trainer
+
+__all__ = ["SGD", "AMSGrad", "Adadelta", "Adagrad", "Adam", "AdamW", "Momentum", "RMSProp", "Trainer", "schedules"]

@@ -1,0 +1,173 @@
+"""Adam and its kin."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit, uint64
+
+from edbatch.errors import EdBatchError
+from edbatch.training.numbers import check_number
+from edbatch.training.schedules import Schedule
+from edbatch.training.trainer import Trainer
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def adam_rule(
+    p: np.ndarray,
+    g: np.ndarray,
+    state: np.ndarray,
+    rows: np.ndarray,
+    scale: float,
+    lr: float,
+    decay: float,
+    shrink: float,
+    keep: float,
+    add: float,
+    keep_square: float,
+    add_square: float,
+    correction: float,
+    eps: float,
+) -> None:
+    """p = shrink p - lr mean / (correction √mean_square + eps); lr has the correction of the mean in it."""
+    width: int = p.shape[1]
+    for i in range(uint64(len(rows))):
+        at = uint64(rows[i])
+        for j in range(uint64(width)):
+            x = p[at, j]
+            d = scale * g[i, j] + decay * x
+            mean = keep * state[at, 0, j] + add * d
+            mean_square = keep_square * state[at, 1, j] + add_square * d * d
+            state[at, 0, j] = mean
+            state[at, 1, j] = mean_square
+            p[at, j] = shrink * x - lr * mean / (correction * np.sqrt(mean_square) + eps)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def amsgrad_rule(
+    p: np.ndarray,
+    g: np.ndarray,
+    state: np.ndarray,
+    rows: np.ndarray,
+    scale: float,
+    lr: float,
+    decay: float,
+    shrink: float,
+    keep: float,
+    add: float,
+    keep_square: float,
+    add_square: float,
+    correction: float,
+    eps: float,
+) -> None:
+    """`adam_rule` by the largest mean square so far."""
+    width: int = p.shape[1]
+    for i in range(uint64(len(rows))):
+        at = uint64(rows[i])
+        for j in range(uint64(width)):
+            x = p[at, j]
+            d = scale * g[i, j] + decay * x
+            mean = keep * state[at, 0, j] + add * d
+            mean_square = keep_square * state[at, 1, j] + add_square * d * d
+            largest = max(mean_square, state[at, 2, j])
+            state[at, 0, j] = mean
+            state[at, 1, j] = mean_square
+            state[at, 2, j] = largest
+            p[at, j] = shrink * x - lr * mean / (correction * np.sqrt(largest) + eps)
+
+
+@dataclass(eq=False)
+class Adam(Trainer):
+    """Adam (Kingma and Ba 2015): m = β1 m + (1 - β1) g, v = β2 v + (1 - β2) g²,
+    p -= lr m / (1 - β1^t) / (√(v / (1 - β2^t)) + eps).
+
+    Args:
+        betas: β1 and β2, what is kept of the means of gradients m and of their squares v.
+        eps: added to the root.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W, embed = model.add_parameters(2, init=1.0), model.add_lookup_parameters((1000, 2), init=1.0)
+        >>> trainer = eb.Adam(model, lr=0.25, clip=5.0)
+        >>> with eb.Graph(policy="sufficient"):
+        ...     loss = eb.sum(W * embed[7])
+        >>> loss.backward()
+        >>> trainer.update()  # of the table, only row 7
+        >>> W.value(), embed.value()[[6, 7]]
+        (array([0.75, 0.75], dtype=float32), array([[1.  , 1.  ], [0.75, 0.75]], dtype=float32))
+    """
+
+    lr: float | Schedule = 1e-3
+    _: KW_ONLY
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+
+    slots: ClassVar[tuple[str, ...]] = ("mean", "mean_square")
+    rule = staticmethod(adam_rule)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
+            raise EdBatchError(f"{self._name}: betas={self.betas!r}; expected two numbers")
+        for beta in self.betas:
+            check_number(self._name, "betas", beta, below=1)
+        check_number(self._name, "eps", self.eps)
+
+    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+        """lr and corrections of this update, weight decay, how much old and new count, eps."""
+        return self._constants(lr, updates, self.weight_decay, 1.0)
+
+    def _constants(self, lr: float, updates: int, decay: float, shrink: float) -> tuple[float, ...]:
+        beta1, beta2 = self.betas
+        corrected = lr / (1 - beta1**updates)
+        root = 1 / math.sqrt(1 - beta2**updates)
+        return corrected, decay, shrink, beta1, 1 - beta1, beta2, 1 - beta2, root, self.eps
+
+
+@dataclass(eq=False)
+class AdamW(Adam):
+    """Adam whose weight decay is no part of the gradient (Loshchilov and Hutter 2019): p *= 1 - lr weight_decay first.
+
+    Arguments as of `Adam`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters(2, init=1.0)
+        >>> trainer = eb.AdamW(model, lr=0.25, weight_decay=1.0)
+        >>> W.accumulator()[0][...] = 3  # as backward does
+        >>> trainer.update()
+        >>> W.value().round(6)  # 1 * (1 - 0.25) - 0.25
+        array([0.5, 0.5], dtype=float32)
+    """
+
+    weight_decay: float = 1e-2
+
+    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+        """Adam's; weight decay shrinks."""
+        return self._constants(lr, updates, 0.0, 1 - lr * self.weight_decay)
+
+
+@dataclass(eq=False)
+class AMSGrad(Adam):
+    """Adam by the largest mean of squares so far (Reddi et al. 2018); PyTorch's `Adam(amsgrad=True)`.
+
+    Arguments as of `Adam`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters(2, init=1.0)
+        >>> trainer = eb.AMSGrad(model, lr=0.25)
+        >>> W.accumulator()[0][...] = 3  # as backward does
+        >>> trainer.update()
+        >>> W.value()
+        array([0.75, 0.75], dtype=float32)
+    """
+
+    slots = ("mean", "mean_square", "largest_mean_square")
+    rule = staticmethod(amsgrad_rule)

@@ -1,0 +1,170 @@
+"""A learning rate for every entry, from the squares of its gradients: Adagrad, RMSProp, Adadelta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, uint64
+
+from edbatch.training.numbers import check_number
+from edbatch.training.schedules import Schedule
+from edbatch.training.trainer import Trainer
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def root_of_squares_rule(
+    p: np.ndarray,
+    g: np.ndarray,
+    state: np.ndarray,
+    rows: np.ndarray,
+    scale: float,
+    lr: float,
+    decay: float,
+    keep: float,
+    add: float,
+    eps: float,
+) -> None:
+    """squares = keep squares + add d²; p -= lr d / (√squares + eps), where d = scale g + decay p."""
+    width: int = p.shape[1]
+    for i in range(uint64(len(rows))):
+        at = uint64(rows[i])
+        for j in range(uint64(width)):
+            x = p[at, j]
+            d = scale * g[i, j] + decay * x
+            squares = keep * state[at, 0, j] + add * d * d
+            state[at, 0, j] = squares
+            p[at, j] = x - lr * d / (np.sqrt(squares) + eps)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def adadelta_rule(
+    p: np.ndarray,
+    g: np.ndarray,
+    state: np.ndarray,
+    rows: np.ndarray,
+    scale: float,
+    lr: float,
+    decay: float,
+    keep: float,
+    add: float,
+    eps: float,
+) -> None:
+    """Means of squares of gradients and of steps: step = √(steps + eps) / √(squares + eps) d; p -= lr step."""
+    width: int = p.shape[1]
+    for i in range(uint64(len(rows))):
+        at = uint64(rows[i])
+        for j in range(uint64(width)):
+            x = p[at, j]
+            d = scale * g[i, j] + decay * x
+            squares = keep * state[at, 0, j] + add * d * d
+            step = np.sqrt(state[at, 1, j] + eps) / np.sqrt(squares + eps) * d
+            state[at, 0, j] = squares
+            state[at, 1, j] = keep * state[at, 1, j] + add * step * step
+            p[at, j] = x - lr * step
+
+
+@dataclass(eq=False, kw_only=True)
+class Adagrad(Trainer):
+    """Adagrad (Duchi et al. 2011): s += g², p -= lr g / (√s + eps).
+
+    Args:
+        eps: keeps the first steps of small gradients small.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters(2, init=1.0)
+        >>> trainer = eb.Adagrad(model, lr=0.5)
+        >>> W.accumulator()[0][...] = 3  # as backward does
+        >>> trainer.update()
+        >>> W.value()
+        array([0.5, 0.5], dtype=float32)
+    """
+
+    eps: float = 1e-10
+
+    slots = ("sum_of_squares",)
+    rule = staticmethod(root_of_squares_rule)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self._name, "eps", self.eps)
+
+    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+        """lr, weight decay; all old and new squares count in full; eps."""
+        return lr, self.weight_decay, 1.0, 1.0, self.eps
+
+
+@dataclass(eq=False, kw_only=True)
+class RMSProp(Trainer):
+    """RMSProp (Tieleman and Hinton 2012): s = alpha s + (1 - alpha) g², p -= lr g / (√s + eps).
+
+    PyTorch's with its defaults `momentum=0` and `centered=False`.
+
+    Args:
+        alpha: what is kept of the mean of squares s.
+        eps: added to the root.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters(2, init=1.0)
+        >>> trainer = eb.RMSProp(model, lr=0.25, alpha=0.75)
+        >>> W.accumulator()[0][...] = 3  # as backward does
+        >>> trainer.update()
+        >>> W.value()
+        array([0.5, 0.5], dtype=float32)
+    """
+
+    alpha: float = 0.99
+    eps: float = 1e-8
+
+    slots = ("mean_square",)
+    rule = staticmethod(root_of_squares_rule)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self._name, "alpha", self.alpha, below=1)
+        check_number(self._name, "eps", self.eps)
+
+    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+        """lr, weight decay, how much old and new squares count, eps."""
+        return lr, self.weight_decay, self.alpha, 1 - self.alpha, self.eps
+
+
+@dataclass(eq=False)
+class Adadelta(Trainer):
+    """Adadelta (Zeiler 2012): s = rho s + (1 - rho) g², step = g √(u + eps) / √(s + eps), u = rho u + (1 - rho) step²,
+    p -= lr step.
+
+    Args:
+        rho: what is kept of the means of squares s and u.
+        eps: added to both under the root.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters(2, init=1.0)
+        >>> trainer = eb.Adadelta(model, rho=0.75, eps=1e-4)
+        >>> W.accumulator()[0][...] = 2  # as backward does
+        >>> trainer.update()
+        >>> W.value().round(2)  # the first step is about √(eps / (1 - rho))
+        array([0.98, 0.98], dtype=float32)
+    """
+
+    lr: float | Schedule = 1.0
+    rho: float = 0.9
+    eps: float = 1e-6
+
+    slots = ("mean_square", "mean_square_step")
+    rule = staticmethod(adadelta_rule)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self._name, "rho", self.rho, below=1)
+        check_number(self._name, "eps", self.eps)
+
+    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+        """lr, weight decay, how much old and new squares count, eps."""
+        return lr, self.weight_decay, self.rho, 1 - self.rho, self.eps

@@ -1,0 +1,22 @@
+"""Checking hyper-parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+
+
+def check_number(place: str, name: str, value: Any, below: float = math.inf) -> None:
+    """Raise an `EdBatchError` unless `value` is a number in [0, below).
+
+    Example:
+        >>> check_number("SGD", "momentum", 1.5, below=1)
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
+    """
+    if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < below:
+        raise EdBatchError(f"{place}: {name}={value!r}; expected a number in [0, {below})")

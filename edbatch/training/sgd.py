@@ -1,0 +1,108 @@
+"""Gradient descent, with and without momentum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, uint64
+
+from edbatch.training.numbers import check_number
+from edbatch.training.trainer import Trainer
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def sgd_rule(
+    p: np.ndarray, g: np.ndarray, state: np.ndarray, rows: np.ndarray, scale: float, lr: float, decay: float
+) -> None:
+    """p -= lr d, where d = scale g + decay p."""
+    width: int = p.shape[1]
+    for i in range(uint64(len(rows))):
+        at = uint64(rows[i])
+        for j in range(uint64(width)):
+            x = p[at, j]
+            p[at, j] = x - lr * (scale * g[i, j] + decay * x)
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def momentum_rule(
+    p: np.ndarray,
+    g: np.ndarray,
+    state: np.ndarray,
+    rows: np.ndarray,
+    scale: float,
+    lr: float,
+    decay: float,
+    keep: float,
+    of_gradient: float,
+    of_velocity: float,
+) -> None:
+    """velocity = keep velocity + d; p -= lr (of_gradient d + of_velocity velocity)."""
+    width: int = p.shape[1]
+    for i in range(uint64(len(rows))):
+        at = uint64(rows[i])
+        for j in range(uint64(width)):
+            x = p[at, j]
+            d = scale * g[i, j] + decay * x
+            velocity = keep * state[at, 0, j] + d
+            state[at, 0, j] = velocity
+            p[at, j] = x - lr * (of_gradient * d + of_velocity * velocity)
+
+
+@dataclass(eq=False)
+class SGD(Trainer):
+    """Stochastic gradient descent: p -= lr (g + weight_decay p). Arguments as of `Trainer`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters(2, init=1.0)
+        >>> trainer = eb.SGD(model, lr=0.1)
+        >>> with eb.Graph(policy="sufficient"):
+        ...     loss = eb.sum(eb.square(W))
+        >>> loss.backward()
+        >>> trainer.update()
+        >>> W.value(), W.has_grad
+        (array([0.8, 0.8], dtype=float32), False)
+    """
+
+    rule = staticmethod(sgd_rule)
+
+    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+        """lr and weight decay."""
+        return lr, self.weight_decay
+
+
+@dataclass(eq=False, kw_only=True)
+class Momentum(Trainer):
+    """Gradient descent with momentum: v = momentum v + g, p -= lr v; PyTorch's `SGD(momentum=...)`.
+
+    Args:
+        momentum: what is kept of the velocity v.
+        nesterov: p -= lr (g + momentum v).
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W = model.add_parameters(2, init=1.0)
+        >>> trainer = eb.Momentum(model, lr=0.1, momentum=0.5)
+        >>> for _ in range(2):
+        ...     W.accumulator()[0][...] = 1  # as backward does
+        ...     trainer.update()
+        >>> W.value()  # 1 - 0.1 - 0.15
+        array([0.75, 0.75], dtype=float32)
+    """
+
+    momentum: float = 0.9
+    nesterov: bool = False
+
+    slots = ("velocity",)
+    rule = staticmethod(momentum_rule)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(self._name, "momentum", self.momentum, below=1)
+
+    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+        """lr, weight decay, momentum, and what gradient and velocity move."""
+        return lr, self.weight_decay, self.momentum, *((1.0, self.momentum) if self.nesterov else (0.0, 1.0))
