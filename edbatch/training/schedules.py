@@ -29,8 +29,11 @@ class _Checked:
         for field in fields(self):  # type: ignore[arg-type]
             value: Any = getattr(self, field.name)
             if field.type == "int":
-                if not isinstance(value, int) or value < (0 if field.name == "warmup" else 1):
-                    raise EdBatchError(f"{type(self).__name__}: {field.name}={value!r}; expected a positive integer")
+                least = 0 if field.name == "warmup" else 1
+                if not isinstance(value, int) or value < least:
+                    raise EdBatchError(
+                        f"{type(self).__name__}: {field.name}={value!r}; expected an integer of at least {least}"
+                    )
             else:
                 check_number(type(self).__name__, field.name, value)
 

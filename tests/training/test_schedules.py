@@ -1,0 +1,52 @@
+import math
+
+import pytest
+
+import edbatch as eb
+from edbatch.training.schedules import Constant, Cosine, Exponential, Step, WarmupLinear
+
+
+@pytest.mark.parametrize(
+    ("schedule", "make"),
+    [
+        (Constant(0.3), lambda s, o: s.ConstantLR(o, factor=1.0)),
+        (Step(0.3, every=4, factor=0.5), lambda s, o: s.StepLR(o, 4, 0.5)),
+        (Exponential(0.3, factor=0.9), lambda s, o: s.ExponentialLR(o, 0.9)),
+        (Cosine(0.3, steps=12, final=0.01), lambda s, o: s.CosineAnnealingLR(o, 12, 0.01)),
+        (
+            WarmupLinear(0.3, warmup=3, steps=12),
+            lambda s, o: s.LambdaLR(o, lambda step: (step + 1) / 3 if step < 3 else (12 - step) / 9),
+        ),
+    ],
+)
+def test_rates_are_pytorchs(schedule, make):
+    torch = pytest.importorskip("torch")
+    peer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.3)
+    scheduler = make(torch.optim.lr_scheduler, peer)
+    for step in range(12):
+        assert schedule(step) == pytest.approx(peer.param_groups[0]["lr"], rel=1e-9, abs=1e-12)
+        peer.step()
+        scheduler.step()
+
+
+def test_after_the_last_step_the_rate_stays():
+    assert Cosine(1.0, steps=3, final=0.25)(10) == 0.25
+    assert WarmupLinear(1.0, warmup=0, steps=3)(10) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Constant(-1.0), "Constant: lr=-1.0; expected a number"),
+        (lambda: Constant(math.nan), "Constant: lr=nan"),
+        (lambda: Step(1.0, every=0), "Step: every=0; expected an integer of at least 1"),
+        (lambda: Step(1.0, every=2.5), "Step: every=2.5"),
+        (lambda: Exponential("1", 0.5), "Exponential: lr='1'"),
+        (lambda: Cosine(1.0, steps=-2), "Cosine: steps=-2"),
+        (lambda: WarmupLinear(1.0, warmup=-1, steps=5), "warmup=-1; expected an integer of at least 0"),
+        (lambda: WarmupLinear(1.0, warmup=5, steps=5), "warmup=5; expected fewer than steps=5"),
+    ],
+)
+def test_bad_arguments(make, message):
+    with pytest.raises(eb.EdBatchError, match=message):
+        make()

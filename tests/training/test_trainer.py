@@ -1,0 +1,236 @@
+"""What all optimizers share: which parameters are updated, clipping, bad gradients, state."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.stacking import stacked
+from tests.training.optimizing import give, gradients_of, model_of
+
+
+def test_a_model_without_parameters_is_refused():
+    with pytest.raises(eb.EdBatchError, match="Adam: expected a model with parameters"):
+        eb.Adam(eb.ParameterCollection())
+    with pytest.raises(eb.EdBatchError, match="SGD: expected a model with parameters, got 3"):
+        eb.SGD(3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"lr": -0.1}, "SGD: lr=-0.1; expected a number"),
+        ({"lr": float("nan")}, "SGD: lr=nan"),
+        ({"lr": float("inf")}, "SGD: lr=inf"),
+        ({"weight_decay": "x"}, "SGD: weight_decay='x'"),
+        ({"clip": 0}, "SGD: clip=0; expected a positive number or None"),
+        ({"clip": -1}, "SGD: clip=-1"),
+        ({"on_bad_gradient": "ignore"}, "SGD: on_bad_gradient='ignore'; expected 'raise' or 'skip'"),
+    ],
+)
+def test_bad_hyperparameters(model, arguments, message):
+    with pytest.raises(eb.EdBatchError, match=message):
+        eb.SGD(model, **arguments)
+
+
+def test_an_update_without_gradients_is_refused(model):
+    trainer = eb.SGD(model)
+    with pytest.raises(eb.EdBatchError, match=r"SGD.update: no parameter has a gradient; call loss.backward\(\) first"):
+        trainer.update()
+    assert trainer.steps == 0
+
+
+def test_the_schedule_sees_the_number_of_updates(model):
+    seen = []
+
+    def schedule(step):
+        seen.append(step)
+        return 0.5**step
+
+    trainer = eb.SGD(model, lr=schedule)
+    for _ in range(3):
+        model["W"].accumulator()[0][...] = 1
+        trainer.update()
+    assert seen == [0, 1, 2]
+    np.testing.assert_array_equal(model["W"].value(), np.full((2, 3), 1 - 1 - 0.5 - 0.25))
+
+
+def test_a_schedule_that_gives_no_rate(model):
+    model["W"].accumulator()[0][...] = 1
+    with pytest.raises(eb.EdBatchError, match="SGD: lr at step 0=-1; expected a number"):
+        eb.SGD(model, lr=lambda step: -1).update()
+    np.testing.assert_array_equal(model["W"].value(), np.ones((2, 3)))
+
+
+def test_parameters_added_later_are_updated(model):
+    trainer = eb.SGD(model, lr=0.5)
+    b = model.add_parameters(2, init=1.0)
+    b.accumulator()[0][...] = 1
+    trainer.update()
+    np.testing.assert_array_equal(b.value(), [0.5, 0.5])
+
+
+def test_gradients_below_the_limit_are_not_scaled(model):
+    trainer = eb.SGD(model, lr=1.0, clip=10.0)
+    model["W"].accumulator()[0][...] = 0.5
+    trainer.update()
+    np.testing.assert_array_equal(model["W"].value(), np.full((2, 3), 0.5))
+
+
+def test_gradients_whose_squares_overflow_are_clipped(model):
+    trainer = eb.SGD(model, lr=1.0, clip=1.0)
+    model["W"].accumulator()[0][...] = 1e30
+    trainer.update()
+    np.testing.assert_allclose(model["W"].value(), np.full((2, 3), 1 - 1 / np.sqrt(6)), rtol=1e-6)
+    assert trainer.gradient_norm == pytest.approx(1e30 * np.sqrt(6), rel=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["W", "b", "V", "table"])
+def test_bad_gradients_raise(name, bad):
+    model = model_of()
+    trainer = eb.Adam(model)
+    values = {parameter.name: parameter.value() for parameter in model}
+    gradients = next(gradients_of(model))
+    gradients[name][~np.isnan(gradients[name])] = bad  # of the table only rows that have a gradient
+    if name == "table":
+        gradients[name][0] = 1.0, bad
+    give(model, gradients)
+    with pytest.raises(eb.EdBatchError, match=rf"Adam.update: NaN or infinite gradient of '{name}' after 0 updates"):
+        trainer.update()
+    for parameter in model:
+        np.testing.assert_array_equal(parameter.value(), values[parameter.name])
+        assert parameter.has_grad  # to look at
+    assert (trainer.steps, trainer.skipped) == (0, 0)
+    assert trainer.state()[0] == {}
+
+
+def test_bad_gradients_are_skipped_and_counted():
+    model, good = model_of(), model_of()
+    trainer, peer = eb.Momentum(model, on_bad_gradient="skip"), eb.Momentum(good)
+    for number, gradients in enumerate(gradients_of(model)):
+        bad = number in (1, 3)
+        if not bad:
+            give(good, gradients)
+            peer.update()
+        give(model, {**gradients, "W": np.full((3, 4), np.nan)} if bad else gradients)
+        if number == 1:
+            with pytest.warns(eb.EdBatchWarning, match="gradient of 'W' after 1 updates; such updates are skipped"):
+                trainer.update()
+        else:
+            trainer.update()  # warns once
+        assert not any(parameter.has_grad for parameter in model)
+        for parameter in model:
+            np.testing.assert_array_equal(parameter.value(), good[parameter.name].value())
+    assert (trainer.steps, trainer.skipped) == (4, 2)
+
+
+def test_a_stack_with_parts_of_two_models():
+    mine, other = eb.ParameterCollection(seed=0), eb.ParameterCollection(seed=1)
+    a, b = mine.add_parameters((2, 3), name="a"), other.add_parameters((1, 3), name="b")
+    stack = stacked([a.spec, b.spec]).parameter()
+    trainer = eb.Adam(mine, lr=0.5, eps=0.0)
+    before, others = a.value(), b.value()
+    stack.accumulator()[0][...] = 1
+    trainer.update()
+    np.testing.assert_allclose(a.value(), before - 0.5, rtol=1e-6)
+    np.testing.assert_array_equal(b.value(), others)
+    assert b.has_grad
+    assert trainer.gradient_norm == pytest.approx(np.sqrt(6))
+
+
+def test_parameters_may_be_stacked_between_updates():
+    """Cells stack parameters when they are first called; what was remembered must come along."""
+    results = []
+    for when in (0, 2, None):
+        model = eb.ParameterCollection(seed=3)
+        ps = [model.add_parameters((n, 4), name=f"W{n}") for n in (2, 3)]
+        bs = [model.add_parameters((n,), name=f"b{n}") for n in (2, 3)]
+        trainer = eb.AMSGrad(model, lr=0.1)
+        random = np.random.default_rng(0)
+        for step in range(4):
+            if step == when:
+                assert stacked([p.spec for p in ps]) is not None
+                assert stacked([b.spec for b in bs]) is not None
+            for p in model:
+                p.accumulator()[0][...] = random.standard_normal(p.shape)
+            trainer.update()
+        arrays, numbers = trainer.state()
+        results.append(([p.value() for p in model], arrays, numbers))
+    for values, arrays, numbers in results[1:]:
+        for got, want in zip(values, results[0][0], strict=True):
+            np.testing.assert_array_equal(got, want)
+        assert arrays.keys() == results[0][1].keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, results[0][1][name])
+        assert numbers == results[0][2]
+
+
+@pytest.mark.parametrize("optimizer", [eb.SGD, eb.Momentum, eb.Adagrad, eb.RMSProp, eb.Adadelta, eb.Adam, eb.AMSGrad])
+def test_a_run_goes_on_from_its_state(optimizer):
+    model = model_of()
+    trainer = optimizer(model)
+    for number, gradients in enumerate(gradients_of(model)):
+        if number == 3:
+            model = copy.deepcopy(model)  # parameters of their own, not stacked
+            arrays, numbers = trainer.state()
+            other = optimizer(model)
+            assert other.differences(arrays, numbers) == {}
+            other.load_state(arrays, numbers)
+            previous, trainer = trainer, other
+        for each in {trainer} if number < 3 else (previous, trainer):
+            give(each.model, gradients)
+            each.update()
+    assert trainer.steps == previous.steps == 6
+    for parameter in model:
+        np.testing.assert_array_equal(parameter.value(), previous.model[parameter.name].value())
+    for name, array in trainer.state()[0].items():
+        np.testing.assert_array_equal(array, previous.state()[0][name])
+
+
+def test_loading_forgets_what_was_before(model):
+    trainer = eb.Momentum(model)
+    fresh = trainer.state()
+    model["W"].accumulator()[0][...] = 1
+    trainer.update()
+    trainer.load_state(*fresh)
+    assert trainer.state() == fresh
+
+
+def test_each_difference_of_a_state_is_named():
+    model = model_of()
+    trainer = eb.Momentum(model)
+    give(model, next(gradients_of(model)))
+    trainer.update()
+    arrays, numbers = trainer.state()
+    changed = arrays | {"velocity/b": arrays["velocity/b"].astype(np.float32), "velocity/Z": np.zeros(3)}
+    del changed["velocity/W"]
+    counts = {**numbers, "updates": {**numbers["updates"], "Y": 1}}
+    other = eb.Momentum(model)
+    assert other.differences(changed, counts) == {
+        "velocity/W": "not in the file",
+        "velocity/b": "float32[5] in the file, float64[5] here",
+        "velocity/Z": "in the file, but not here",
+        "updates/Y": "in the file, but not here",
+    }
+    other.load_state(changed, counts)
+    assert other.state()[1]["updates"] == {"U": 1, "V": 1, "table": 1}
+    assert eb.Adam(model).differences(arrays, numbers) == {"optimizer": "Momentum in the file, Adam here"}
+    assert "are not those of a trainer" in other.differences(arrays, {**numbers, "steps": "1"})["optimizer"]
+
+
+def test_other_rows_of_a_table_are_left_alone():
+    """Rows without a gradient stay as they are, their state included."""
+    model = eb.ParameterCollection(seed=0)
+    table = model.add_lookup_parameters((100, 3), name="table")
+    trainer = eb.AdamW(model, lr=0.1, weight_decay=0.5)
+    before = table.value()
+    for _ in range(2):
+        table.add_rows(np.array([7, 42]), np.ones((2, 3), np.float32))
+        trainer.update()
+    changed = (table.value() != before).any(axis=1)
+    np.testing.assert_array_equal(np.flatnonzero(changed), [7, 42])
+    arrays, _ = trainer.state()
+    for array in arrays.values():
+        np.testing.assert_array_equal(np.flatnonzero(array.any(axis=1)), [7, 42])
