@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.cell import cell
+from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.expression import Expression
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
@@ -55,6 +56,7 @@ __all__ = [
     "Report",
     "cell",
     "forward",
+    "from_dlpack",
     "get_policy",
     "learn",
     "options",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec, Shape, float_dtype
 
@@ -56,16 +57,37 @@ class Parameter(Operand):
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
 
+        Args:
+            value: numbers; arrays and tensors of other libraries too, see `edbatch.from_dlpack`.
+
         Raises:
             EdBatchError: `value` has another shape or is no array of numbers.
         """
-        try:
-            given = np.asarray(value, dtype=self.dtype)
-        except (TypeError, ValueError) as error:
-            raise EdBatchError(f"{self!r}.set_value: expected numbers ({error})") from None
+        given = from_dlpack(value, f"{self!r}.set_value")
         if given.shape != self.shape:
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
         self.array[...] = given
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
+
+        Both sides see what either writes. A matrix is stored by columns, and a part of a stack has gaps between them,
+        so that the array has strides; libraries that take only arrays without must copy it. A cell that stacks
+        parameters moves them when it is first called: take the array again after that.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters((2, 3), init=1.0)
+            >>> array = np.from_dlpack(W)
+            >>> array[0, 0] = 7
+            >>> W.value()[0, 0]
+            np.float32(7.0)
+        """
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the array is; (1, 0) is the CPU."""
+        return self.array.__dlpack_device__()
 
     @property
     def has_grad(self) -> bool:
@@ -198,7 +220,7 @@ class ParameterCollection:
             shape: an int means a vector.
             name: unique in the collection; policies and checkpoints find the parameter by it. Default `p0`, `p1`, ...
             init: "glorot" (uniform in +-sqrt(6 / (rows + columns)); a vector starts at 0), "uniform" (+-0.1),
-                a number, or an array of `shape`.
+                a number, or an array of `shape` (of any library, see `edbatch.from_dlpack`).
 
         Raises:
             EdBatchError: a bad shape, a name that is taken, or an unknown `init`.
@@ -252,7 +274,7 @@ class ParameterCollection:
                     f"parameter {name!r}: unknown init {init!r}; expected glorot, uniform, a number or an array"
                 )
             return self._random.uniform(-bound, bound, shape).astype(self.dtype)
-        array = np.asarray(init, dtype=self.dtype)
+        array = from_dlpack(init, f"parameter {name!r}: init")
         if array.shape not in (shape, ()):
             raise EdBatchError(f"parameter {name!r}: init has shape {array.shape}, expected {shape}")
-        return np.array(np.broadcast_to(array, shape))
+        return np.array(np.broadcast_to(array, shape), dtype=self.dtype)

@@ -1,0 +1,43 @@
+"""Arrays of other libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+
+
+def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
+    """A NumPy array of whatever holds numbers, without a copy where that is possible.
+
+    Args:
+        value: an object with `__dlpack__` (tensors of PyTorch, JAX, CuPy, ... in the CPU's memory; parameters), a NumPy
+            array, a number, or nested lists. The array shares the memory of the first two, and is read-only if
+            `value` is.
+        place: what error messages begin with.
+
+    Raises:
+        EdBatchError: it does not hold numbers, is in a GPU's memory, has a dtype that NumPy lacks (bfloat16), or
+            takes part in another library's differentiation.
+
+    Example:
+        >>> from_dlpack([[1, 2]]).shape
+        (1, 2)
+        >>> from_dlpack("two")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: from_dlpack: expected numbers, got str
+    """
+    try:
+        array = np.from_dlpack(value) if _has_dlpack(value) else np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as error:
+        raise EdBatchError(f"{place}: expected numbers in the CPU's memory ({error})") from None
+    if array.dtype.kind not in "fiub":
+        raise EdBatchError(f"{place}: expected numbers, got {type(value).__name__}")
+    return array
+
+
+def _has_dlpack(value: Any) -> bool:
+    # NumPy's own arrays need no detour, on which some are refused (of another byte order, say).
+    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
