@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec, Shape, float_dtype
+
+if TYPE_CHECKING:
+    from edbatch.graph.checkpoint import Checkpoint, Resumable, Savable
 
 
 class Parameter(Operand):
@@ -234,6 +238,66 @@ class ParameterCollection:
         table = self._add(LookupParameters, shape, name, init)
         assert isinstance(table, LookupParameters)
         return table
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        trainer: Resumable | None = None,
+        policy: Savable | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write a checkpoint (a safetensors file), replacing the file in one step.
+
+        Whatever interrupts it - a kill, a full disk - the previous file stays as it was. Parameters are found by their
+        names: give them names, and code may change its classes and their order.
+
+        Args:
+            path: where to.
+            trainer: its state is put into the file.
+            policy: is written beside the file, `m.policy.json` for `m.safetensors`.
+            metadata: what JSON can hold: the epoch, `rng.bit_generator.state`, the model's sizes.
+
+        Raises:
+            EdBatchError: the file cannot be written, `metadata` is not JSON, or a parameter's name begins with
+                `trainer/`.
+
+        Example:
+            >>> import edbatch as eb, pathlib, tempfile
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "m.safetensors"
+            >>> model = eb.ParameterCollection(seed=0)
+            >>> W = model.add_parameters((2, 3), name="W", init=1.0)
+            >>> model.save(path, metadata={"epoch": 3})
+            >>> W.set_value(W.value() * 0)
+            >>> model.load(path).metadata
+            {'epoch': 3}
+            >>> W.value().sum()
+            np.float32(6.0)
+        """
+        from edbatch.graph.checkpoint import save_checkpoint
+
+        save_checkpoint(path, self, trainer, policy, metadata)
+
+    def load(
+        self, path: str | os.PathLike[str], *, trainer: Resumable | None = None, strict: bool = True
+    ) -> Checkpoint:
+        """Read a checkpoint; other safetensors files of float32 or float64 will do.
+
+        Args:
+            path: what `save` wrote.
+            trainer: takes over its state from the file; its hyper-parameters stay as they are.
+            strict: whether names, shapes and dtypes must be the same on both sides. If not, what fits is loaded.
+
+        Returns:
+            The metadata, the path of the policy file if there is one, and with `strict=False` what did not fit and why.
+
+        Raises:
+            EdBatchError: the file is missing, truncated or damaged, or does not fit; the message says all that differs.
+                Nothing has been changed.
+        """
+        from edbatch.graph.checkpoint import load_checkpoint
+
+        return load_checkpoint(path, self, trainer, strict)
 
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""

@@ -1,0 +1,186 @@
+"""Checkpoints: a model, what its trainer remembers, and the caller's own metadata, in one safetensors file.
+
+The file's tensors are the parameters under their names, readable by anything that reads safetensors; the trainer's
+begin with `trainer/`. Counts and the caller's metadata are JSON in the file's header, with a checksum: safetensors
+notices a file that is too short, but not a bit that changed. One file, replaced in one step, is never a model of one
+moment beside a trainer of another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.files import write_atomically
+
+if TYPE_CHECKING:
+    from edbatch.graph.parameters import ParameterCollection
+
+VERSION = 1
+TRAINER = "trainer/"
+
+DTYPES = ("F32", "F64")  # those that parameters have; tensors of others are not read
+
+
+class Resumable(Protocol):
+    """What a checkpoint needs of a trainer; `edbatch.training.Trainer` has it."""
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """What it remembers: arrays, and what JSON can hold."""
+        ...
+
+    def differences(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> dict[str, str]:
+        """What of a saved state does not fit, and why."""
+        ...
+
+    def load_state(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> None:
+        """Take over what fits of a saved state."""
+        ...
+
+
+class Savable(Protocol):
+    """What a checkpoint needs of a policy."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file."""
+        ...
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What `model.load` found.
+
+    Args:
+        metadata: the caller's, as given to `model.save`.
+        policy: the policy file beside the checkpoint, if there is one; `Graph(policy=checkpoint.policy)`.
+        left: with `strict=False`, what was not loaded or not there, and why, by name.
+    """
+
+    metadata: dict[str, Any]
+    policy: Path | None
+    left: dict[str, str]
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str],
+    model: ParameterCollection,
+    trainer: Resumable | None = None,
+    policy: Savable | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """See `ParameterCollection.save`."""
+    from safetensors.numpy import save
+
+    tensors = {parameter.name: parameter.value() for parameter in model}
+    if taken := [name for name in tensors if name.startswith(TRAINER)]:
+        raise EdBatchError(f"{path}: parameter {taken[0]!r}: names that begin with {TRAINER!r} are the trainer's")
+    header = {"edbatch_checkpoint": str(VERSION), "metadata": _to_json(path, dict(metadata or {}))}
+    if trainer is not None:
+        arrays, numbers = trainer.state()
+        tensors |= {TRAINER + name: array for name, array in arrays.items()}
+        header["trainer"] = _to_json(path, numbers)
+    header["checksum"] = _checksum(tensors)
+    if policy is not None:
+        policy.save(policy_path(path))
+    write_atomically(path, save(tensors, header))
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str],
+    model: ParameterCollection,
+    trainer: Resumable | None = None,
+    strict: bool = True,
+) -> Checkpoint:
+    """See `ParameterCollection.load`."""
+    tensors, others, header = _read(path)
+    metadata = _from_json(path, header, "metadata")
+    here = {parameter.name: parameter for parameter in model}
+    found = {name: f"{array.dtype}{list(array.shape)}" for name, array in tensors.items()} | others
+    want = {name: f"{parameter.dtype}{list(parameter.shape)}" for name, parameter in here.items()}
+    left = {name: f"{want[name]} in the model, not in the file" for name in want if name not in found}
+    for name, what in found.items():
+        if name not in want and not name.startswith(TRAINER):
+            left[name] = f"{what} in the file, not in the model"
+        elif name in want and what != want[name]:
+            left[name] = f"{what} in the file, {want[name]} in the model"
+    if trainer is not None:
+        numbers = _from_json(path, header, "trainer")
+        arrays = {name.removeprefix(TRAINER): array for name, array in tensors.items() if name.startswith(TRAINER)}
+        if numbers:
+            left |= {TRAINER + name: why for name, why in trainer.differences(arrays, numbers).items()}
+        else:
+            left["trainer"] = "not in the file"
+    if left and strict:
+        reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
+        raise EdBatchError(f"{path}: does not fit, nothing was loaded: {reasons}")
+    for name, parameter in here.items():
+        if name not in left:
+            parameter.set_value(tensors[name])
+    if trainer is not None and numbers:
+        trainer.load_state(arrays, numbers)
+    beside = policy_path(path)
+    return Checkpoint(metadata, beside if beside.exists() else None, left)
+
+
+def policy_path(path: str | os.PathLike[str]) -> Path:
+    """Where the policy of a checkpoint is: `m.policy.json` beside `m.safetensors`."""
+    return Path(path).with_suffix(".policy.json")
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, str]]:
+    """Of a file that is whole: tensors of floats, dtype and shape of the others, and the header's strings."""
+    from safetensors import SafetensorError, safe_open
+
+    tensors, others = {}, {}
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            for name in file.keys():  # noqa: SIM118 (it is no dict)
+                entry = file.get_slice(name)
+                if entry.get_dtype() in DTYPES:
+                    tensors[name] = file.get_tensor(name)
+                else:
+                    others[name] = f"{entry.get_dtype()}{entry.get_shape()}"
+    except OSError as error:
+        raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except SafetensorError as error:
+        raise EdBatchError(f"{path}: not a whole safetensors file ({error})") from error
+    version = header.get("edbatch_checkpoint", "0")
+    if not version.isdecimal() or int(version) > VERSION:
+        raise EdBatchError(f"{path}: version {version}, this EdBatch reads up to {VERSION}")
+    if "checksum" in header and header["checksum"] != _checksum(tensors):
+        raise EdBatchError(f"{path}: damaged (its tensors do not have the checksum they were saved with)")
+    return tensors, others, header
+
+
+def _checksum(tensors: Mapping[str, np.ndarray]) -> str:
+    """CRC-32 of all names and entries."""
+    found = 0
+    for name in sorted(tensors):
+        found = zlib.crc32(np.ascontiguousarray(tensors[name]).data, zlib.crc32(name.encode(), found))
+    return f"{found:08x}"
+
+
+def _to_json(path: str | os.PathLike[str], value: dict[str, Any]) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise EdBatchError(f"{path}: metadata: expected what JSON can hold ({error})") from error
+
+
+def _from_json(path: str | os.PathLike[str], header: Mapping[str, str], key: str) -> dict[str, Any]:
+    try:
+        found = json.loads(header.get(key, "{}"))
+    except ValueError as error:
+        raise EdBatchError(f"{path}: damaged header entry {key!r} ({error})") from error
+    if not isinstance(found, dict):
+        raise EdBatchError(f"{path}: damaged header entry {key!r} (no object)")
+    return found
