@@ -20,6 +20,7 @@ from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
+    from edbatch.models.torch_weights import from_torch
     from edbatch.policy.qlearning import learn
     from edbatch.training import (
         SGD,
@@ -57,6 +58,7 @@ __all__ = [
     "cell",
     "forward",
     "from_dlpack",
+    "from_torch",
     "get_policy",
     "learn",
     "options",
@@ -64,8 +66,8 @@ __all__ = [
 ]
 
 
-# Their modules import Numba, which takes 0.2 s: not before they are used.
-_LAZY = {"learn": "edbatch.policy.qlearning"} | dict.fromkeys(
+# Not imported before they are used: those that import Numba, which takes 0.2 s, and models, which import this module.
+_LAZY = {"learn": "edbatch.policy.qlearning", "from_torch": "edbatch.models.torch_weights"} | dict.fromkeys(
     ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "AMSGrad", "Momentum", "RMSProp", "schedules"], "edbatch.training"
 )
 

@@ -8,6 +8,7 @@ from edbatch.models.lstm import LSTM, CoupledLSTM, PeepholeLSTM
 from edbatch.models.mvrnn import MVRNN
 from edbatch.models.recurrent import Bidirectional, Recurrent, Stacked, State
 from edbatch.models.tagger import BiLSTMTagger
+from edbatch.models.torch_weights import from_torch
 from edbatch.models.tree_lstm import TreeLSTM
 from edbatch.models.trees import ChildSumTreeLSTM, TreeGRU
 
@@ -30,4 +31,5 @@ __all__ = [
     "State",
     "TreeGRU",
     "TreeLSTM",
+    "from_torch",
 ]

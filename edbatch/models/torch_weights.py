@@ -1,0 +1,145 @@
+"""Weights of PyTorch modules in EdBatch's layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.models.gru import GRU, SimpleRNN
+from edbatch.models.lstm import LSTM
+from edbatch.models.recurrent import Bidirectional, Recurrent, Stacked
+
+# Which of PyTorch's gates are ours: i, f, g, o -> input, forget, output, update; r, z, n -> update, reset, new.
+GATES: dict[type[Recurrent], tuple[int, ...]] = {LSTM: (0, 1, 3, 2), GRU: (1, 0, 2), SimpleRNN: (0,)}
+
+Level = Recurrent | Bidirectional
+Target = eb.Parameter | tuple[eb.Parameter, eb.Parameter] | Level | Stacked | Sequence[Level]
+
+
+def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> None:
+    """Give parameters the values of a PyTorch module.
+
+    ============================================  ==========================================================
+    target                                        the module whose `state_dict()` is given
+    ============================================  ==========================================================
+    matrix W, or a pair (W, b)                    `nn.Linear` without and with bias
+    look-up table                                 `nn.Embedding`
+    `LSTM`, `GRU`, `SimpleRNN`                    `nn.LSTM`, `nn.GRU`, `nn.RNN` (tanh) of one layer
+    `Stacked`                                     the same with `num_layers`
+    `Bidirectional`                               the same with `bidirectional=True`, one layer
+    list of `Bidirectional`, lowest first         the same with `num_layers`: each reads what the one below gives
+    ============================================  ==========================================================
+
+    Layers without bias get zeros for it. PyTorch has two biases where one would do; ours is their sum, except for the
+    new state of a GRU, where the second one is scaled by the reset gate in both libraries.
+
+    Args:
+        target: what to load into.
+        state: names to tensors (on the CPU) or arrays; of any float dtype that NumPy has.
+        prefix: only names that begin with it count, without it: "encoder.lstm.", say, of a larger module.
+
+    Raises:
+        EdBatchError: a name is missing or is not used, a shape differs, or there is no equivalent (projections; a stack
+            each way, where PyTorch joins the directions after every layer). All is said at once, and nothing has been
+            changed.
+
+    Example:
+        >>> import edbatch as eb, numpy as np
+        >>> from edbatch.models import from_torch
+        >>> model = eb.ParameterCollection()
+        >>> W, b = model.add_parameters((2, 3)), model.add_parameters(2)
+        >>> from_torch((W, b), {"head.weight": np.ones((2, 3)), "head.bias": np.zeros(2)}, prefix="head.")
+        >>> W.value().sum()
+        np.float32(6.0)
+    """
+    source = _Source(state, prefix)
+    found = [(parameter, value) for parameter, value in _values(target, source) if value is not None]
+    wrong = [f"{name}: missing" for name in source.missing]
+    wrong += [f"{name}: not used by {_name(target)}" for name in source.left()]
+    wrong += [
+        f"{parameter.name}: shape {value.shape} in the state, {parameter.shape} here"
+        for parameter, value in found
+        if value.shape != parameter.shape
+    ]
+    if wrong:
+        raise eb.EdBatchError(f"from_torch: nothing was loaded: {'; '.join(wrong)}")
+    for parameter, value in found:
+        parameter.set_value(value)
+
+
+class _Source:
+    """A state dict that knows what has been read and what was missing."""
+
+    def __init__(self, state: Mapping[str, Any], prefix: str) -> None:
+        self.state = state
+        self.prefix = prefix
+        self.read: set[str] = set()
+        self.missing: list[str] = []
+
+    def get(self, name: str, optional: bool = False) -> np.ndarray | None:
+        """The array of a name; None, and noted unless it is optional, if there is none."""
+        name = self.prefix + name
+        if name not in self.state:
+            self.missing += [] if optional else [name]
+            return None
+        self.read.add(name)
+        return eb.from_dlpack(self.state[name], f"from_torch: {name}")
+
+    def left(self) -> list[str]:
+        """The names under the prefix that nobody has read."""
+        return [name for name in self.state if name.startswith(self.prefix) and name not in self.read]
+
+
+def _values(target: Target, source: _Source) -> Iterator[tuple[eb.Parameter, np.ndarray | None]]:
+    """The parameters of a target with their values; None where the source lacks what it takes."""
+    if isinstance(target, eb.Parameter):
+        yield target, source.get("weight")
+    elif isinstance(target, tuple) and len(target) == 2 and all(isinstance(part, eb.Parameter) for part in target):
+        yield target[0], source.get("weight")  # type: ignore[misc]
+        yield target[1], source.get("bias")  # type: ignore[misc]
+    else:
+        levels = target.layers if isinstance(target, Stacked) else target if isinstance(target, list) else [target]
+        for number, level in enumerate(levels):
+            if isinstance(level, Bidirectional):
+                yield from _recurrent(level.forward, f"l{number}", source)
+                yield from _recurrent(level.backward, f"l{number}_reverse", source)
+            else:
+                yield from _recurrent(level, f"l{number}", source)
+
+
+def _recurrent(layer: Any, end: str, source: _Source) -> Iterator[tuple[eb.Parameter, np.ndarray | None]]:
+    if type(layer) not in GATES:
+        raise eb.EdBatchError(
+            f"from_torch: {_name(layer)} has no equivalent in PyTorch; expected a parameter, a pair (W, b), "
+            f"{', '.join(kind.__name__ for kind in GATES)}, Stacked, Bidirectional, or a list of those"
+        )
+    gates = GATES[type(layer)]
+
+    def ordered(value: np.ndarray | None) -> np.ndarray | None:
+        if value is None or len(value) % len(gates):
+            return value  # its shape will be refused
+        parts = np.split(value, len(gates))
+        return np.concatenate([parts[gate] for gate in gates])
+
+    yield layer.W, ordered(source.get(f"weight_ih_{end}"))
+    yield layer.U, ordered(source.get(f"weight_hh_{end}"))
+    of_input = source.get(f"bias_ih_{end}", optional=True)
+    of_state = source.get(f"bias_hh_{end}", optional=of_input is None)
+    if of_input is None:
+        of_input = of_state = np.zeros(layer.b.shape)
+    elif of_state is None or of_input.shape != of_state.shape:
+        of_state = np.zeros(of_input.shape)
+    if isinstance(layer, GRU):
+        begin = len(of_state) - len(of_state) // 3
+        yield layer.b_n, of_state[begin:]
+        of_state = np.concatenate([of_state[:begin], np.zeros_like(of_state[begin:])])
+    yield layer.b, ordered(of_input + of_state)
+
+
+def _name(target: Any) -> str:
+    if isinstance(target, tuple | list):
+        return f"({', '.join(map(_name, target))})"
+    return repr(target) if isinstance(target, eb.Parameter) else type(target).__name__
