@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.cell import cell
+from edbatch.graph.collection import ParameterCollection
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.expression import Expression
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
 from edbatch.graph.options import options
-from edbatch.graph.parameters import LookupParameters, Parameter, ParameterCollection
+from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph, forward
@@ -22,17 +23,7 @@ from edbatch.runtime.report import Report
 if TYPE_CHECKING:
     from edbatch.models.torch_weights import from_torch
     from edbatch.policy.qlearning import learn
-    from edbatch.training import (
-        SGD,
-        Adadelta,
-        Adagrad,
-        Adam,
-        AdamW,
-        AMSGrad,
-        Momentum,
-        RMSProp,
-        schedules,
-    )
+    from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, schedules
 
 __version__ = "0.1.0"
 
@@ -42,19 +33,18 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
-    "Momentum",
-    "RMSProp",
-    "SGD",
-    "schedules",
     "EdBatchError",
     "EdBatchWarning",
     "Expression",
     "Graph",
     "LookupParameters",
+    "Momentum",
     "Parameter",
     "ParameterCollection",
     "Policy",
+    "RMSProp",
     "Report",
+    "SGD",
     "cell",
     "forward",
     "from_dlpack",
@@ -62,6 +52,7 @@ __all__ = [
     "get_policy",
     "learn",
     "options",
+    "schedules",
     *_ops,
 ]
 

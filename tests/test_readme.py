@@ -6,7 +6,8 @@ from pathlib import Path
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_code_runs_and_says_what_it_says(capsys):
+def test_the_code_runs_and_says_what_it_says(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # it saves a model
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) >= 2
     names: dict[str, object] = {}

@@ -22,7 +22,7 @@ from edbatch.errors import EdBatchError
 from edbatch.files import write_atomically
 
 if TYPE_CHECKING:
-    from edbatch.graph.parameters import ParameterCollection
+    from edbatch.graph.collection import ParameterCollection
 
 VERSION = 1
 TRAINER = "trainer/"

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from edbatch.errors import EdBatchError, EdBatchWarning
-from edbatch.graph.parameters import LookupParameters, Parameter, ParameterCollection
+from edbatch.graph.collection import ParameterCollection
+from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.training.numbers import check_number
 from edbatch.training.schedules import Schedule
 from edbatch.training.storage import Rule, Storage, by_storage, is_whole, owner_of
