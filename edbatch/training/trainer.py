@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -191,6 +191,10 @@ class Trainer:
                 for number, name in enumerate(names):
                     self._storage(owner_of(parameter)).slot(number, parameter)[...] = arrays[name]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are trainers of the copied model; its parameters are parts of no stack yet."""
+        return _restored, (type(self), {field.name: getattr(self, field.name) for field in fields(self)}, *self.state())
+
     @property
     def _name(self) -> str:
         return type(self).__name__
@@ -229,6 +233,14 @@ class Trainer:
         self.model.zero_grad()
         if self.skipped == 1:
             warnings.warn(f"{message}; such updates are skipped (counted in `skipped`)", EdBatchWarning, stacklevel=3)
+
+
+def _restored(
+    kind: type[Trainer], arguments: Mapping[str, Any], arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]
+) -> Trainer:
+    trainer = kind(**arguments)
+    trainer.load_state(arrays, numbers)
+    return trainer
 
 
 def _gradient(parameter: Parameter) -> np.ndarray:

@@ -1,9 +1,12 @@
 """What all optimizers share: which parameters are updated, clipping, bad gradients, state."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.graph.stacking import stacked
@@ -187,6 +190,55 @@ def test_a_run_goes_on_from_its_state(optimizer):
         np.testing.assert_array_equal(parameter.value(), previous.model[parameter.name].value())
     for name, array in trainer.state()[0].items():
         np.testing.assert_array_equal(array, previous.state()[0][name])
+
+
+def test_copies_and_pickles_go_on_with_a_model_of_their_own():
+    model = model_of()
+    trainer = eb.Adam(model, lr=eb.schedules.Exponential(0.1, factor=0.9), clip=1e3)
+    for number, gradients in enumerate(gradients_of(model)):
+        if number == 3:
+            others = [copy.deepcopy(trainer), pickle.loads(pickle.dumps(trainer))]
+        for each in [trainer, *(others if number >= 3 else [])]:
+            give(each.model, gradients)
+            each.update()
+    for other in others:
+        assert (other.steps, other.clip) == (6, 1e3)
+        for parameter in model:
+            np.testing.assert_array_equal(other.model[parameter.name].value(), parameter.value())
+
+
+@given(st.data())
+def test_whatever_is_stacked_has_gradients_or_is_saved(data):
+    """Adam on vectors and matrices that are stacked at any time, with gradients or without, and copied in between."""
+    model = eb.ParameterCollection(seed=0, dtype="float64")
+    shapes = data.draw(st.lists(st.sampled_from([(2,), (1,), (1, 3), (2, 3), (4, 1)]), min_size=2, max_size=4))
+    for number, shape in enumerate(shapes):
+        model.add_parameters(shape, name=f"p{number}", init="uniform")
+    names = [parameter.name for parameter in model]
+    trainer = eb.Adam(model, lr=0.1, eps=1e-3)
+    want = {parameter.name: parameter.value() for parameter in model}
+    means, squares, counts = (dict.fromkeys(names, 0.0) for _ in range(3))
+    for _ in range(data.draw(st.integers(1, 5))):
+        if data.draw(st.booleans()):
+            chosen = data.draw(st.permutations(names))[: data.draw(st.integers(1, len(names)))]
+            if len({model[name].shape[1:] for name in chosen}) == 1:
+                stacked([model[name].spec for name in chosen])
+        if data.draw(st.booleans()):
+            trainer = copy.deepcopy(trainer)
+            model = trainer.model
+        for name in data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True)):
+            g = np.full(want[name].shape, data.draw(st.floats(-2, 2))) + np.arange(want[name].size).reshape(
+                want[name].shape
+            )
+            model[name].accumulator()[0][...] = g
+            counts[name] += 1
+            means[name] = 0.9 * means[name] + 0.1 * g
+            squares[name] = 0.999 * squares[name] + 0.001 * g**2
+            mean, square = means[name] / (1 - 0.9 ** counts[name]), squares[name] / (1 - 0.999 ** counts[name])
+            want[name] = want[name] - 0.1 * mean / (np.sqrt(square) + 1e-3)
+        trainer.update()
+        for parameter in model:
+            np.testing.assert_allclose(parameter.value(), want[parameter.name], rtol=1e-10, atol=1e-12)
 
 
 def test_loading_forgets_what_was_before(model):
