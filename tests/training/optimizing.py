@@ -8,6 +8,7 @@ from edbatch.graph.stacking import stacked
 
 STEPS = 6
 LR = 0.1
+CASES = [{"weight_decay": 0.0}, {"weight_decay": 0.1}, {"weight_decay": 0.1, "clip": 1.5}]
 
 
 def model_of(dtype="float64"):
@@ -85,13 +86,13 @@ def check_formula(formula, optimizer, dtype="float64", clip=None, **arguments):
     assert trainer.steps == STEPS
 
 
-def check_torch(make, optimizer, clip=None, **arguments):
-    """Several updates equal those of the PyTorch optimizer `make(torch.optim, parameters)`."""
+def check_torch(name, own, optimizer, weight_decay, clip=None, **arguments):
+    """Several updates equal those of PyTorch's optimizer `name` with the arguments `own`."""
     torch = pytest.importorskip("torch")
     model = model_of()
-    trainer = optimizer(model, lr=LR, clip=clip, **arguments)
+    trainer = optimizer(model, lr=LR, weight_decay=weight_decay, clip=clip, **arguments)
     tensors = {p.name: torch.nn.Parameter(torch.tensor(p.value())) for p in model if p.name != "table"}
-    peer = make(torch.optim, list(tensors.values()))
+    peer = getattr(torch.optim, name)(list(tensors.values()), lr=LR, weight_decay=weight_decay, **own)
     for gradients in gradients_of(model):
         del gradients["table"]
         give(model, gradients)
@@ -105,13 +106,13 @@ def check_torch(make, optimizer, clip=None, **arguments):
             np.testing.assert_allclose(model[name].value(), tensor.detach().numpy(), rtol=1e-11, atol=1e-13)
 
 
-def check_torch_sparse(make, optimizer, **arguments):
-    """Several updates of a table equal those of a PyTorch optimizer that takes sparse gradients."""
+def check_torch_sparse(name, optimizer, **arguments):
+    """Several updates of a table equal those of PyTorch's optimizer `name`, which takes sparse gradients."""
     torch = pytest.importorskip("torch")
     model = model_of()
     trainer = optimizer(model, lr=LR, **arguments)
     tensor = torch.nn.Parameter(torch.tensor(model["table"].value()))
-    peer = make(torch.optim, [tensor])
+    peer = getattr(torch.optim, name)([tensor], lr=LR, **arguments)
     for gradients in gradients_of(model):
         gradient = gradients["table"]
         give(model, {"table": gradient})

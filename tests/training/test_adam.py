@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.training.optimizing import LR, check_formula, check_torch, check_torch_sparse
+from tests.training.optimizing import CASES, LR, check_formula, check_torch, check_torch_sparse
 
-CASES = [{}, {"weight_decay": 0.1}, {"clip": 1.5, "weight_decay": 0.1}]
 OWN = {"betas": (0.8, 0.9), "eps": 1e-3}
 
 
@@ -23,33 +22,23 @@ def adam(decay=0.0, shrink=1.0, largest=False):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("arguments", CASES)
-def test_adam(arguments, dtype):
-    decay = arguments.get("weight_decay", 0)
+def test_formulas(arguments, dtype):
+    decay = arguments["weight_decay"]
     check_formula(adam(decay), eb.Adam, dtype, **OWN, **arguments)
-    check_torch(lambda optim, ps: optim.Adam(ps, LR, **OWN, weight_decay=decay), eb.Adam, **OWN, **arguments)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("arguments", CASES[1:])
-def test_adamw(arguments, dtype):
-    check_formula(adam(shrink=1 - LR * 0.1), eb.AdamW, dtype, **OWN, **arguments)
-    check_torch(lambda optim, ps: optim.AdamW(ps, LR, **OWN, weight_decay=0.1), eb.AdamW, **OWN, **arguments)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("arguments", CASES)
-def test_amsgrad(arguments, dtype):
-    decay = arguments.get("weight_decay", 0)
+    check_formula(adam(shrink=1 - LR * decay), eb.AdamW, dtype, **OWN, **arguments)
     check_formula(adam(decay, largest=True), eb.AMSGrad, dtype, **OWN, **arguments)
-    check_torch(
-        lambda optim, ps: optim.Adam(ps, LR, **OWN, weight_decay=decay, amsgrad=True), eb.AMSGrad, **OWN, **arguments
-    )
 
 
-def test_tables():
+@pytest.mark.parametrize("arguments", CASES)
+def test_steps_are_pytorchs(arguments):
+    check_torch("Adam", OWN, eb.Adam, **OWN, **arguments)
+    check_torch("AdamW", OWN, eb.AdamW, **OWN, **arguments)
+    check_torch("Adam", {"amsgrad": True, **OWN}, eb.AMSGrad, **OWN, **arguments)
+
+
+def test_tables_are_pytorchs():
     # PyTorch adds SparseAdam's epsilon before it corrects the root: only without epsilon are the two the same.
-    own = {"betas": (0.8, 0.9), "eps": 1e-15}
-    check_torch_sparse(lambda optim, ps: optim.SparseAdam(ps, LR, **own), eb.Adam, **own)
+    check_torch_sparse("SparseAdam", eb.Adam, betas=(0.8, 0.9), eps=1e-15)
 
 
 def test_defaults_are_pytorchs(model):

@@ -2,59 +2,56 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.training.optimizing import LR, check_formula, check_torch, check_torch_sparse
+from tests.training.optimizing import CASES, LR, check_formula, check_torch, check_torch_sparse
 
-CASES = [{}, {"weight_decay": 0.1}, {"clip": 1.5, "weight_decay": 0.1}]
+RMSPROP = {"alpha": 0.9, "eps": 1e-3}
+ADADELTA = {"rho": 0.8, "eps": 1e-3}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("arguments", CASES)
 def test_adagrad(arguments, dtype):
-    decay = arguments.get("weight_decay", 0)
-
     def formula(p, g, state, t):
-        g = g + decay * p
+        g = g + arguments["weight_decay"] * p
         state["s"] = state.get("s", 0) + g**2
         p -= LR * g / (np.sqrt(state["s"]) + 1e-10)
 
     check_formula(formula, eb.Adagrad, dtype, **arguments)
-    check_torch(lambda optim, ps: optim.Adagrad(ps, LR, weight_decay=decay), eb.Adagrad, **arguments)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("arguments", CASES)
 def test_rmsprop(arguments, dtype):
-    decay = arguments.get("weight_decay", 0)
-
     def formula(p, g, state, t):
-        g = g + decay * p
+        g = g + arguments["weight_decay"] * p
         state["s"] = 0.9 * state.get("s", 0) + 0.1 * g**2
         p -= LR * g / (np.sqrt(state["s"]) + 1e-3)
 
-    own = {"alpha": 0.9, "eps": 1e-3}
-    check_formula(formula, eb.RMSProp, dtype, **own, **arguments)
-    check_torch(lambda optim, ps: optim.RMSprop(ps, LR, **own, weight_decay=decay), eb.RMSProp, **own, **arguments)
+    check_formula(formula, eb.RMSProp, dtype, **RMSPROP, **arguments)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("arguments", CASES)
 def test_adadelta(arguments, dtype):
-    decay = arguments.get("weight_decay", 0)
-
     def formula(p, g, state, t):
-        g = g + decay * p
+        g = g + arguments["weight_decay"] * p
         state["s"] = 0.8 * state.get("s", 0) + 0.2 * g**2
         step = np.sqrt(state.get("u", 0) + 1e-3) / np.sqrt(state["s"] + 1e-3) * g
         state["u"] = 0.8 * state.get("u", 0) + 0.2 * step**2
         p -= LR * step
 
-    own = {"rho": 0.8, "eps": 1e-3}
-    check_formula(formula, eb.Adadelta, dtype, **own, **arguments)
-    check_torch(lambda optim, ps: optim.Adadelta(ps, LR, **own, weight_decay=decay), eb.Adadelta, **own, **arguments)
+    check_formula(formula, eb.Adadelta, dtype, **ADADELTA, **arguments)
 
 
-def test_tables():
-    check_torch_sparse(lambda optim, ps: optim.Adagrad(ps, LR), eb.Adagrad)
+@pytest.mark.parametrize("arguments", CASES)
+def test_steps_are_pytorchs(arguments):
+    check_torch("Adagrad", {}, eb.Adagrad, **arguments)
+    check_torch("RMSprop", RMSPROP, eb.RMSProp, **RMSPROP, **arguments)
+    check_torch("Adadelta", ADADELTA, eb.Adadelta, **ADADELTA, **arguments)
+
+
+def test_tables_are_pytorchs():
+    check_torch_sparse("Adagrad", eb.Adagrad)
 
 
 def test_defaults_are_pytorchs(model):

@@ -1,46 +1,44 @@
 import pytest
 
 import edbatch as eb
-from tests.training.optimizing import LR, check_formula, check_torch, check_torch_sparse
-
-CASES = [{}, {"weight_decay": 0.1}, {"clip": 1.5, "weight_decay": 0.1}]
+from tests.training.optimizing import CASES, LR, check_formula, check_torch, check_torch_sparse
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("arguments", CASES)
 def test_sgd(arguments, dtype):
-    decay = arguments.get("weight_decay", 0)
-
     def formula(p, g, state, t):
-        p -= LR * (g + decay * p)
+        p -= LR * (g + arguments["weight_decay"] * p)
 
     check_formula(formula, eb.SGD, dtype, **arguments)
-    check_torch(lambda optim, ps: optim.SGD(ps, LR, weight_decay=decay), eb.SGD, **arguments)
+
+
+@pytest.mark.parametrize("arguments", CASES)
+def test_sgd_is_pytorchs(arguments):
+    check_torch("SGD", {}, eb.SGD, **arguments)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("nesterov", [False, True])
 @pytest.mark.parametrize("arguments", CASES)
 def test_momentum(arguments, nesterov, dtype):
-    decay = arguments.get("weight_decay", 0)
-
     def formula(p, g, state, t):
-        g = g + decay * p
+        g = g + arguments["weight_decay"] * p
         v = state["v"] = 0.8 * state.get("v", 0) + g
         p -= LR * (g + 0.8 * v if nesterov else v)
 
     check_formula(formula, eb.Momentum, dtype, momentum=0.8, nesterov=nesterov, **arguments)
-    check_torch(
-        lambda optim, ps: optim.SGD(ps, LR, momentum=0.8, nesterov=nesterov, weight_decay=decay),
-        eb.Momentum,
-        momentum=0.8,
-        nesterov=nesterov,
-        **arguments,
-    )
 
 
-def test_tables():
-    check_torch_sparse(lambda optim, ps: optim.SGD(ps, LR), eb.SGD)
+@pytest.mark.parametrize("nesterov", [False, True])
+@pytest.mark.parametrize("arguments", CASES)
+def test_momentum_is_pytorchs(arguments, nesterov):
+    own = {"momentum": 0.8, "nesterov": nesterov}
+    check_torch("SGD", own, eb.Momentum, **own, **arguments)
+
+
+def test_tables_are_pytorchs():
+    check_torch_sparse("SGD", eb.SGD)
 
 
 def test_bad_hyperparameters(model):
