@@ -72,8 +72,9 @@ class ParameterCollection:
     ) -> None:
         """Write a checkpoint (a safetensors file), replacing the file in one step.
 
-        Whatever interrupts it - a kill, a full disk - the previous file stays as it was. Parameters are found by their
-        names: give them names, and code may change its classes and their order.
+        Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may leave a hidden file
+        beside it, `.m.safetensors.*`, which may be deleted). Parameters are found by their names: give them names, and
+        code may change its classes and their order.
 
         Args:
             path: where to.
