@@ -206,8 +206,6 @@ def run_batches(
     fixed: np.ndarray,
     kernels: np.ndarray,
     scratch: int,
-    cache_entries: int,
-    least_rows: int,
     sgemm: int,
 ) -> int:
     """Run the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
@@ -219,11 +217,10 @@ def run_batches(
         arenas: [., 2] address, entries of a row.
         results: per type, the window of its results.
         program_of: per type its program, -1 if it has none, SUM for sums over lists.
-        programs: [., 11] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `fixed` begin;
-            entries of scratch, entries of a result; where its `kernels` and `places` begin.
+        programs: [., 10] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `fixed` begin;
+            the calls of a block at most; where its `kernels` and `places` begin.
         fixed: addresses of parameters and constants.
-        scratch: address of a buffer that has room for `block_rows` calls.
-        cache_entries, least_rows: see `block_rows`.
+        scratch: address of a buffer that has room for a block of any program.
 
     Returns:
         The batch to go on with.
@@ -254,8 +251,7 @@ def run_batches(
             step_begin,
             step_end,
             fixed_begin,
-            width,
-            out_width,
+            rows,
             kernel,
             place,
         ) = programs[program]
@@ -264,7 +260,7 @@ def run_batches(
                 return batch
         out_arena = windows[results[kind], 0]
         out_stride = arenas[out_arena, 1]
-        block = block_rows(n, width + out_width, cache_entries, least_rows)
+        block = block_rows(n, rows)
         for begin in range(0, n, block):
             m = min(block, n - begin)
             place_slots(
@@ -306,14 +302,6 @@ def run_batches(
 
 
 @njit(cache=True)
-def block_rows(n: int, per_call: int, cache_entries: int, least_rows: int) -> int:
-    """Calls to compute at a time, so that their values stay in the processor's cache; n in parts of equal size.
-
-    Args:
-        n: calls in all.
-        per_call: entries of scratch and result of one call.
-        cache_entries: that a block may have.
-        least_rows: that matrix products need to run at full speed; a block has so many calls whatever its size.
-    """
-    block = max(least_rows, cache_entries // max(1, per_call))
-    return -(-n // -(-n // block))
+def block_rows(n: int, most: int) -> int:
+    """How many calls to compute at a time: n in parts of equal size, none of more than `most`."""
+    return -(-n // -(-n // most))

@@ -15,7 +15,7 @@ from edbatch.kernels.products import sgemm_address
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
-from edbatch.runtime.cell_program import CACHE_ENTRIES, LEAST_ROWS, address_of
+from edbatch.runtime.cell_program import address_of
 from edbatch.runtime.type_table import BoundType, TypeTable
 
 # Plain ints: comparing with an IntEnum's member costs more than the rest of the dispatch.
@@ -69,7 +69,7 @@ class Executor:
                     table.windows.columns(), arenas.addresses(), table.window,
                     programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
                     programs.places, programs.addresses, programs.kernels,
-                    address_of(buffer), CACHE_ENTRIES, LEAST_ROWS, sgemm_address(),
+                    address_of(buffer), sgemm_address(),
                 )  # fmt: skip
             if at == begin:
                 self._run_batch(plan, at, parameters)

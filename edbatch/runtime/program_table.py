@@ -10,7 +10,7 @@ import numpy as np
 from edbatch.graph.op import OPS
 from edbatch.kernels.program import STEP_WIDTH, SUM
 from edbatch.runtime.cell_link import Tables
-from edbatch.runtime.cell_program import CACHE_ENTRIES, LEAST_ROWS, Program, Variant
+from edbatch.runtime.cell_program import Program, Variant
 
 _PARTS = ("slots", "arguments", "steps", "places", "kernels", "addresses")
 _WIDTHS = {"slots": 4, "arguments": 3, "steps": STEP_WIDTH, "places": 2, "kernels": 0, "addresses": 0}
@@ -82,13 +82,13 @@ class ProgramTable:
             programs.append(
                 (
                     begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
-                    begins["steps"], ends["steps"], begins["addresses"], variant.width, variant.out_width,
+                    begins["steps"], ends["steps"], begins["addresses"], variant.rows,
                     begins["kernels"], begins["places"],
                 )
             )  # fmt: skip
-            self.scratch = max(self.scratch, variant.width * LEAST_ROWS, CACHE_ENTRIES)
+            self.scratch = max(self.scratch, variant.width * variant.rows)
             begins = ends
-        self.programs = np.array(programs, np.int64).reshape(len(programs), 11)
+        self.programs = np.array(programs, np.int64).reshape(len(programs), 10)
         for part in _PARTS:
             shape = (0, _WIDTHS[part]) if _WIDTHS[part] else (0,)
             setattr(
