@@ -74,3 +74,17 @@ def add_some(
     for e in range(count):
         to = owners[indices[positions + e]]
         add_row(source + BYTES * indices[rows + e] * source_stride, target + BYTES * to * stride, width)
+
+
+@njit(cache=True, error_model="numpy")
+def add_all(n: int, source: int, source_stride: int, target: int, width: int) -> None:
+    """target [width] += the sum of n source rows, one after the other."""
+    for i in range(n):
+        add_row(source + BYTES * i * source_stride, target, width)
+
+
+@njit(cache=True, error_model="numpy")
+def add_each(n: int, source: int, source_stride: int, to: np.ndarray, target: int, width: int) -> None:
+    """target row to[i] [width] += source row i, one after the other."""
+    for i in range(n):
+        add_row(source + BYTES * i * source_stride, target + BYTES * to[i] * width, width)

@@ -10,6 +10,8 @@ from edbatch.graph.body import Value
 from edbatch.graph.derivative import Term
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.kernels.segment_sums import add_all, add_each
+from edbatch.runtime.cell_program import address_of
 
 if TYPE_CHECKING:
     from edbatch.runtime.backward_plan import TypeRows
@@ -37,10 +39,31 @@ def add_terms(rows: TypeRows) -> None:
 def add_sum(parameter: Parameter, rows: Any) -> None:
     """Add the sum of rows [n, *shape] to a parameter's gradient."""
     whole, fresh = parameter.accumulator()
-    if fresh:
+    if _by_address(rows) and whole.flags.c_contiguous:
+        if fresh:
+            whole[...] = 0
+        add_all(len(rows), address_of(rows), rows.strides[0] // rows.itemsize, address_of(whole), whole.size)
+    elif fresh:
         np.sum(rows, axis=0, out=whole)
     else:
         whole += rows.sum(axis=0)
+
+
+def _by_address(rows: Any) -> bool:
+    """Whether compiled loops can read rows: float32, each row's entries side by side."""
+    return bool(rows.dtype == np.float32 and len(rows) and rows[0].flags.c_contiguous)
+
+
+def _merged(indices: Any, rows: Any) -> tuple[Any, Any]:
+    """Each index once, ascending, its rows [n, *entry] added up in their order."""
+    found, to = np.unique(indices, return_inverse=True)
+    total = np.zeros((len(found), *rows.shape[1:]), rows.dtype)
+    if _by_address(rows):
+        width = total[0].size
+        add_each(len(rows), address_of(rows), rows.strides[0] // rows.itemsize, to, address_of(total), width)
+    else:
+        np.add.at(total, to, rows)
+    return found, total
 
 
 def _chosen(rows: TypeRows, node: int) -> Any:
@@ -63,7 +86,7 @@ def _add_term(parameter: Parameter, term: Term, parts: list[Any], payload: list[
             indices = np.concatenate([integers[-1 - term.index] for integers in reversed(payload)])
         else:
             indices = np.full(len(parts[0]), term.index)
-        parameter.add_rows(indices, parts[0])
+        parameter.add_rows(*_merged(indices, parts[0]))
     elif len(parts) == 1:
         add_sum(parameter, parts[0])
     else:
