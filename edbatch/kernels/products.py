@@ -15,6 +15,9 @@ from edbatch.kernels.pointers import call_sgemm
 # [128, 320]: 48, 38.
 SMALL = 1_000_000
 LEAST_PIECE = 16
+# Where w is stored the other way round, its small products are fast for a few rows only: [2, 1280] x [1280, 512]: 251, 75;
+# but 64 rows: 828, 1330.
+LEAST_PIECE_TRANSPOSED = 256
 
 
 @cache
@@ -50,7 +53,7 @@ def multiply(
         transposed: w is stored as [n, k] instead of [k, n].
     """
     piece = k
-    if m * n * k > SMALL >= m * n * LEAST_PIECE:
+    if m * n * k > SMALL >= m * n * (LEAST_PIECE_TRANSPOSED if transposed else LEAST_PIECE):
         piece = SMALL // (m * n) // 4 * 4
     for at in range(0, k, piece):
         call_sgemm(

@@ -27,7 +27,7 @@ CACHE_ENTRIES = 256 * 1024
 # But a product of a block brings its weights into another order first, unless they are small, and that has to be little
 # beside the product. Measured for TreeLSTM, batch 256, in ms: hidden 512: 128 rows 437, 512 rows 383, 1024 rows 376;
 # hidden 256: 99, 92, 96; hidden 64: 18.9, 19.1, 19.7.
-ENTRIES_PER_ROW = 1280
+ENTRIES_PER_ROW = 640
 LEAST_ROWS, MOST_ROWS = 128, 1024
 
 _pool = BufferPool()
