@@ -49,6 +49,7 @@ class CellOp(Op):
         codes: per output, the view that shows it in a row.
         names: of its operands, then of its integers.
         has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
+        looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
         splits: how it has been split so far (see `graph.split`).
     """
 
@@ -59,6 +60,7 @@ class CellOp(Op):
     names: tuple[str, ...] = ()
     has_early: bool = False
     has_late: bool = False
+    looks_up: bool = False
     splits: dict[Any, Any] = field(default_factory=dict)
 
 
@@ -242,10 +244,11 @@ class Cell(Described):
         columns, row, outs = row_of(body, graph.dtype)
         name = self.name + "".join(f" {key}={value!r}" for key, value in sorted(static.items()))
         names = (*self.argument_names(operands), *self.argument_names(operands, is_integer))
-        has_early, has_late = (False, False) if compiled.splittable is None else may_split(compiled.splittable)
+        known = (False,) * 3 if compiled.splittable is None else may_split(compiled.splittable)
+        has_early, has_late, looks_up = known
         op = cell_op(
             name, body, columns, compiled=compiled, codes=tuple(step >> NODE_BITS for step, _ in outs),
-            names=names, has_early=has_early, has_late=has_late,
+            names=names, has_early=has_early, has_late=has_late, looks_up=looks_up,
         )  # fmt: skip
         limits = iter(payloads)
         specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in operands)

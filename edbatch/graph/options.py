@@ -24,7 +24,8 @@ class Options:
             operands as possible do. Off: it is the order in which the body computes them.
         fuse: element-wise ops in cells are fused into kernels that compute several in one loop.
         split: what a cell in a recurrence does not wait for, and what the recurrence does not need of it, run in
-            batches of their own before and after it.
+            batches of their own before and after it; and large products of what is looked up are computed once for
+            equal look-ups.
         recompute: going back through a cell computes all of its intermediate values again; off: a forward run that
             `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
     """

@@ -15,8 +15,8 @@ from edbatch.kernels.pointers import call_sgemm
 # [128, 320]: 48, 38.
 SMALL = 1_000_000
 LEAST_PIECE = 16
-# Where w is stored the other way round, its small products are fast for a few rows only: [2, 1280] x [1280, 512]: 251, 75;
-# but 64 rows: 828, 1330.
+# Where w is stored the other way round, small products are fast for a few rows only: [2, 1280] x [1280, 512]: 251, 75;
+# but with 64 rows 828, 1330.
 LEAST_PIECE_TRANSPOSED = 256
 
 

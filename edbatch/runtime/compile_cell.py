@@ -16,7 +16,8 @@ from edbatch.graph.options import Options
 from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels, prepare_for_splitting
 from edbatch.graph.passes.merge_batches import merge_batches
 from edbatch.graph.split_batches import split_clashing, split_repeats
-from edbatch.memory.layout import Layout, clashing, plan_layout
+from edbatch.graph.stacking import stacked
+from edbatch.memory.layout import Layout, Reach, clashing, plan_layout
 from edbatch.policy.branch_and_bound import Batching, fewest_batches
 from edbatch.runtime.cell_layout import Model, describe, in_order_of_batches
 from edbatch.runtime.cell_report import operand_rows, storage_rows
@@ -48,6 +49,7 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     batches, model, layout = find_layout(body, batching.batches, arguments, options)
     lap("layout")
     orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
+    _stack_overlapping(model, layout)
     merged = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
     body = prepare_for_kernels(merged, options)
     lap("merge")
@@ -88,3 +90,26 @@ def find_layout(
         if len(smaller) == len(parts):
             return parts, model, plan_layout(model.variables, model.ops, BUDGET)
         parts = smaller
+
+
+def _stack_overlapping(model: Model, layout: Layout) -> None:
+    """Stack weights of which products read several overlapping runs: each run is then a part of the stack.
+
+    The runs of other products are stacked when their batch becomes a node.
+    """
+    specs = {variable: spec for spec, variable in model.parameters.items()}
+    stacks: list[tuple[set[int], int]] = []  # variables, and of how many runs they are
+    for verdict in layout.verdicts:
+        op = layout.ops[verdict.op]
+        if verdict.op >= model.n_batches or verdict.slot != 0 or verdict.reach is not Reach.VIEW:
+            continue
+        run, runs = set(op.operands[0]), 1
+        if len(run) < 2 or not run <= specs.keys():
+            continue
+        for other in [stack for stack in stacks if not run.isdisjoint(stack[0])]:
+            stacks.remove(other)
+            run, runs = run | other[0], runs + other[1]
+        stacks.append((run, runs))
+    for variables, runs in stacks:
+        if runs > 1:
+            stacked([specs[variable] for variable in sorted(variables, key=lambda at: layout.offsets[at])])

@@ -1,8 +1,12 @@
-"""Splitting cells around recurrences: which operands wait for which is what a mini-batch's own graph says.
+"""Splitting cells around recurrences and look-ups: what waits for what is what a mini-batch's own graph says.
 
 An operand carries a recurrence if it depends, over any nodes, on a node of the same type, or is fed by what feeds such
 an operand; the cell's other operands are at hand before. That is decided for all nodes of a type together, and from
 what is pending alone, so that the same graph always gives the same parts.
+
+Where no recurrence waits (its rows are best in its own order), large products of what is looked up alone are computed
+once for all nodes that look up the same: half the words of a mini-batch are repeats. Only parts that were split off are
+shared; nodes that a user holds have values and gradients of their own.
 """
 
 from __future__ import annotations
@@ -11,14 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edbatch.graph.passes.split_stages import EARLY
 from edbatch.graph.split import Split, in_core, outputs_seen, split_type
 from edbatch.graph.views import NODE_BITS
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.split_loops import make_parts, present, recurrent_operands, views_read
+from edbatch.runtime.split_loops import make_parts, present, recurrent_operands, repeats, views_read
 from edbatch.runtime.type_table import TypeTable
 
 MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
 MAX_REMEMBERED = 1000
+# A cell that is in no recurrence is split for its look-ups' sake if at most so much of them are different.
+MOST_DISTINCT = 0.75
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,7 @@ class Splits:
         given: see `passes.split_stages.Part`.
         core: per split, the part that users of the whole read in its place where `codes` says so; -1: the last.
         codes: [splits, codes] from a view of the whole to one of the core; -1 if only the whole has it.
+        shared: per part, a number of its own if it depends on an integer alone and is shared by equal ones, else -1.
     """
 
     new_nodes: np.ndarray
@@ -47,6 +55,7 @@ class Splits:
     given: np.ndarray
     core: np.ndarray
     codes: np.ndarray
+    shared: np.ndarray
 
 
 def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
@@ -54,14 +63,15 @@ def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
     if not table.any_split:
         return
     n, n_args = nodes.n, nodes.n_args
-    candidates, times, width = present(nodes.types[first:n], nodes.counts[first:n], table.has_early | table.has_late)
+    candidates, times, width = present(nodes.types[first:n], nodes.counts[first:n], table.may_split)
     splits = _splits(nodes, first, table, candidates, width) if len(candidates) else None
     if splits is None:
         return
     nodes.reserve(int(times @ splits.new_nodes), int(times @ splits.new_integers))
-    make_parts(
+    nodes.n, nodes.n_args = make_parts(
         first, n, n_args, nodes.types, nodes.starts, nodes.counts, nodes.args, splits.split, splits.integers,
         splits.parts, splits.kinds, splits.operands, splits.given_begin, splits.given, splits.core, splits.codes,
+        splits.shared,
     )  # fmt: skip
 
 
@@ -76,16 +86,22 @@ def _splits(nodes: Nodes, first: int, table: TypeTable, candidates: np.ndarray, 
         recurrent_operands(first, kinds, table.is_source, candidates[some], *columns, recurrent[some])
         if read.size and recurrent[some].any():
             views_read(first, kinds, len(table.bound), candidates[some], *columns, read[some])
-    key = candidates.tobytes(), recurrent.tobytes(), read.tobytes()
+    looking = table.looks_up[candidates] & ~recurrent.any(axis=1)
+    if looking.any():
+        looking = repeats(first, kinds, len(table.bound), candidates, looking, *columns, MOST_DISTINCT)
+    key = candidates.tobytes(), recurrent.tobytes(), read.tobytes(), looking.tobytes()
     if key not in table.splits:
         if len(table.splits) >= MAX_REMEMBERED:
             table.splits.clear()
-        table.splits[key] = _new_splits(table, candidates, recurrent, read) if recurrent.any() else None
+        splits = recurrent.any() or looking.any()
+        table.splits[key] = _new_splits(table, candidates, recurrent, read, looking) if splits else None
     found: Splits | None = table.splits[key]
     return found
 
 
-def _new_splits(table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray, read: np.ndarray) -> Splits | None:
+def _new_splits(
+    table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray, read: np.ndarray, looking: np.ndarray
+) -> Splits | None:
     found: dict[int, Split] = {}  # by number among the candidates
     for number, kind in enumerate(candidates.tolist()):
         type = table.bound[kind].type
@@ -94,7 +110,10 @@ def _new_splits(table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray,
         if table.has_late[kind]:
             codes = np.flatnonzero(read[number] > 1).tolist()
             needed = frozenset(output for code in codes for output in outputs_seen(type, code))
-        split = split_type(type, eager, needed) if recurrent[number].any() else None
+        if looking[number]:
+            split = split_type(type, frozenset(), frozenset(range(len(type.op.codes))))
+        else:
+            split = split_type(type, eager, needed) if recurrent[number].any() else None
         if split is not None:
             found[number] = split
     if not found:
@@ -112,6 +131,9 @@ def _new_splits(table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray,
                 codes_of[s, code] = in_core(table.bound[chosen[s]].type, split, code)
     table.see(codes_of[codes_of > 0] << NODE_BITS)
     parts = [part for split in found.values() for part in split.parts]
+    shared = np.array(
+        [looking[number] and part.stage == EARLY for number, split in found.items() for part in split.parts], np.bool_
+    )
     parts_of = [found[number].parts if number in found else () for number in range(len(candidates))]
     return Splits(
         new_nodes=np.array([max(0, len(parts) - 1) for parts in parts_of]),
@@ -125,4 +147,5 @@ def _new_splits(table: TypeTable, candidates: np.ndarray, recurrent: np.ndarray,
         given=np.array([source for part in parts for source in part.given], np.int32),
         core=core,
         codes=codes_of,
+        shared=np.where(shared, np.cumsum(shared) - 1, -1).astype(np.int32),
     )

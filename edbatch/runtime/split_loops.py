@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+MOST_INTEGERS = 1 << 24  # look-ups of more entries are not compared
+
 
 @njit(cache=True)
 def present(types: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -119,16 +121,27 @@ def make_parts(
     given: np.ndarray,
     core: np.ndarray,
     codes: np.ndarray,
-) -> None:
+    shared: np.ndarray,
+) -> tuple[int, int]:
     """Make parts of the nodes from `first` on, in place; there must be room.
 
-    A node's last part takes its place, the others get new ids.
+    A node's last part takes its place, the others get new ids; but parts that look up the same are one.
 
     Args:
         n, n_args: nodes and integers in use.
         types, starts, counts, args: of all nodes; see `runtime.nodes`.
-        split, integers, parts, kinds, operands, given_begin, given, core, codes: see `runtime.split.Splits`.
+        split, integers, parts, kinds, operands, given_begin, given, core, codes, shared: see `runtime.split.Splits`.
+
+    Returns:
+        Nodes and integers in use after it.
     """
+    largest = -1
+    if len(shared) and shared.max() >= 0:
+        for at in range(n_args):
+            if args[at] < MOST_INTEGERS:
+                largest = max(largest, args[at])
+    made_of = np.full((shared.max() + 1 if len(shared) else 0, largest + 1), -1, np.int32)
+    part_ids = np.empty(len(shared), np.int32)
     end = n
     moves = core.max() >= 0
     cores = np.full(end - first if moves else 0, -1, np.int32)  # per node, the part that its users read
@@ -149,10 +162,19 @@ def make_parts(
         for k in range(integers[s]):
             whole[k] = args[at + k]
         last = parts[s + 1] - 1
-        ids = n + last - 1  # part p gets the id `ids - p`
         for part in range(parts[s], last + 1):
-            made = node if part == last else ids - part
             begin, end_given = given_begin[part], given_begin[part + 1]
+            made = node
+            if part < last:
+                key = whole[given[begin]] if shared[part] >= 0 else -1
+                if 0 <= key <= largest and made_of[shared[part], key] >= 0:
+                    part_ids[part] = made_of[shared[part], key]
+                    continue
+                made = n
+                n += 1
+                if 0 <= key <= largest:
+                    made_of[shared[part], key] = made
+            part_ids[part] = made
             if part < last or end_given - begin > integers[s]:  # else it has room where the whole was
                 at = n_args
                 n_args += end_given - begin
@@ -163,9 +185,45 @@ def make_parts(
             counts[made] = operands[part]
             for k in range(begin, end_given):
                 source = given[k]
-                args[at] = whole[source] if source >= 0 else ids - (parts[s] - 1 - source)
+                args[at] = whole[source] if source >= 0 else part_ids[parts[s] - 1 - source]
                 at += 1
         if core[s] >= 0:
-            cores[node - first] = ids - (parts[s] + core[s])
+            cores[node - first] = part_ids[parts[s] + core[s]]
             splits[node - first] = s
-        n += last - parts[s]
+    return n, n_args
+
+
+@njit(cache=True)
+def repeats(
+    first: int,
+    types: np.ndarray,
+    n_types: int,
+    kinds: np.ndarray,
+    asked: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    args: np.ndarray,
+    most: float,
+) -> np.ndarray:
+    """Whether at most that share of the integers of a type's nodes are different, for the types that are asked for."""
+    number = np.full(n_types, -1, np.int32)
+    largest = -1
+    for its in range(len(kinds)):
+        if asked[its]:
+            number[kinds[its]] = its
+    for i in range(len(types)):
+        if number[types[i]] >= 0:
+            largest = max(largest, args[starts[i] + counts[i]])
+    found = np.zeros(len(kinds), np.bool_)
+    if largest >= MOST_INTEGERS:
+        return found
+    seen = np.zeros((len(kinds), largest + 1), np.bool_)
+    total = np.zeros(len(kinds), np.int64)
+    for i in range(len(types)):
+        its = number[types[i]]
+        if its >= 0:
+            total[its] += 1
+            seen[its, args[starts[i] + counts[i]]] = True
+    for its in range(len(kinds)):
+        found[its] = total[its] > 0 and seen[its].sum() <= most * total[its]
+    return found

@@ -108,8 +108,9 @@ class TypeTable:
         windows: of all arenas.
         local: per type id the type's number; -1 before it was seen.
         n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.planner`.
-        has_early, has_late: per type, whether it is a cell of which there may be something to split off (see
-            `passes.split_stages`); `any_split`: of any; `splits` holds how it was done (see `runtime.split`).
+        has_early, has_late, looks_up: per type, whether it is a cell of which there may be something to split off (see
+            `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type; `splits` holds how
+            it was done (see `runtime.split`).
         holds_parameters, ends_gradients: per type; see `runtime.reach`.
         view_windows: per code of a view, its window; -1 before it was seen.
     """
@@ -189,7 +190,10 @@ class TypeTable:
         self.is_source = np.array([type.op.kind is Kind.SOURCE for type in types], np.bool_)
         self.has_early = np.array([isinstance(type.op, CellOp) and type.op.has_early for type in types], np.bool_)
         self.has_late = np.array([isinstance(type.op, CellOp) and type.op.has_late for type in types], np.bool_)
-        self.any_split = bool((self.has_early | self.has_late).any())
+        looks_up = [isinstance(type.op, CellOp) and type.op.looks_up and type.op.payload == 1 for type in types]
+        self.looks_up = np.array(looks_up, np.bool_)
+        self.may_split = self.has_early | self.has_late | self.looks_up
+        self.any_split = bool(self.may_split.any())
         self.window = np.array([bound.window for bound in self.bound], np.int32)
         self.holds_parameters = np.array([holds_parameters(type) for type in types], np.bool_)
         self.ends_gradients = np.array([type.op.gradient is no_gradient for type in types], np.bool_)

@@ -5,7 +5,7 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
@@ -75,6 +75,7 @@ def test_random_cells_compute_their_function(seed, data):
 
 
 @settings(max_examples=60, deadline=None)
+@example(6766)  # weights of two products overlap
 @given(st.integers(0, 10**6))
 def test_what_lies_side_by_side_is_one_node(seed):
     """Products whose weights the layout makes contiguous are stacked; concatenations that are views are no nodes."""

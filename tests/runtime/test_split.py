@@ -451,3 +451,63 @@ def test_parameters_that_change_are_seen():
     after = run(lambda: chain_of_read_outs(cell))[0]
     assert abs(np.concatenate(before) - np.concatenate(after)).max() > 1e-3
     check(lambda: chain_of_read_outs(cell))
+
+
+class Leaf:
+    """A cell of words alone, with a product large enough to be shared."""
+
+    def __init__(self, dtype="float32"):
+        self.model = eb.ParameterCollection(seed=0, dtype=dtype)
+        self.table = self.model.add_lookup_parameters((9, 256), name="table")
+        self.W = self.model.add_parameters((256, 256), name="W")
+        self.b = self.model.add_parameters((256,), name="b", init="uniform")
+
+    @eb.cell
+    def leaf(self, word: int):
+        gate = eb.tanh(self.W @ self.table[word] + self.b)
+        return gate, gate * eb.sigmoid(self.table[word])
+
+    def run(self, words, **options):
+        with eb.options(**options), eb.Graph(policy="sufficient", dtype=self.model.dtype) as graph:
+            outs = [self.leaf(word) for word in words]
+            loss = eb.sum([eb.sum(a * (at + 1) + b * b) for at, (a, b) in enumerate(outs)])
+            loss.backward()
+        gradients = [x.gradient() for pair in outs for x in pair]
+        values = [x.value() for pair in outs for x in pair]
+        found = [self.W.grad().copy(), self.b.grad().copy(), self.table.grad().copy()]
+        self.model.zero_grad()
+        return values, gradients, found, graph.report()
+
+
+@pytest.mark.parametrize("words", [[3, 3, 5, 3], [0, 8, 0, 8, 0, 8, 1], [2]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_looked_up_again_is_computed_once(words, dtype):
+    network = Leaf(dtype)
+    *found, report = network.run(words)
+    *whole, unsplit = network.run(words, split=False)
+    *plain, _ = network.run(words, cells=False)
+    distinct = len(set(words))
+    shared = len(words) > 1
+    assert report.nodes - unsplit.nodes == distinct * shared
+    for those in (whole, plain):
+        for a, b in zip(found, those, strict=True):
+            for x, y in zip(a, b, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-4 if dtype == "float32" else 1e-11, atol=1e-5)
+    # Nodes of one word have gradients of their own.
+    first, second = [at for at in range(len(words)) if words[at] == words[0]][:2] if shared else (0, 0)
+    assert shared == (not np.allclose(found[1][2 * first], found[1][2 * second]))
+
+
+def test_words_that_hardly_repeat_are_not_split():
+    network = Leaf()
+    assert network.run([0, 1, 2, 3, 4, 4])[-1].nodes == network.run([0, 1, 2, 3, 4, 4], split=False)[-1].nodes
+
+
+def test_a_graph_that_grows_shares_anew():
+    network = Leaf()
+    with eb.Graph(policy="sufficient") as graph:
+        a = network.leaf(4)[0].value()
+        b = [network.leaf(word)[0] for word in (4, 4, 2, 4, 2)]
+        np.testing.assert_allclose(b[0].value(), a, rtol=1e-6)
+        np.testing.assert_allclose(b[2].value(), network.leaf(2)[0].value(), rtol=1e-6)
+    assert graph.report().nodes == 1 + 5 + 2 + 1

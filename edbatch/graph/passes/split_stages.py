@@ -19,6 +19,10 @@ from edbatch.graph.views import NODE_BITS, VIEWS
 
 EARLY, CORE, LATE = range(3)
 
+# Entries of a weight whose product with what was looked up takes longer than to look up the product (half a
+# microsecond).
+LEAST_SHARED = 1 << 16
+
 
 @dataclass(frozen=True)
 class Part:
@@ -93,8 +97,9 @@ def split_stages(
     return tuple(parts)
 
 
-def may_split(body: Body) -> tuple[bool, bool]:
-    """Whether something is early for some eager arguments, and whether something is late for some needed outputs."""
+def may_split(body: Body) -> tuple[bool, bool, bool]:
+    """Whether something is early for some eager arguments, whether something is late for some needed outputs, and
+    whether there is a product of what is looked up alone."""
     free = _free(body)
     products = [number for number, node in enumerate(body.nodes) if _is_product(body, free, node)]
     arguments = range(len(body.arguments))
@@ -102,7 +107,21 @@ def may_split(body: Body) -> tuple[bool, bool]:
     has_early = any(not _ancestors(body, [x.node]).issuperset(arguments) for values in factors for x in values)
     needs = [_ancestors(body, [value.node]) for value in body.outputs]
     has_late = any(number in a and number not in b for number in products for a in needs for b in needs)
-    return has_early, has_late
+    dependents = _dependents(body)
+    looks_up = any(
+        number not in dependents and any(spec.size >= LEAST_SHARED for spec in body.nodes[number].type.operands)
+        for number in products
+    )
+    return has_early, has_late, looks_up
+
+
+def _dependents(body: Body) -> set[int]:
+    """The nodes that depend on an argument."""
+    found: set[int] = set()
+    for number, node in enumerate(body.nodes):
+        if node.type.op is ARGUMENT or any(value.node in found for value in node.operands):
+            found.add(number)
+    return found
 
 
 def _free(body: Body) -> list[bool]:

@@ -139,20 +139,33 @@ def test_a_chain_of_views_that_would_become_too_long():
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (lambda x, h: W @ x + U @ h, (True, False)),
-        (lambda x, h: W @ (x + h), (False, False)),
-        (lambda x, h: (x + h, W @ (x + h)), (False, True)),
-        (lambda x, h: (W @ (x + h), x), (False, True)),
-        (lambda x, h: (x * h, x + h), (False, False)),
-        (lambda x: (W @ x, x), (False, True)),
-        (lambda x: W @ x, (False, False)),
+        (lambda x, h: W @ x + U @ h, (True, False, False)),
+        (lambda x, h: W @ (x + h), (False, False, False)),
+        (lambda x, h: (x + h, W @ (x + h)), (False, True, False)),
+        (lambda x, h: (W @ (x + h), x), (False, True, False)),
+        (lambda x, h: (x * h, x + h), (False, False, False)),
+        (lambda x: (W @ x, x), (False, True, False)),
+        (lambda x: W @ x, (False, False, False)),
     ],
 )
 def test_may_split(function, expected):
     with eb.Graph() as graph:
         made = eb.cell(function)(*[eb.ones(DIM)] * function.__code__.co_argcount)
         type = graph.type_of(made[0] if isinstance(made, tuple) else made)
-    assert may_split(type.op.compiled.splittable) == expected == (type.op.has_early, type.op.has_late)
+    assert may_split(type.op.compiled.splittable) == expected == (type.op.has_early, type.op.has_late, type.op.looks_up)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(256, True), (255, False)])
+def test_large_products_of_what_is_looked_up(size, expected):
+    model = eb.ParameterCollection(seed=0)
+    table, W = model.add_lookup_parameters((3, 256), name="t"), model.add_parameters((size, 256), name="W")
+
+    @eb.cell
+    def leaf(word: int):
+        return eb.tanh(W @ table[word])
+
+    with eb.Graph() as graph:
+        assert graph.type_of(leaf(1)).op.looks_up == expected
 
 
 def test_stacked_products_are_split_as_one():
