@@ -34,6 +34,7 @@ from typing import Any
 import bench_common as bench  # first: it sets up the environment before NumPy loads
 import bench_core
 import numpy as np
+from bench_products import products
 from paper_cells import CASES, Case
 
 import edbatch as eb
@@ -57,29 +58,6 @@ def build(workload: bench_core.Workload, number: int, policy: eb.Policy) -> eb.G
             for h in workload.lstm.hidden(words, children):
                 workload.lstm.probabilities(h)
     return graph
-
-
-def products(graph: eb.Graph, policy: eb.Policy) -> Callable[[], None]:
-    """A function that computes the matrix products of a graph of cells, batch for batch, and nothing else."""
-    typed = graph.typed_graph()
-    schedule = policy.schedule(typed)
-    by_name = {type.name: type for type in TYPES}
-    random = np.random.default_rng(0)
-    calls = []
-    for kind, size in zip(schedule.types.tolist(), np.diff(schedule.offsets).tolist(), strict=True):
-        op = by_name[typed.names[kind]].op
-        for node in op.body.nodes if isinstance(op, CellOp) else ():
-            if node.type.op.name in ("matmul", "affine"):
-                rows, columns = node.type.operands[0].shape
-                x = random.standard_normal((size, columns), np.float32)
-                weights = np.asfortranarray(random.standard_normal((rows, columns), np.float32)).T
-                calls.append((x, weights, np.empty((size, rows), np.float32)))
-
-    def run() -> None:
-        for x, weights, out in calls:
-            np.matmul(x, weights, out=out)
-
-    return run
 
 
 def ratios(trees: list[Tree], hidden: int, batch_size: int, rounds: int) -> dict[str, Any]:

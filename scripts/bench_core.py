@@ -16,12 +16,11 @@ from typing import Any
 
 import bench_common as bench  # first: it sets up the environment before NumPy loads
 import bench_policy
-import numpy as np
+from bench_products import products
 
 import edbatch as eb
 from edbatch.data.trees import Tree, read_trees
 from edbatch.data.vocabulary import Vocabulary
-from edbatch.graph.node_type import TYPES
 from edbatch.models.tree_lstm import TreeLSTM
 
 STAGES = ["construction", "lowering", "scheduling", "planning", "execution"]
@@ -52,28 +51,6 @@ class Workload:
         graph = self.build(number, policy)
         graph.run()
         return graph
-
-
-def products(graph: eb.Graph, policy: eb.Policy) -> Any:
-    """A function that computes the matrix products of a graph, batch for batch, and nothing else."""
-    typed = graph.typed_graph()
-    schedule = policy.schedule(typed)
-    by_name = {type.name: type for type in TYPES}
-    random = np.random.default_rng(0)
-    calls = []
-    for kind, size in zip(schedule.types.tolist(), np.diff(schedule.offsets).tolist(), strict=True):
-        type = by_name[typed.names[kind]]
-        if type.op.name in ("matmul", "affine"):
-            rows, columns = type.operands[0].shape
-            x = random.standard_normal((size, columns), np.float32)
-            calls.append((x, np.asfortranarray(random.standard_normal((rows, columns), np.float32)).T,
-                          np.empty((size, rows), np.float32)))  # fmt: skip
-
-    def run() -> None:
-        for x, weights, out in calls:
-            np.matmul(x, weights, out=out)
-
-    return run
 
 
 def construction_and_planning(trees: list[Tree], rounds: int) -> tuple[list[dict], list[dict]]:
