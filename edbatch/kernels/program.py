@@ -44,7 +44,7 @@ class Step(IntEnum):
 
 STEP_WIDTH = 12
 
-SUM = -2  # in the place of a program: sums over lists
+NONE, SUM = -1, -2  # in the place of a program: left to Python; sums over lists
 
 TRANSPOSED = 1  # w is stored as [n, k]
 ADD = 2  # the product is added to what is there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from edbatch.graph.options import current_options
 from edbatch.kernels.gather import gather_rows, gather_rows_to
 from edbatch.kernels.interpreter import run_batches
 from edbatch.kernels.products import sgemm_address
+from edbatch.kernels.program import NONE
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
@@ -57,11 +59,15 @@ class Executor:
         programs = table.programs if current_options().fuse else None
         if programs is not None:
             programs.prepare(set(plan.batches[n_sources:, 0].tolist()), table.bound)
-        parameters: dict[int, list[Any]] = {}
         at, end = n_sources, len(plan.batches)
+        interpreted = [False] * end
+        if programs is not None:
+            interpreted = (programs.program_of[plan.batches[:, 0]] != NONE).tolist()
+        self._parameters: dict[int, list[Any]] = {}
+        self._batches: list[list[int]] = []
         while at < end:
             begin = at
-            if programs is not None:
+            if programs is not None and interpreted[at]:
                 buffer = self._buffer("scratch", _FLOAT32, programs.scratch)
                 at = run_batches(
                     at, at + 1 if self._check_nan else end,
@@ -72,7 +78,7 @@ class Executor:
                     address_of(buffer), sgemm_address(),
                 )  # fmt: skip
             if at == begin:
-                self._run_batch(plan, at, parameters)
+                self._run_batch(plan, at)
                 at += 1
             if self._check_nan:
                 self._check(plan, begin)
@@ -94,15 +100,17 @@ class Executor:
             values = parameter_array(spec)
         type.call(self._arenas.array(type.window)[row : row + n], values)
 
-    def _run_batch(self, plan: Plan, number: int, parameters: dict[int, list[Any]]) -> None:
-        """Run one batch from Python; `parameters` are kept from batch to batch."""
-        kind, row, n, at, payload, offsets = plan.batches[number].tolist()
+    def _run_batch(self, plan: Plan, number: int) -> None:
+        """Run one batch from Python."""
+        if not self._batches:  # all at once, and only if there is one to run here
+            self._batches, self._operands = plan.batches.tolist(), plan.operands.tolist()
+        kind, row, n, at, payload, offsets = self._batches[number]
         type = self._table.bound[kind]
         out = self._arenas.array(type.window)[row : row + n]
-        if kind not in parameters:
-            parameters[kind] = type.parameters()
-        given = parameters[kind]
-        operands = plan.operands[at : at + sum(x is None for x in given)].tolist()
+        given = self._parameters.get(kind)
+        if given is None:
+            given = self._parameters[kind] = type.parameters()
+        operands = iter(self._operands[at : at + len(given)])
         if type.places is not None:
             self._place(type, out, row, operands, plan, given)
             return
@@ -112,7 +120,7 @@ class Executor:
             if parameter is not None:
                 found.append(parameter)
                 continue
-            access, window, start, distance, count = operand = operands.pop(0)
+            access, window, start, distance, count = operand = next(operands)
             if access <= _STRIDED:
                 found.append(_rows(self._arenas.array(window), access, start, distance, count))
             else:
@@ -127,7 +135,9 @@ class Executor:
             found.append(plan.indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
         type.call(out, *found)
 
-    def _place(self, type: BoundType, out: Any, row: int, operands: list[Any], plan: Plan, given: list[Any]) -> None:
+    def _place(
+        self, type: BoundType, out: Any, row: int, operands: Iterator[Any], plan: Plan, given: list[Any]
+    ) -> None:
         """Copy operands to their parts of the result, gathers straight from where they come from."""
         assert type.places is not None
         assert type.parts is not None
@@ -137,7 +147,7 @@ class Executor:
             if given[slot] is not None:
                 parts[slot][...] = given[slot]
                 continue
-            access, window, start, distance, count = operand = operands.pop(0)
+            access, window, start, distance, count = operand = next(operands)
             if access <= _STRIDED:
                 parts[slot][...] = _rows(self._arenas.array(window), access, start, distance, count)
             elif width:
