@@ -21,7 +21,8 @@ SCRIPTS = [train_sentiment, train_tagger, train_ner, train_translation]
 NAMES = [script.__name__ for script in SCRIPTS]
 TINY = ["--samples=24", "--epochs=2", "--batch=5", "--hidden=4", "--checkpoint-every=2"]  # 5 mini-batches an epoch
 
-# Runs a script in which the n-th call of a function is never made: the process is killed instead.
+# Runs a script in which the n-th call of a function is never made: the process is killed instead. Files count that are
+# written with and without the extra `plot` and a warm cache of compiled code.
 KILLED = """
 import os, runpy, signal, sys
 import edbatch as eb
@@ -31,7 +32,8 @@ original, calls = getattr(owner, name), 0
 
 def call(*given, **named):
     global calls
-    calls += 1
+    written = os.path.basename(given[1]) if name == "replace" else "checkpoint.safetensors"
+    calls += written in ("checkpoint.safetensors", "curve.json")
     if calls == last:
         os.kill(os.getpid(), 9)
     return original(*given, **named)
@@ -73,7 +75,7 @@ def test_killed_run_goes_on_with_the_same_curve(script, whole, tmp_path, capsys)
 
 
 # Before the first checkpoint is there; before that of an epoch; after the last, before the curve.
-@pytest.mark.parametrize("number", [1, 3, 9])
+@pytest.mark.parametrize("number", [1, 3, 8])
 def test_run_that_is_killed_while_it_saves_goes_on_with_the_same_curve(number, whole, tmp_path):
     out = f"--out={tmp_path}"
     run_until_killed("replace", number, train_sentiment, *TINY, out)
