@@ -25,7 +25,11 @@ def test_python_m_edbatch_is_the_command():
 
 def test_ctrl_c_is_quiet(tmp_path):
     (tmp_path / "script.py").write_text(
-        "import signal\ndef stop():\n    signal.raise_signal(signal.SIGINT)\n    yield\n"
+        "import signal\n"
+        "def stop():\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "    yield\n"
     )
     result = python("-m", "edbatch", "learn", f"{tmp_path}/script.py:stop", "-o", f"{tmp_path}/policy.json")
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
