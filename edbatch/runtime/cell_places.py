@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edbatch.graph.body import Body, Value
+from edbatch.graph.body import Body, Value, operands_of
 from edbatch.graph.op import Kind
 from edbatch.graph.trace import ARGUMENT
-from edbatch.runtime.cell_steps import CellStep, PartsOf, columns_of, operands_of
+from edbatch.runtime.cell_steps import CellStep, PartsOf, columns_of
 from edbatch.runtime.native_steps import MAKERS
 
 

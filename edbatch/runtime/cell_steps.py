@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.body import Body, Node, Value
+from edbatch.graph.body import Body, Node, Value, operands_of
 from edbatch.graph.op import Kind
 from edbatch.graph.passes.fuse import Run, fuse, is_contiguous
 from edbatch.graph.spec import ParameterSpec
@@ -98,14 +98,6 @@ def steps_of(
             call, parts = bind(node.type), parts_of(node.type)
             steps.append(Python(item, call, operands_of(node), node.payload, node.type.op.variadic, parts))
     return steps
-
-
-def operands_of(node: Node) -> tuple[Operand, ...]:
-    """Values and parameters in the order of the op's operands."""
-    if node.type.op.variadic:
-        return node.operands
-    values = iter(node.operands)
-    return tuple(operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands)
 
 
 def is_native(body: Body) -> bool:

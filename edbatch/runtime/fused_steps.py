@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.body import Body, Value, spec_of_value
+from edbatch.graph.body import Body, Value, operands_of, spec_of_value
 from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.fused import compiled
 from edbatch.kernels.program import Step
 from edbatch.kernels.recipe import Compute, Load, Recipe, Store, with_attributes
 from edbatch.memory.windows import contiguous_columns
-from edbatch.runtime.cell_steps import Native, Operand, operands_of
+from edbatch.runtime.cell_steps import Native, Operand
 
 # Rows that a kernel reads or writes: a node (its value; None: the cell's result) or a parameter, and where in a row.
 Place = tuple[int | ParameterSpec | None, int]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from edbatch.graph.body import Body, Node, Value, spec_of_value
+from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import ADD, LEFT, RIGHT, Step
-from edbatch.runtime.cell_steps import Native, copy_step, is_native, is_row, operands_of
+from edbatch.runtime.cell_steps import Native, copy_step, is_native, is_row
 
 
 def native_step(body: Body, number: int) -> list[Native] | None:
