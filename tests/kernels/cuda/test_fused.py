@@ -18,7 +18,7 @@ from numba.core.dispatcher import Dispatcher
 import edbatch as eb
 from edbatch.graph.op import OPS
 from edbatch.kernels import fused, scalars
-from edbatch.kernels.cuda_source import FUNCTIONS, cuda_expression, source_of
+from edbatch.kernels.cuda.fused import FUNCTIONS, cuda_expression, source_of
 from edbatch.kernels.recipe import Compute, Load, Recipe, Store, constant, with_attributes
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
