@@ -6,6 +6,7 @@ together, and runs each batch as one kernel.
 
 from typing import TYPE_CHECKING, Any
 
+from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.cell import cell
 from edbatch.graph.collection import ParameterCollection
@@ -46,6 +47,7 @@ __all__ = [
     "Report",
     "SGD",
     "cell",
+    "device",
     "forward",
     "from_dlpack",
     "from_torch",

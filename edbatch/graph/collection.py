@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edbatch.devices import Device, current_device, device
 from edbatch.errors import EdBatchError
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.parameters import LookupParameters, Parameter
@@ -23,6 +24,11 @@ class ParameterCollection:
     Args:
         seed: of the initial values; equal seeds and equal order of creation give equal values.
         dtype: float32 or float64, of all its parameters.
+        device: where they live ("cpu", "cuda", "cuda:1"); None: on the current device, see `edbatch.device`. Graphs
+            that read them run there.
+
+    Raises:
+        EdBatchError: the device is missing, or a library for it.
 
     Example:
         >>> import edbatch as eb
@@ -33,8 +39,9 @@ class ParameterCollection:
         ['W', 'embed']
     """
 
-    def __init__(self, seed: int = 0, dtype: Any = "float32") -> None:
+    def __init__(self, seed: int = 0, dtype: Any = "float32", device: str | Device | None = None) -> None:
         self.dtype = float_dtype(dtype)
+        self.device = _device(device)
         self._random = np.random.default_rng(seed)
         self._parameters: dict[str, Parameter] = {}
 
@@ -148,7 +155,7 @@ class ParameterCollection:
         if name in self._parameters:
             raise EdBatchError(f"parameter {name!r} exists already; expected a name of its own")
         size = tuple(int(n) for n in size)
-        parameter = self._parameters[name] = kind(name, self._initial(name, size, init))
+        parameter = self._parameters[name] = kind(name, self._initial(name, size, init), self.device)
         return parameter
 
     def _initial(self, name: str, shape: Shape, init: Any) -> np.ndarray:
@@ -166,3 +173,9 @@ class ParameterCollection:
         if array.shape not in (shape, ()):
             raise EdBatchError(f"parameter {name!r}: init has shape {array.shape}, expected {shape}")
         return np.array(np.broadcast_to(array, shape), dtype=self.dtype)
+
+
+def _device(name: str | Device | None) -> Device:
+    found = current_device() if name is None else device(name)
+    found.backend  # noqa: B018 (or raise now)
+    return found

@@ -10,6 +10,7 @@ from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 
 if TYPE_CHECKING:
+    from edbatch.devices import Device
     from edbatch.graph.parameters import Parameter
 
 Attributes = tuple[tuple[str, Any], ...]
@@ -30,9 +31,10 @@ class NodeType:
         out: spec of the result.
         n_args: integers a node of the type adds to the graph's argument column (operands that are nodes, then payload),
             -1 when that varies.
+        device: of the parameters that it reads; None: it reads none, and runs anywhere.
     """
 
-    __slots__ = ("attributes", "id", "n_args", "name", "op", "operands", "out")
+    __slots__ = ("attributes", "device", "id", "n_args", "name", "op", "operands", "out")
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
         self.id = id
@@ -43,6 +45,13 @@ class NodeType:
         nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
         self.n_args = -1 if op.variadic else nodes + op.payload
         self.name = type_name(op, attributes, operands, out)
+        devices = [spec.device for spec in (*operands, *dict(attributes).values()) if isinstance(spec, ParameterSpec)]
+        if op.body is not None:
+            devices += [node.type.device for node in op.body.nodes if node.type.device is not None]
+        self.device: Device | None = devices[0] if devices else None
+        if len(set(devices)) > 1:
+            where = " and ".join(sorted({device.name for device in devices}))
+            raise EdBatchError(f"{self.name}: expected parameters on one device, got some on {where}")
 
     def __repr__(self) -> str:
         return self.name

@@ -77,6 +77,7 @@ class Op:
             broadcasts to: the sum over broadcast axes is taken for it. A variadic op has a rule in two parts, see
             `Share`. `no_gradient` says that an op has none.
         samples: what it is tested on.
+        body: of a cell, what it computes.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Op:
     scalar: str = ""
     gradient: Callable[..., Any] | Share | None = None
     samples: tuple[Sample, ...] = ()
+    body: Any = None
 
 
 OPS: dict[str, Op] = {}

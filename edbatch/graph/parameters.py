@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
@@ -34,10 +35,11 @@ class Parameter(Operand):
     graph = None
     _order: Literal["C", "F"] = "F"
 
-    def __init__(self, name: str, array: np.ndarray) -> None:
+    def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
         self.name = name
+        self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
-        self.array = np.asarray(array, order=self._order if array.ndim == 2 else "C")
+        self.array = self.device.backend.from_host(array, self._order if array.ndim == 2 else "C")
         #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.stacking`.
         self.stack: Parameter | None = None
         self.rows = slice(None)
@@ -47,11 +49,11 @@ class Parameter(Operand):
         self.runs: dict[tuple[int, int], Parameter] = {}
         self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
         self._has_grad = False
-        self._gradient: np.ndarray | None = None  # zero where no gradient has come
+        self._gradient: Any = None  # zero where no gradient has come
 
     def value(self) -> np.ndarray:
-        """A copy of the array."""
-        return self.array.copy(order="C")
+        """A copy of the array, on the host."""
+        return np.array(self.device.backend.to_host(self.array), order="C")
 
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
@@ -65,7 +67,7 @@ class Parameter(Operand):
         given = from_dlpack(value, f"{self!r}.set_value")
         if given.shape != self.shape:
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
-        self.array[...] = given
+        self.array[...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
 
     def __dlpack__(self, **arguments: Any) -> Any:
         """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
@@ -93,11 +95,11 @@ class Parameter(Operand):
         """Whether a gradient has come since the last `zero_grad`."""
         return any(member._has_grad for member in self._members())
 
-    def grad(self) -> np.ndarray:
+    def grad(self) -> Any:
         """The sum of the gradients since the last `zero_grad`, of the parameter's shape; zeros if none came.
 
         It is the array that gradients are added to, laid out like the parameter's own: what scales it in place (to
-        clip, say) scales the gradient.
+        clip, say) scales the gradient. On a GPU it is an array of CuPy.
 
         Example:
             >>> import edbatch as eb
@@ -105,7 +107,7 @@ class Parameter(Operand):
             >>> W.has_grad, W.grad()
             (False, array([[0., 0.]], dtype=float32))
         """
-        return self._sum() if self.has_grad else np.zeros_like(self.array)
+        return self._sum() if self.has_grad else self.device.backend.zeros_like(self.array)
 
     def zero_grad(self) -> None:
         """Forget the gradients that have come."""
@@ -114,7 +116,7 @@ class Parameter(Operand):
             for member in self._members():
                 member._has_grad = False
 
-    def accumulator(self) -> tuple[np.ndarray, bool]:
+    def accumulator(self) -> tuple[Any, bool]:
         """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient."""
         fresh = not self.has_grad
         for member in self._members():
@@ -125,16 +127,16 @@ class Parameter(Operand):
         """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
         return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
 
-    def _sum(self) -> np.ndarray:
+    def _sum(self) -> Any:
         if self.stack is not None:
             return self.stack._sum()[self.rows]
         if self._gradient is None:
-            self._gradient = np.zeros_like(self.array)
+            self._gradient = self.device.backend.zeros_like(self.array)
         return self._gradient
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
-        return type(self), (self.name, self.value())
+        return type(self), (self.name, self.value(), self.device)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.spec!r})"
@@ -148,25 +150,29 @@ class LookupParameters(Parameter):
 
     _order = "C"
 
-    def __init__(self, name: str, array: np.ndarray) -> None:
-        super().__init__(name, array)
-        self._came: list[tuple[np.ndarray, np.ndarray]] = []
+    def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
+        super().__init__(name, array, device)
+        self._came: list[tuple[np.ndarray, Any]] = []
 
-    def sparse_grad(self) -> tuple[np.ndarray, np.ndarray] | None:
+    def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
 
-        Like `grad`, the second array may be scaled in place. None if no gradient has come.
+        Like `grad`, the second array may be scaled in place; on a GPU it is an array of CuPy. None if no gradient has
+        come.
         """
         if len(self._came) > 1:
-            self._came = [_merged(*(np.concatenate(column) for column in zip(*self._came, strict=True)))]
+            rows, values = zip(*self._came, strict=True)
+            backend = self.device.backend
+            self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
         return self._came[0] if self._came else None
 
-    def grad(self) -> np.ndarray:
+    def grad(self) -> Any:
         """The gradient of the whole table, made for this call: `sparse_grad` is what training reads."""
-        dense = np.zeros_like(self.array)
+        backend = self.device.backend
+        dense = backend.zeros_like(self.array)
         found = self.sparse_grad()
         if found is not None:
-            dense[found[0]] = found[1]
+            dense[backend.indices(found[0].astype(np.int32))[:]] = found[1]
         return dense
 
     def zero_grad(self) -> None:
@@ -174,18 +180,8 @@ class LookupParameters(Parameter):
         self._came.clear()
         self._has_grad = False
 
-    def add_rows(self, rows: np.ndarray, values: np.ndarray) -> None:
+    def add_rows(self, rows: np.ndarray, values: Any) -> None:
         """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
         if len(rows):
-            self._came.append(_merged(rows, values))
+            self._came.append(self.device.backend.loops.sum_equal(rows, values))
             self._has_grad = True
-
-
-def _merged(rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row once, ascending, its values added up in their order."""
-    if (rows[1:] > rows[:-1]).all():
-        return np.array(rows, np.int64), values.copy()
-    order = np.argsort(rows, kind="stable")
-    rows = np.asarray(rows, np.int64)[order]
-    begins = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
-    return rows[begins], np.add.reduceat(values[order], begins, axis=0)

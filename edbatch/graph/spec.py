@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from edbatch.devices import Device
     from edbatch.graph.parameters import Parameter
 
 Shape = tuple[int, ...]
@@ -35,11 +36,12 @@ class Spec:
 class ParameterSpec(Spec):
     """The spec of one parameter: an operand that is part of the node's type and takes no part in the graph."""
 
-    __slots__ = ("__weakref__", "name", "parameter")
+    __slots__ = ("__weakref__", "device", "name", "parameter")
 
     def __init__(self, parameter: Parameter, name: str, shape: Shape, dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.name = name
+        self.device: Device = parameter.device
         # Types outlive models (they are interned); a model's arrays must not.
         self.parameter = weakref.ref(parameter)
 

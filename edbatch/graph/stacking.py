@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -41,7 +42,9 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
     if whole is not None:
         begin = whole.parts.index(specs[0])
         return whole.spec if len(specs) == len(whole.parts) else _rows(whole, begin, begin + len(specs)).spec
-    stack = Parameter("|".join(spec.name for spec in specs), np.concatenate([member.array for member in members]))
+    device = members[0].device
+    rows_of = [device.backend.to_host(member.array) for member in members]
+    stack = Parameter("|".join(spec.name for spec in specs), np.concatenate(rows_of), device)
     stack.parts = tuple(specs)
     begin = 0
     for member in members:
@@ -59,14 +62,15 @@ class ColumnRange(Parameter):
 
     def __init__(self, whole: ParameterSpec, begin: int, end: int) -> None:
         self.name = f"{whole.name}[:,{begin}:{end}]"
+        self.device = whole.device
         self.stack = None
         self.parts = ()
         self.spec = ParameterSpec(self, self.name, (whole.shape[0], end - begin), whole.dtype)
         self._whole, self._range = whole, slice(begin, end)
-        self._seen: np.ndarray | None = None
+        self._seen: Any = None
 
     @property
-    def array(self) -> np.ndarray:  # type: ignore[override]
+    def array(self) -> Any:
         """The same object as long as the matrix lies where it did."""
         array = parameter_array(self._whole)
         if self._seen is not array:
@@ -76,7 +80,7 @@ class ColumnRange(Parameter):
     def _members(self) -> list[Parameter]:
         return parameter_of(self._whole)._members()
 
-    def _sum(self) -> np.ndarray:
+    def _sum(self) -> Any:
         return parameter_of(self._whole)._sum()[:, self._range]
 
 
@@ -129,7 +133,7 @@ def _rows(stack: Parameter, begin: int, end: int) -> Parameter:
         specs = stack.parts[begin:end]
         first = sum(spec.shape[0] for spec in stack.parts[:begin])
         array = stack.array[first : first + sum(spec.shape[0] for spec in specs)]
-        found = stack.runs[begin, end] = Parameter("|".join(spec.name for spec in specs), array)
+        found = stack.runs[begin, end] = Parameter("|".join(spec.name for spec in specs), array, stack.device)
         found.array = array  # not the copy that a new parameter makes of an array in another order
         found.stack, found.parts, found.rows = stack, specs, slice(first, first + len(array))
     return found

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 
+def open_backend(number: int) -> NumPyBackend:
+    """The backend of the device "cpu"."""
+    return NumPyBackend()
+
+
 class NumPyBackend:
     """What an op's `forward` computes with: every NumPy function by its name, plus those defined here.
+
+    Attributes:
+        loops: compiled loops over rows, by address; see `kernels.numpy_loops`.
+        ops_are_programs: whether single ops are compiled as cells are; NumPy's functions are as fast.
 
     Example:
         >>> import numpy as np
@@ -18,7 +29,66 @@ class NumPyBackend:
         array([0.5, 1. ])
     """
 
-    name = "numpy"
+    name = "cpu"
+    ops_are_programs = False
+
+    @cached_property
+    def loops(self) -> Any:
+        """Imports Numba, which takes time: only who runs something pays."""
+        from edbatch.kernels import numpy_loops
+
+        return numpy_loops
+
+    @staticmethod
+    def address(array: Any) -> int:
+        """Where an array's entries begin."""
+        address: int = array.__array_interface__["data"][0]
+        return address
+
+    @staticmethod
+    def empty_flat(entries: int, dtype: np.dtype) -> Any:
+        """An array [entries] with unspecified contents."""
+        return np.empty(entries, dtype)
+
+    @staticmethod
+    def from_host(array: Any, order: Any) -> Any:
+        """The device's array of a host's, stored by rows (order "C") or by columns ("F"). Here: no copy if need not."""
+        return np.asarray(array, order=order)
+
+    @staticmethod
+    def to_host(array: Any) -> np.ndarray:
+        """A device's array on the host; a copy or not. Waits until it is computed."""
+        return array
+
+    @staticmethod
+    def rows_to_host(array: Any, rows: np.ndarray) -> np.ndarray:
+        """Some rows [k, *shape] of an array, copied to the host; waits until they are computed."""
+        return array[rows]
+
+    @staticmethod
+    def indices(host: np.ndarray) -> Any:
+        """A list of rows as loops and functions of the device take it; of int32, its slices are arrays."""
+        return host
+
+    @staticmethod
+    def calls_at_once(least: int, cached: int, width: int) -> int:
+        """How many calls of a program to compute at a time, at most.
+
+        Args:
+            least: for products to be worth reordering their weights.
+            cached: whose intermediates stay in a core's cache.
+            width: entries of an intermediate row.
+        """
+        return max(least, cached)
+
+    @staticmethod
+    def active() -> AbstractContextManager[Any]:
+        """In its block, functions of this backend run on its device."""
+        return nullcontext()
+
+    @staticmethod
+    def synchronize() -> None:
+        """Nothing to wait for: what has been called is done."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

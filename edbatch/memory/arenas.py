@@ -85,7 +85,7 @@ class Arenas:
             number = self._windows.windows[window].arena
             old, used = arena.flat, arena.rows * arena.width
             arena.flat = self._pool.acquire(max(rows, 2 * arena.rows) * arena.width, self._windows.layouts[number][1])
-            arena.address = arena.flat.__array_interface__["data"][0]
+            arena.address = self._pool.address(arena.flat)
             if old is not None:
                 arena.flat[:used] = old[:used]
                 self._pool.release(old)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ class BufferPool:
 
     Args:
         limit: bytes kept for reuse at most; what is released beyond that goes back to the system.
+        empty: makes an array of a number of entries and a dtype.
+        address: of an array's first entry.
 
     Example:
         >>> pool = BufferPool()
@@ -22,8 +25,15 @@ class BufferPool:
         True
     """
 
-    def __init__(self, limit: int = 1 << 30) -> None:
+    def __init__(
+        self,
+        limit: int = 1 << 30,
+        empty: Callable[[int, np.dtype], Any] = np.empty,
+        address: Callable[[Any], int] = lambda array: array.__array_interface__["data"][0],
+    ) -> None:
         self._limit = limit
+        self._empty = empty
+        self.address = address
         self._kept = 0
         self._free: dict[tuple[int, np.dtype], list[Any]] = {}
         self._lock = threading.Lock()
@@ -36,7 +46,7 @@ class BufferPool:
             if free:
                 self._kept -= size * dtype.itemsize
                 return free.pop()
-        return np.empty(size, dtype)
+        return self._empty(size, dtype)
 
     def release(self, buffer: Any) -> None:
         """Take back an array from `acquire`; nobody may use it any more."""

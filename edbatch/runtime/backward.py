@@ -23,7 +23,6 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.memory.arenas import Arenas
-from edbatch.memory.pool import BufferPool
 from edbatch.runtime.backward_plan import BackwardPlan
 from edbatch.runtime.derivatives import body_of_type, compiled_outputs
 from edbatch.runtime.nodes import Nodes
@@ -63,7 +62,6 @@ class Backward:
         table, arenas, nodes: of the graph.
         ran: its plans.
         root, seed: id of the expression that gradients are of, and its own.
-        pool, backend: for buffers, and to compute with.
         check_nan: raise after the first batch that computes a NaN.
 
     Attributes:
@@ -80,8 +78,6 @@ class Backward:
         ran: list[Ran],
         root: int,
         seed: np.ndarray,
-        pool: BufferPool,
-        backend: Any,
         check_nan: bool,
     ) -> None:
         self._table = table
@@ -89,10 +85,9 @@ class Backward:
         self._nodes = nodes
         self._ran = ran
         self._root, self._seed = root, seed
-        self._pool = pool
-        self._backend = backend
+        self._backend = table.backend
         self._check_nan = check_nan
-        self.gradients = GradientArenas(table.windows, arenas, pool)
+        self.gradients = GradientArenas(table.windows, arenas, table.pool)
 
     def run(self, sources: bool = False) -> None:
         """Compute the gradients, and add them to the parameters'.
@@ -113,16 +108,14 @@ class Backward:
         if view_stops[code] or not self.active[root]:
             self.active[:] = False
             return
-        self.gradients.array(self._window(root, code))[nodes.row[root]] = self._seed
+        self.gradients.array(self._window(root, code))[nodes.row[root]] = self._backend.from_host(self._seed, "C")
         for ran in reversed(self._ran):
             number, rows, operands = per_batch(
                 ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.active, view_stops,
                 table.variadic, len(table.bound),
             )  # fmt: skip
             if number.any():
-                plan = BackwardPlan(
-                    ran, self._arenas, self.gradients, table, self._pool, self._backend, self._check_nan
-                )
+                plan = BackwardPlan(ran, self._arenas, self.gradients, table, self._check_nan)
                 plan.run(number.tolist(), self.active, rows, operands)
                 if not sources:
                     plan.add_to_parameters(number.tolist())
@@ -139,7 +132,7 @@ class Backward:
                 found = self._row(self.gradients.array, node) if output is None else self._of_output(node, output)
                 for op, attributes in steps:
                     found = op.forward(found, **dict(attributes))
-                return found[0].copy()[()]
+                return self._backend.to_host(found[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
 
     def _made_at(self, id: int) -> tuple[int, Steps, int | None]:
@@ -176,8 +169,9 @@ class Backward:
                 given.append(self._row(self._arenas.array, int(nodes.args[begin + number])))
             else:
                 given.append(self._row(self._arenas.array if source is Given.RESULT else self.gradients.array, node))
-        row = np.empty((1, how.derivative.width), type.type.out.dtype)
-        integers = nodes.args[end : end + type.type.op.payload].astype(np.int32).reshape(-1, 1)
+        row = self._backend.empty((1, how.derivative.width), type.type.out.dtype)
+        given_integers = self._backend.indices(nodes.args[end : end + type.type.op.payload].astype(np.int32))
+        integers = [given_integers[at : at + 1] for at in range(type.type.op.payload)]
         how.program(row, *given, *integers)
         return row[:, place.column : place.column + place.spec.size].reshape(1, *place.spec.shape)
 

@@ -13,7 +13,6 @@ from edbatch.graph.op import Share
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.memory.arenas import Arenas
-from edbatch.memory.pool import BufferPool
 from edbatch.runtime.derivatives import CompiledDerivative, compiled, weight
 from edbatch.runtime.operand_rows import STRIDED, GradientArenas, add, gather, read_evenly
 from edbatch.runtime.parameter_gradients import add_sum, add_terms
@@ -60,7 +59,7 @@ class BackwardPlan:
         arenas: the values.
         gradients: of the values; filled.
         table: the graph's types.
-        pool, backend, check_nan: as of `Backward`.
+        check_nan: as of `Backward`.
     """
 
     def __init__(
@@ -69,16 +68,14 @@ class BackwardPlan:
         arenas: Arenas,
         gradients: GradientArenas,
         table: TypeTable,
-        pool: BufferPool,
-        backend: Any,
         check_nan: bool,
     ) -> None:
         self._ran = ran
         self._arenas = arenas
         self._gradients = gradients
         self._table = table
-        self._pool = pool
-        self._backend = backend
+        self._pool = table.pool
+        self._backend = table.backend
         self._check_nan = check_nan
         self._batches = ran.plan.batches.tolist()
         self._operands = ran.plan.operands.tolist()
@@ -112,11 +109,12 @@ class BackwardPlan:
     def add_to_parameters(self, number: list[int]) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
         for rows in self._rows.values():
-            add_terms(rows)
+            add_terms(rows, self._backend)
         for (kind, row, n, *_), active in zip(self._batches[: self._ran.n_sources], number, strict=False):
             type = self._table.bound[kind]
             if active and type.type.op is PARAMETER:
-                add_sum(parameter_of(type.type.attributes[0][1]), self._gradients.array(type.window)[row : row + n])
+                found = self._gradients.array(type.window)[row : row + n]
+                add_sum(parameter_of(type.type.attributes[0][1]), found, self._backend)
 
     def release(self) -> None:
         """Give the buffers back."""
@@ -136,6 +134,9 @@ class BackwardPlan:
         type, how, width = rows.type, rows.how, rows.how.derivative.width
         m = n if chosen is None else len(chosen)
         rows.begin -= m
+        k, kept = self._backend, None
+        if chosen is not None:
+            kept = k.indices(chosen.astype(np.int32))[:]
         given: list[Any] = []
         buffers: list[Any] = []
         for source, number in how.derivative.given:
@@ -148,13 +149,13 @@ class BackwardPlan:
                 x = rows.saved.value(number, saved_begin, saved_begin + n)
             else:
                 x = self._gradients.array(type.window)[row : row + n]
-            given.append(x if chosen is None or len(x) < n else np.ascontiguousarray(x[chosen]))
-        indices = self._ran.plan.indices
-        integers = [
-            indices[begin : begin + n] if chosen is None else indices[begin : begin + n][chosen]
-            for begin in range(payload, payload + n * type.type.op.payload, n)
-        ]
-        rows.payload.append(integers)
+            given.append(x if kept is None or len(x) < n else k.ascontiguousarray(x[kept]))
+        begins = range(payload, payload + n * type.type.op.payload, n)
+        on_host = [self._ran.plan.indices[begin : begin + n] for begin in begins]
+        integers = [self._ran.indices[begin : begin + n] for begin in begins]
+        if chosen is not None:
+            on_host, integers = [x[chosen] for x in on_host], [x[kept] for x in integers]
+        rows.payload.append(on_host)
         rows.chosen.append((saved_begin, n, chosen))
         if how.program is not None:
             out = rows.flat[rows.begin * width : (rows.begin + m) * width].reshape(m, width)
@@ -162,8 +163,8 @@ class BackwardPlan:
             self._check(out, type)
             computed, begin = rows.flat, rows.begin * width
             if chosen is not None:  # as rows of the whole batch, zero where no gradient flows
-                whole = np.zeros((n, width), out.dtype)
-                whole[chosen] = out
+                whole = k.zeros((n, width), out.dtype)
+                whole[kept] = out
                 computed, begin = whole.reshape(-1), 0
             for slot, place in enumerate(how.derivative.operands):
                 if place is not None:
@@ -177,26 +178,32 @@ class BackwardPlan:
         rule = type.type.op.gradient
         assert isinstance(rule, Share)
         spec, operand = type.type.out, self._operands[first]
-        offsets = self._ran.plan.indices[begin : begin + n + 1]
-        lengths = np.diff(offsets)
+        lengths = np.diff(self._ran.plan.indices[begin : begin + n + 1])
+        owners = np.repeat(np.arange(n, dtype=np.int32), lengths)
+        k = self._backend
+        owner = k.indices(owners)[:]
         gradient = self._gradients.array(type.window)[row : row + n]
         program = weight(type, self._backend)
         parts = None
         buffers: list[Any] = []
         if program is not None:
             x = self._read(operand, spec, buffers)
-            parts = np.empty((operand[4], *spec.shape), spec.dtype)
-            program(parts, np.repeat(self._arenas.array(type.window)[row : row + n], lengths, axis=0), x)
+            parts = k.empty((operand[4], *spec.shape), spec.dtype)
+            program(parts, self._arenas.array(type.window)[row : row + n][owner], x)
         if rule.divided:
-            ones = lengths.astype(spec.dtype).reshape(n, *(1,) * len(spec.shape))
-            gradient = gradient / (ones if parts is None else np.add.reduceat(parts, offsets[:-1], axis=0))
-        rows = np.repeat(gradient, lengths, axis=0)
+            total = k.empty((n, *spec.shape), spec.dtype)
+            if parts is None:
+                total[...] = k.from_host(lengths.astype(spec.dtype).reshape(n, *(1,) * len(spec.shape)), "C")
+            else:
+                k.segment_reduce(k.add, total, parts, self._ran.indices[begin : begin + n + 1])
+            gradient = gradient / total
+        rows = gradient[owner]
         if parts is not None:
             rows *= parts
         if chosen is not None:
             idle = np.ones(n, np.bool_)
             idle[chosen] = False
-            rows[np.repeat(idle, lengths)] = 0
+            rows[k.indices(np.flatnonzero(idle[owners]).astype(np.int32))[:]] = 0
         self._check(rows, type)
         self._add(operand, rows.reshape(-1), 0, spec.size, spec)
         for buffer in buffers:
@@ -206,13 +213,13 @@ class BackwardPlan:
         if operand[0] <= STRIDED:
             return read_evenly(operand, self._arenas)
         buffers.append(self._pool.acquire(operand[4] * spec.size, spec.dtype))
-        return gather(operand, self._ran.plan, self._arenas, self._table.windows, spec, buffers[-1])
+        return gather(operand, self._ran, self._arenas, self._table, spec, buffers[-1])
 
     def _add(self, operand: list[int], source: Any, begin: int, stride: int, spec: Any) -> None:
-        add(operand, self._ran.plan, self._gradients, self._table.windows, source, begin, stride, spec)
+        add(operand, self._ran, self._gradients, self._table, source, begin, stride, spec)
 
     def _check(self, computed: Any, type: BoundType) -> None:
         if self._check_nan:
-            bad = int(np.isnan(computed.reshape(len(computed), -1)).any(axis=1).sum())
+            bad = int(self._backend.isnan(computed.reshape(len(computed), -1)).any(axis=1).sum())
             if bad:
                 raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch)")

@@ -62,6 +62,7 @@ class Link:
         in_result: nodes computed right in the cell's result, and their column there; completed by what is part of them.
         places: of arguments and intermediate values.
         homes: see `cell_places.homes_of`.
+        backend: of the arrays.
     """
 
     def __init__(
@@ -71,9 +72,11 @@ class Link:
         in_result: dict[int, int],
         places: dict[int, Place],
         homes: dict[int, tuple[int, int]],
+        backend: Any,
     ) -> None:
         self._body = body
         self._steps = steps
+        self._backend = backend
         self.places = places
         self.in_result = dict(in_result)
         for node in homes:
@@ -100,7 +103,7 @@ class Link:
             if node.type.op is PARAMETER:
                 self._array(number, node.type.attributes[0][1])
             elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
-                self._arrays[number] = _constant(node)
+                self._arrays[number] = self._backend.from_host(_constant(node), "C")
         rows = []
         for step in self._steps:
             for operand in step.operands:
@@ -124,7 +127,7 @@ class Link:
             _table(rows, STEP_WIDTH),
             _table(self._place_list, 2),
             np.array(list(self._kernels), np.int64),
-            np.array([array.__array_interface__["data"][0] for array in self._fixed], np.int64),
+            np.array([self._backend.address(array) for array in self._fixed], np.int64),
             self._parameters,
             self._arrays,
         )
@@ -160,9 +163,9 @@ class Link:
         distance = max(inner, stride if outer > 1 else 0)
         return self._fixed_slot(spec), distance, 0 if by_columns == from_left else TRANSPOSED
 
-    def kernel(self, kernel: Any) -> int:
+    def kernel(self, address: int) -> int:
         """Number of a fused kernel."""
-        return self._kernels.setdefault(kernel.address, len(self._kernels))
+        return self._kernels.setdefault(address, len(self._kernels))
 
     def place_list(self, positions: list[tuple[int, int]]) -> tuple[int, int]:
         """First and number of a fused kernel's places."""

@@ -13,9 +13,7 @@ from edbatch.graph.options import current_options
 from edbatch.graph.parameters import LookupParameters
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
-from edbatch.kernels.gather import copy_rows
-from edbatch.kernels.interpreter import block_rows, place_slots, run_steps
-from edbatch.kernels.products import sgemm_address
+from edbatch.kernels.interpreter import block_rows, place_slots
 from edbatch.kernels.program import Move
 from edbatch.memory.pool import BufferPool
 from edbatch.runtime.cell_link import Link, Tables
@@ -29,8 +27,6 @@ CACHE_ENTRIES = 256 * 1024
 # hidden 256: 99, 92, 96; hidden 64: 18.9, 19.1, 19.7.
 ENTRIES_PER_ROW = 640
 LEAST_ROWS, MOST_ROWS = 128, 1024
-
-_pool = BufferPool()
 
 
 class Program:
@@ -82,6 +78,8 @@ class Variant:
         self, body: Body, columns: tuple[int, ...], bind: Any, parts_of: Any, backend: Any, fuse: bool
     ) -> None:
         self._body = body
+        self._backend = backend
+        self._pool = _pool_of(backend)
         # A value that is returned as it is computed is computed right there; the others are copied at the end.
         in_result: dict[int, int] = {}
         copied: list[tuple[int, Value]] = []
@@ -93,7 +91,7 @@ class Variant:
                 copied.append((column, value))
         self._interpreted = is_native(body)
         homes = homes_of(body, fuse, in_result, parts_of)
-        self._steps = steps_of(body, fuse, in_result, homes, bind, parts_of)
+        self._steps = steps_of(body, fuse, in_result, homes, bind, parts_of, backend)
         for column, value in copied:
             if self._interpreted and is_row(body, value):
                 self._steps.append(copy_step(value, spec_of_value(body, value).size, None, column))
@@ -109,8 +107,9 @@ class Variant:
             if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
         ]
         least = min(MOST_ROWS, max(LEAST_ROWS, max(weights, default=0) // ENTRIES_PER_ROW))
-        self.rows = max(least, CACHE_ENTRIES // max(1, self.width + out_width))
-        self._link = Link(body, self._steps, in_result, places, homes)
+        width = self.width + out_width
+        self.rows = backend.calls_at_once(least, CACHE_ENTRIES // max(1, width), width)
+        self._link = Link(body, self._steps, in_result, places, homes, backend)
         self._tables: Tables | None = None
 
     def tables(self) -> Tables:
@@ -125,16 +124,16 @@ class Variant:
 
     def run(self, out: Any, given: tuple[Any, ...]) -> None:
         """See `Program.__call__`."""
-        body, tables = self._body, self.tables()
+        body, tables, backend = self._body, self.tables(), self._backend
         arguments, payload = given[: len(body.arguments)], given[len(body.arguments) :]
         n = len(out)
         result = out.reshape(n, -1)
         block = block_rows(n, self.rows)
-        buffer = _pool.acquire(max(1, block * self.width), out.dtype)
+        buffer = self._pool.acquire(max(1, block * self.width), out.dtype)
         addresses, strides = np.empty((2, len(tables.slots)), np.int64)
-        integers = np.concatenate([np.zeros(0, np.int32), *payload]).astype(np.int32, copy=False)
-        scratch, target = address_of(buffer), address_of(result)
-        rows = [np.ascontiguousarray(x) if not x[0].flags.c_contiguous else x for x in arguments]
+        integers = payload[0] if len(payload) == 1 else backend.concatenate([backend.empty(0, np.int32), *payload])
+        scratch, target = backend.address(buffer), backend.address(result)
+        rows = [backend.ascontiguousarray(x) if not x[0].flags.c_contiguous else x for x in arguments]
         for begin in range(0, n, block):
             m = min(block, n - begin)
             views: dict[int, Any] | None = None
@@ -145,9 +144,9 @@ class Variant:
                 )
                 for (slot, entries, move), x in zip(tables.arguments.tolist(), rows, strict=True):
                     stride = 0 if len(x) == 1 else x.strides[0] // 4
-                    source = address_of(x) + 4 * begin * stride
+                    source = backend.address(x) + 4 * begin * stride
                     if move == Move.ALWAYS or (move == Move.IF_NOT_ROWS and stride < entries):
-                        copy_rows(m, source, stride, addresses[slot], strides[slot], entries)
+                        backend.loops.copy_rows(m, source, stride, addresses[slot], strides[slot], entries)
                     elif move != Move.UNUSED:
                         addresses[slot], strides[slot] = source, stride
             at = 0
@@ -156,14 +155,11 @@ class Variant:
                 if isinstance(step, Python):
                     if views is None:
                         views = self._views(tables, arguments, buffer, result, begin, m)
-                    _run_python(step, views, [x[begin : begin + m] for x in payload], m)
+                    _run_python(step, views, [x[begin : begin + m] for x in payload], m, backend)
                     at += 1
                     continue
-                at = run_steps(
-                    tables.steps, at, len(self._steps), tables.places, tables.kernels, addresses, strides,
-                    integers, begin, n, m, sgemm_address(),
-                )  # fmt: skip
-        _pool.release(buffer)
+                at = backend.loops.run_steps(tables, at, addresses, strides, integers, begin, n, m)
+        self._pool.release(buffer)
 
     def _views(
         self, tables: Tables, arguments: tuple[Any, ...], buffer: Any, result: Any, begin: int, m: int
@@ -185,7 +181,7 @@ class Variant:
         return views
 
 
-def _run_python(step: Python, views: dict[Any, Any], payload: list[Any], m: int) -> None:
+def _run_python(step: Python, views: dict[Any, Any], payload: list[Any], m: int, k: Any) -> None:
     operands = [views[x] if isinstance(x, ParameterSpec) else _seen(views, x) for x in step.operands]
     if step.node is None:
         (value,) = operands
@@ -197,11 +193,11 @@ def _run_python(step: Python, views: dict[Any, Any], payload: list[Any], m: int)
         for part, operand in zip(step.parts(out), operands, strict=True):
             part[...] = operand
     elif step.variadic:
-        k, shape = len(operands), out.shape[1:]
-        rows = np.stack([np.broadcast_to(x, (m, *shape)) for x in operands], axis=1).reshape(m * k, *shape)
-        step.call(out, rows, np.arange(0, m * k + 1, k))
+        count, shape = len(operands), out.shape[1:]
+        rows = k.stack([k.broadcast_to(x, (m, *shape)) for x in operands], axis=1).reshape(m * count, *shape)
+        step.call(out, rows, k.arange(0, m * count + 1, count))
     else:
-        integers = [payload[-1 - x] if x < 0 else np.full(m, x, np.int32) for x in step.payload]
+        integers = [payload[-1 - x] if x < 0 else k.full(m, x, np.int32) for x in step.payload]
         step.call(out, *operands, *integers)
 
 
@@ -215,7 +211,10 @@ def is_table(spec: ParameterSpec) -> bool:
     return isinstance(spec.parameter(), LookupParameters)
 
 
-def address_of(array: Any) -> int:
-    """Where an array's entries begin."""
-    address: int = array.__array_interface__["data"][0]
-    return address
+_pools: dict[str, BufferPool] = {}
+
+
+def _pool_of(backend: Any) -> BufferPool:
+    if backend.name not in _pools:
+        _pools[backend.name] = BufferPool(empty=backend.empty_flat, address=backend.address)
+    return _pools[backend.name]

@@ -65,6 +65,7 @@ def steps_of(
     homes: dict[int, tuple[int, int]],
     bind: Callable[[Any], Callable[..., None]],
     parts_of: PartsOf,
+    backend: Any,
 ) -> list[CellStep]:
     """The steps that compute every node.
 
@@ -73,6 +74,7 @@ def steps_of(
         in_result: nodes computed right in the cell's result, and their column there.
         homes: see `cell_places.homes_of`.
         bind, parts_of: make a single node's kernel from its type.
+        backend: what compiles fused kernels.
     """
     from edbatch.runtime.fused_steps import fused_step
     from edbatch.runtime.native_steps import native_step
@@ -82,7 +84,7 @@ def steps_of(
     steps: list[CellStep] = []
     for item in order:
         if isinstance(item, Run):
-            steps.append(fused_step(body, item, in_result, homes))
+            steps.append(fused_step(body, item, in_result, homes, backend))
             continue
         node = body.nodes[item]
         columns = columns_of(body, node, parts_of)

@@ -10,14 +10,9 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.options import current_options
-from edbatch.kernels.gather import gather_rows, gather_rows_to
-from edbatch.kernels.interpreter import run_batches
-from edbatch.kernels.products import sgemm_address
 from edbatch.kernels.program import NONE
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
-from edbatch.memory.pool import BufferPool
-from edbatch.runtime.cell_program import address_of
 from edbatch.runtime.type_table import BoundType, TypeTable
 
 # Plain ints: comparing with an IntEnum's member costs more than the rest of the dispatch.
@@ -33,27 +28,31 @@ class Executor:
     Args:
         arenas: where values live.
         table: the graph's types and windows.
-        pool: for the buffers that gathers write to.
         check_nan: raise after the first batch with a NaN.
     """
 
-    def __init__(self, arenas: Arenas, table: TypeTable, pool: BufferPool, check_nan: bool) -> None:
+    def __init__(self, arenas: Arenas, table: TypeTable, check_nan: bool) -> None:
         self._arenas = arenas
         self._table = table
-        self._pool = pool
+        self._backend = table.backend
+        self._pool = table.pool
         self._check_nan = check_nan
         self._scratch: dict[Any, Any] = {}
 
-    def run(self, plan: Plan, n_sources: int, inputs: list[Any]) -> None:
+    def run(self, plan: Plan, n_sources: int, inputs: list[Any]) -> Any:
         """Fill the rows of sources, then compute batch after batch.
 
         Args:
             plan: the first `n_sources` batches hold sources.
             inputs: arrays of the input nodes, found by payload.
+
+        Returns:
+            The plan's index buffer on the device.
         """
         arenas, table = self._arenas, self._table
         for window in np.flatnonzero(plan.rows).tolist():
             arenas.reserve(window, int(plan.rows[window]))
+        self._indices = self._backend.indices(plan.indices)
         for batch in plan.batches[:n_sources].tolist():
             self._stage(batch, plan.indices, inputs)
         programs = table.programs if current_options().fuse else None
@@ -68,20 +67,17 @@ class Executor:
         while at < end:
             begin = at
             if programs is not None and interpreted[at]:
-                buffer = self._buffer("scratch", _FLOAT32, programs.scratch)
-                at = run_batches(
-                    at, at + 1 if self._check_nan else end,
-                    plan.batches, plan.operands, plan.segments, plan.indices,
-                    table.windows.columns(), arenas.addresses(), table.window,
-                    programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
-                    programs.places, programs.addresses, programs.kernels,
-                    address_of(buffer), sgemm_address(),
+                buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan.batches))
+                at = self._backend.loops.run_batches(
+                    at, at + 1 if self._check_nan else end, plan, self._indices, table.windows.columns(),
+                    arenas.addresses(), table.window, programs, self._backend.address(buffer),
                 )  # fmt: skip
             if at == begin:
                 self._run_batch(plan, at)
                 at += 1
             if self._check_nan:
                 self._check(plan, begin)
+        return self._indices
 
     def release(self) -> None:
         """Give the buffers back."""
@@ -130,9 +126,9 @@ class Executor:
                 found.append(target[used : used + count * spec.size].reshape(count, *spec.shape))
                 used += count * spec.size
         if type.type.op.variadic:
-            found.append(plan.indices[offsets : offsets + n + 1])
+            found.append(self._indices[offsets : offsets + n + 1])
         for begin in range(payload, payload + n * type.type.op.payload, n):
-            found.append(plan.indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
+            found.append(self._indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
         type.call(out, *found)
 
     def _place(
@@ -164,27 +160,25 @@ class Executor:
         stride = size if stride is None else stride
         one = access == _GATHER
         segments = [(window, start, -1, count)] if one else plan.segments[start : start + number].tolist()
-        words = target.itemsize // 4
+        words, loops = target.itemsize // 4, self._backend.loops
         for window, rows, positions, n in segments:
             seen = self._table.windows.windows[window]
             if seen.width:
                 arena = self._arenas.arena(window)
-                source = (
-                    n,
-                    address_of(arena.flat) + arena.itemsize * seen.column,
-                    words * arena.width,
-                    plan.indices,
-                    rows,
-                )
-                to = (address_of(target) + target.itemsize * begin, words * stride, words * size)
-                gather_rows(*source, *to) if positions < 0 else gather_rows_to(*source, positions, *to)
+                begins = arena.address + arena.itemsize * seen.column
+                source = (n, begins, words * arena.width, self._indices, rows)
+                to = (self._backend.address(target) + target.itemsize * begin, words * stride, words * size)
+                if positions < 0:
+                    loops.gather_rows(*source, *to)
+                else:
+                    loops.gather_rows_to(*source, positions, *to)
             else:
-                where = slice(None) if positions < 0 else plan.indices[positions : positions + n]
+                where = slice(None) if positions < 0 else self._indices[positions : positions + n]
                 last = begin + (count - 1) * stride + size
-                shown = np.lib.stride_tricks.as_strided(
+                shown = self._backend.lib.stride_tricks.as_strided(
                     target[begin:last], (count, size), (stride * target.itemsize, target.itemsize)
                 )
-                shown[where] = self._arenas.array(window)[plan.indices[rows : rows + n]].reshape(n, size)
+                shown[where] = self._arenas.array(window)[self._indices[rows : rows + n]].reshape(n, size)
 
     def _buffer(self, use: str, dtype: np.dtype, entries: int) -> Any:
         buffer = self._scratch.get((use, dtype))
@@ -197,7 +191,7 @@ class Executor:
         kind, row, n = plan.batches[number, :3].tolist()
         type = self._table.bound[kind]
         out = self._arenas.array(type.window)[row : row + n]
-        bad = int(np.isnan(out.reshape(n, -1)).any(axis=1).sum())
+        bad = int(self._backend.isnan(out.reshape(n, -1)).any(axis=1).sum())
         if bad:
             raise EdBatchError(f"NaN in a result of {type.type} ({bad} of {n} in its batch)")
 

@@ -10,7 +10,6 @@ import numpy as np
 from edbatch.graph.body import Body, Value, operands_of, spec_of_value
 from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.fused import compiled
 from edbatch.kernels.program import Step
 from edbatch.kernels.recipe import Compute, Load, Recipe, Store, with_attributes
 from edbatch.memory.windows import contiguous_columns
@@ -20,12 +19,15 @@ from edbatch.runtime.cell_steps import Native, Operand
 Place = tuple[int | ParameterSpec | None, int]
 
 
-def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> Native:
+def fused_step(
+    body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]], backend: Any
+) -> Native:
     """The step of a run.
 
     Args:
         in_result: nodes computed right in the cell's result, and their column there.
         homes: see `cell_places.homes_of`.
+        backend: what compiles the kernel.
     """
     parts = Parts(in_result, homes)
     outside, inputs = reads(body, run)
@@ -55,7 +57,7 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
         column, offset = divmod(begin, run.size)
         place: Place = (of, offset)
         stores.append(Store(computed[node], places.setdefault(place, len(places)), column))
-    kernel = compiled(Recipe(len(places), tuple(instructions), tuple(stores)))
+    kernel = backend.loops.fused(Recipe(len(places), tuple(instructions), tuple(stores)))
 
     def encode(link: Any) -> tuple[int, ...]:
         positions = []

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from edbatch.devices import Device, current_device, device
 from edbatch.errors import EdBatchError
 from edbatch.graph.body import Body
 from edbatch.graph.columns import Columns, _current
@@ -18,10 +19,8 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
-from edbatch.memory.pool import BufferPool
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
@@ -30,9 +29,6 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
 from edbatch.runtime.type_table import shared_table
-
-_POOL = BufferPool()
-_BACKEND = NumPyBackend()
 
 
 class Graph(Columns):
@@ -47,6 +43,8 @@ class Graph(Columns):
             the path of a policy file; or a `Policy`.
         dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
         check_nan: raise an error that names the op after the first batch whose result has a NaN.
+        device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
+            device, see `edbatch.device`.
 
     Example:
         >>> import edbatch as eb
@@ -62,6 +60,7 @@ class Graph(Columns):
         "_arenas",
         "_backward",
         "_check_nan",
+        "_device",
         "_done",
         "_executor",
         "_failed",
@@ -82,13 +81,13 @@ class Graph(Columns):
         policy: str | os.PathLike[str] | Policy | None = None,
         dtype: Any = "float32",
         check_nan: bool = False,
+        device: str | Device | None = None,
     ) -> None:
         super().__init__(dtype)
         self._policy = None if policy is None else get_policy(policy)
         self._learns = policy is None
         self._check_nan = check_nan
-        self._table = shared_table(_BACKEND)
-        self._arenas = Arenas(self._table.windows, _POOL)
+        self._device = None if device is None else _device(device)
         self._nodes = Nodes()
         self._done = 0  # nodes that have run
         self._executor: Any = None
@@ -146,10 +145,11 @@ class Graph(Columns):
         plain = self._table.window[self._nodes.types[nodes]]
         windows = np.where(codes > 0, self._table.view_windows[codes], plain)
         values: list[Any] = [None] * len(expressions)
+        backend = self._table.backend
         for window in np.unique(windows).tolist():
             chosen = np.flatnonzero(windows == window)
             # One copy of all rows from a window; every value is a row of it.
-            found = self._arenas.array(window)[self._nodes.row[nodes[chosen]]]
+            found = backend.rows_to_host(self._arenas.array(window), self._nodes.row[nodes[chosen]])
             for at, value in zip(chosen.tolist(), found, strict=True):
                 values[at] = value
         return values
@@ -163,16 +163,18 @@ class Graph(Columns):
         if self._backward is not None:
             self._backward.release()
         self._backward = Backward(
-            self._table, self._arenas, self._nodes, self._ran, expression.id, seed, _POOL, _BACKEND, self._check_nan
+            self._table, self._arenas, self._nodes, self._ran, expression.id, seed, self._check_nan
         )
-        self._backward.run()
+        with self._table.backend.active():
+            self._backward.run()
 
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to one expression; see `Expression.gradient`."""
         backward = self._backward
         if backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
-        return backward.gradient(expression.id, expression.spec)
+        with self._table.backend.active():
+            return backward.gradient(expression.id, expression.spec)
 
     def run(self) -> None:
         """Run what is pending.
@@ -203,7 +205,7 @@ class Graph(Columns):
         report.policy = "none yet" if self._policy is None else self._policy.name
         report.lower_bound = sum(lower_bound(graph) for graph in self._scheduled)
         report.types = len({name for graph in self._scheduled for name in graph.names})
-        report.memory_bytes = self._arenas.bytes
+        report.memory_bytes = self._arenas.bytes if self._nodes.n else 0
         return report
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -247,6 +249,8 @@ class Graph(Columns):
         from edbatch.runtime.lower import UNKNOWN, decode
 
         types, args = self.take()
+        if not self._nodes.n:
+            self._open(types)
         if not len(types):
             return
         nodes, table = self._nodes, self._table
@@ -262,6 +266,12 @@ class Graph(Columns):
                 table.see(args)
         if read != len(args):
             raise EdBatchError("the graph is damaged: recording a node was interrupted")
+
+    def _open(self, types: np.ndarray) -> None:
+        """Settle the device, now that something is recorded."""
+        of_parameters = (found for type in dict.fromkeys(types.tolist()) if (found := TYPES[type].device) is not None)
+        self._table = shared_table(self._device or next(of_parameters, None) or current_device())
+        self._arenas = Arenas(self._table.windows, self._table.pool)
 
     def _all_nodes(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
@@ -326,18 +336,19 @@ class Graph(Columns):
         )  # fmt: skip
         clock.stop("planning")
         if self._executor is None:
-            self._executor = Executor(self._arenas, table, _POOL, self._check_nan)
+            self._executor = Executor(self._arenas, table, self._check_nan)
         executor, saved = self._executor, {}
         if saving:
             from edbatch.runtime.saving import SavingTable
 
-            saving_table = SavingTable(table, plan, _POOL, _BACKEND)
+            saving_table = SavingTable(table, plan)
             saved = saving_table.saved
-            executor = Executor(self._arenas, saving_table, _POOL, self._check_nan)  # type: ignore[arg-type]
-        executor.run(plan, n_sources, self.inputs)
+            executor = Executor(self._arenas, saving_table, self._check_nan)  # type: ignore[arg-type]
+        with table.backend.active():
+            indices = executor.run(plan, n_sources, self.inputs)
         if saving:
             executor.release()
-        self._ran.append(Ran(plan, n_sources, order + first, saved))
+        self._ran.append(Ran(plan, indices, n_sources, order + first, saved))
         self.inputs.clear()
         clock.stop("execution")
         self._done = self.n
@@ -345,6 +356,12 @@ class Graph(Columns):
         self._report.edges += len(graph.operands)
         self._plans.append(plan)
         self._last = perf_counter()
+
+
+def _device(name: str | Device) -> Device:
+    found = device(name)
+    found.backend  # noqa: B018 (or raise now)
+    return found
 
 
 class _Clock:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from edbatch.graph.spec import Spec
-from edbatch.kernels.gather import gather_rows, gather_rows_to
-from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
-from edbatch.runtime.cell_program import address_of
+from edbatch.runtime.ran import Ran
+from edbatch.runtime.type_table import TypeTable
 
 # Plain ints: comparing with an IntEnum's member costs more.
 _SLICE, _SHARED, STRIDED, _GATHER = int(Access.SLICE), int(Access.SHARED), int(Access.STRIDED), int(Access.GATHER)
@@ -74,28 +71,28 @@ def read_evenly(operand: list[int], arenas: Arenas) -> Any:
     return array[start : end if end >= 0 else None : distance]
 
 
-def gather(operand: list[int], plan: Plan, arenas: Arenas, windows: Windows, spec: Spec, buffer: Any) -> Any:
+def gather(operand: list[int], ran: Ran, arenas: Arenas, table: TypeTable, spec: Spec, buffer: Any) -> Any:
     """An operand's rows from anywhere, copied to `buffer` (flat)."""
     count = operand[4]
     target = buffer[: count * spec.size]
-    words = target.itemsize // 4
-    to = (address_of(target), words * spec.size, words * spec.size)
-    for seen, rows, positions, n in _segments(operand, plan):
-        shown = windows.windows[seen]
+    words, loops, indices = target.itemsize // 4, table.backend.loops, ran.indices
+    to = (table.backend.address(target), words * spec.size, words * spec.size)
+    for seen, rows, positions, n in _segments(operand, ran.plan):
+        shown = table.windows.windows[seen]
         if shown.width:
             arena = arenas.arena(seen)
             begin = arena.address + arena.itemsize * shown.column
-            source = (n, begin, words * arena.width, plan.indices, rows)
-            gather_rows(*source, *to) if positions < 0 else gather_rows_to(*source, positions, *to)
+            source = (n, begin, words * arena.width, indices, rows)
+            loops.gather_rows(*source, *to) if positions < 0 else loops.gather_rows_to(*source, positions, *to)
         else:
-            where = slice(None) if positions < 0 else plan.indices[positions : positions + n]
-            found = arenas.array(seen)[plan.indices[rows : rows + n]]
+            where = slice(None) if positions < 0 else indices[positions : positions + n]
+            found = arenas.array(seen)[indices[rows : rows + n]]
             target.reshape(count, spec.size)[where] = found.reshape(n, spec.size)
     return target.reshape(count, *spec.shape)
 
 
 def add(
-    operand: list[int], plan: Plan, gradients: GradientArenas, windows: Windows, source: Any, begin: int, stride: int,
+    operand: list[int], ran: Ran, gradients: GradientArenas, table: TypeTable, source: Any, begin: int, stride: int,
     spec: Spec,
 ) -> None:  # fmt: skip
     """Add gradients to an operand's rows: those that several nodes read get the sum, in the order of the nodes.
@@ -106,23 +103,26 @@ def add(
     """
     access, window, start, distance, count = operand
     even = access <= STRIDED
-    for seen, rows, positions, n in [(window, start, -1, count)] if even else _segments(operand, plan):
-        shown = windows.windows[seen]
+    loops, indices = table.backend.loops, ran.indices
+    for seen, rows, positions, n in [(window, start, -1, count)] if even else _segments(operand, ran.plan):
+        shown = table.windows.windows[seen]
         if shown.width:
             flat, width = gradients.flat(shown.arena)
             if even:
-                add_rows(source, begin, stride, n, flat, start * width + shown.column, distance * width, spec.size)
+                loops.add_rows(
+                    source, begin, stride, n, flat, start * width + shown.column, distance * width, spec.size
+                )
             else:
-                add_rows_at(
-                    source, begin, stride, plan.indices, positions, rows, n, flat, shown.column, width, spec.size
+                loops.add_rows_at(
+                    source, begin, stride, indices, positions, rows, n, flat, shown.column, width, spec.size
                 )
             continue
-        itemsize = source.itemsize
-        found = np.lib.stride_tricks.as_strided(source[begin:], (count, spec.size), (stride * itemsize, itemsize))
+        itemsize, k = source.itemsize, table.backend
+        found = k.lib.stride_tricks.as_strided(source[begin:], (count, spec.size), (stride * itemsize, itemsize))
         if positions >= 0:
-            found = found[plan.indices[positions : positions + n]]
-        to = start + distance * np.arange(n) if even else plan.indices[rows : rows + n]
-        np.add.at(gradients.array(seen), to, found.reshape(n, *spec.shape))
+            found = found[indices[positions : positions + n]]
+        to = start + distance * k.arange(n) if even else indices[rows : rows + n]
+        k.add.at(gradients.array(seen), to, found.reshape(n, *spec.shape))
 
 
 def _segments(operand: list[int], plan: Plan) -> list[Any]:

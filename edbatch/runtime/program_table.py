@@ -23,7 +23,6 @@ class ProgramTable:
         program_of: per type its program, -1 if it has none, SUM for sums over lists.
         programs: [., 10] see `kernels.interpreter.run_batches`.
         slots, arguments, steps, places, kernels, addresses: of all programs, one after the other.
-        scratch: entries that a block of any program needs at most.
     """
 
     slots: np.ndarray
@@ -39,6 +38,7 @@ class ProgramTable:
         self._seen: set[int] = set()
         self._sums: list[int] = []
         self.program_of = np.zeros(0, np.int64)
+        self._sizes = np.zeros((0, 2), np.int64)  # per type of its program: entries of scratch a call, calls at most
         self._join()
 
     def prepare(self, kinds: Iterable[int], bound: list[Any]) -> None:
@@ -70,15 +70,21 @@ class ProgramTable:
             self.program_of = np.full(len(bound), -1, np.int64)
             self._join()
 
+    def scratch(self, batches: np.ndarray) -> int:
+        """Entries of scratch that the largest of a plan's batches needs."""
+        width, most = self._sizes[batches[:, 0]].T
+        return int(np.max(width * np.minimum(batches[:, 2], most), initial=1))
+
     def _join(self) -> None:
         begins = dict.fromkeys(_PARTS, 0)
         programs = []
+        self._sizes = np.zeros((len(self.program_of), 2), np.int64)
         self.program_of[self._sums] = SUM
-        self.scratch = 1
         for number, (kind, tables) in enumerate(self._tables.items()):
             self.program_of[kind] = number
             ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
             variant = self._variants[kind]
+            self._sizes[kind] = variant.width, variant.rows
             programs.append(
                 (
                     begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
@@ -86,7 +92,6 @@ class ProgramTable:
                     begins["kernels"], begins["places"],
                 )
             )  # fmt: skip
-            self.scratch = max(self.scratch, variant.width * variant.rows)
             begins = ends
         self.programs = np.array(programs, np.int64).reshape(len(programs), 10)
         for part in _PARTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,14 @@ class Ran:
 
     Args:
         plan: its batches.
+        indices: its index buffer on the device.
         n_sources: how many of them, the first, hold sources.
         nodes: of the graph, batch after batch.
         saved: what the forward run saved, per type.
     """
 
     plan: Plan
+    indices: Any
     n_sources: int
     nodes: np.ndarray
     saved: dict[int, Saved]

@@ -52,20 +52,21 @@ class SavingTable:
     """A graph's types for one run: those of which something is worth saving have a kernel that saves.
 
     Attributes:
-        bound, window, windows, programs: as a `TypeTable` has them; the interpreter leaves types that save to Python.
+        bound, window, windows, programs, backend, pool: as a `TypeTable` has them; the interpreter leaves types that
+            save to Python.
         saved: per number of such a type, what was saved.
     """
 
-    def __init__(self, table: TypeTable, plan: Plan, pool: BufferPool, backend: Any) -> None:
-        self.window, self.windows = table.window, table.windows
+    def __init__(self, table: TypeTable, plan: Plan) -> None:
+        self.window, self.windows, self.backend, self.pool = table.window, table.windows, table.backend, table.pool
         self.programs = table.saving_programs
         self.bound: list[BoundType] = list(table.bound)
         self.saved: dict[int, Saved] = {}
         rows = np.bincount(plan.batches[:, 0], plan.batches[:, 2], len(self.bound)).astype(np.int64).tolist()
         for kind in np.unique(plan.batches[:, 0]).tolist():
             type = self.bound[kind]
-            how = saving(type, backend)
+            how = saving(type, table.backend)
             if how is not None:
-                saved = self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, pool)
+                saved = self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool)
                 self.bound[kind] = copy.copy(type)
                 self.bound[kind].call = saved.call

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edbatch.devices import Device
+from edbatch.errors import EdBatchError
 from edbatch.graph.cell import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, VIEWS
+from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows, contiguous_columns
 
 if TYPE_CHECKING:
@@ -105,6 +108,8 @@ class TypeTable:
 
     Attributes:
         bound: the types, ready to run.
+        device, backend: where graphs with this table run, and what computes there.
+        pool: of buffers there.
         windows: of all arenas.
         local: per type id the type's number; -1 before it was seen.
         n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.planner`.
@@ -115,8 +120,10 @@ class TypeTable:
         view_windows: per code of a view, its window; -1 before it was seen.
     """
 
-    def __init__(self, backend: Any) -> None:
-        self._backend = backend
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.backend = device.backend
+        self.pool = BufferPool(empty=self.backend.empty_flat, address=self.backend.address)
         self._lock = threading.Lock()
         self.local = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
@@ -149,11 +156,16 @@ class TypeTable:
         if len(local) and local.min() < 0:
             with self._lock:
                 for id in np.unique(types[self.local[types] < 0]).tolist():
-                    self.bound.append(BoundType(TYPES[id], self.windows, self._backend))
+                    self.bound.append(self._bind(TYPES[id]))
                     self.local[id] = len(self.bound) - 1
                 self._columns()
             local = self.local[types]
         return local
+
+    def _bind(self, type: NodeType) -> BoundType:
+        if type.device not in (None, self.device):
+            raise EdBatchError(f"{type}: expected parameters on {self.device.name}, where the graph runs")
+        return BoundType(type, self.windows, self.backend)
 
     def see(self, args: np.ndarray) -> None:
         """Have a window ready for every view among these operand ids."""
@@ -203,12 +215,12 @@ class TypeTable:
 # sample make types without end.
 MAX_TYPES = 1000
 
-_shared: dict[str, TypeTable] = {}
+_shared: dict[Device, TypeTable] = {}
 
 
-def shared_table(backend: Any) -> TypeTable:
-    """The type table that new graphs on this backend use."""
-    table = _shared.get(backend.name)
+def shared_table(device: Device) -> TypeTable:
+    """The type table that new graphs on this device use."""
+    table = _shared.get(device)
     if table is None or len(table.bound) > MAX_TYPES:
-        table = _shared[backend.name] = TypeTable(backend)
+        table = _shared[device] = TypeTable(device)
     return table

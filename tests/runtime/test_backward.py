@@ -8,8 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
+from edbatch.devices import device
 from edbatch.runtime import derivatives
-from edbatch.runtime.graph import _POOL
+from edbatch.runtime.type_table import shared_table
 from tests.gradients import check_parameters, compare, numeric, numeric_gradients
 
 POLICIES = ["none", "depth", "agenda", "sufficient"]
@@ -402,7 +403,7 @@ def test_determinism():
 def test_buffers_go_back_to_the_pool(model):
     def held():
         gc.collect()
-        return _POOL._kept
+        return shared_table(device("cpu")).pool._kept
 
     def step():
         with eb.Graph(policy="sufficient", dtype="float64"):

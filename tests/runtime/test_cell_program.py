@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.graph.node_type import TYPES
+from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.runtime.cell_program import Program, Variant
 from edbatch.runtime.type_table import bind, places_of
 
@@ -138,7 +139,7 @@ def variant_of(cell, *arguments):
     with eb.Graph() as graph:
         out = cell(*[eb.zeros(size) for size in arguments])
         type = graph.type_of(out[0] if isinstance(out, tuple) else out)
-    program = bind(TYPES[type.id], None)
+    program = bind(TYPES[type.id], NumPyBackend())
     assert isinstance(program, Program)
     return program.variant()
 
@@ -178,7 +179,7 @@ def test_products_of_matrices_take_a_step_each():
 
     with eb.Graph() as graph:
         type = graph.type_of(cell(eb.zeros(2), eb.zeros((2, 2)), eb.zeros((2, 2)))[0])
-    assert steps(bind(type, None).variant()) == [5, 5, 5, 5]
+    assert steps(bind(type, NumPyBackend()).variant()) == [5, 5, 5, 5]
 
 
 def test_a_parameter_that_is_stacked_later_is_found_again():

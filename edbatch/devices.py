@@ -1,0 +1,106 @@
+"""Devices: where parameters and values live, and batches run."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextvars import ContextVar, Token
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from edbatch.errors import EdBatchError
+
+#: Per kind of device, the module whose `open_backend(number)` gives what computes there; imported on first use.
+BACKENDS = {"cpu": "edbatch.kernels.numpy_backend", "cuda": "edbatch.kernels.cuda.backend"}
+
+
+class Device:
+    """A device; as a context manager it is the current one inside the block. Made by `device`.
+
+    Attributes:
+        kind: "cpu" or "cuda".
+        number: of several of one kind.
+    """
+
+    def __init__(self, kind: str, number: int) -> None:
+        self.kind = kind
+        self.number = number
+        self._tokens: list[Token[Device | None]] = []
+
+    @property
+    def name(self) -> str:
+        """As `device` takes it."""
+        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.number}"
+
+    @cached_property
+    def backend(self) -> Any:
+        """What computes there; opened on first use.
+
+        Raises:
+            EdBatchError: the device, or a library for it, is missing.
+        """
+        return import_module(BACKENDS[self.kind]).open_backend(self.number)
+
+    def synchronize(self) -> None:
+        """Wait until everything that was begun there is done; reading a value waits by itself.
+
+        Example:
+            >>> import edbatch as eb
+            >>> eb.device("cpu").synchronize()
+        """
+        self.backend.synchronize()
+
+    def __enter__(self) -> Device:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current.reset(self._tokens.pop())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"device({self.name!r})"
+
+
+_devices: dict[str, Device] = {}
+_current: ContextVar[Device | None] = ContextVar("edbatch_device", default=None)
+
+
+def device(name: str | Device) -> Device:
+    """The device of a name: "cpu", "cuda" (the first GPU), "cuda:1".
+
+    Inside `with eb.device("cuda:1"):` parameters are made, and graphs run, on that device. Outside, the environment
+    variable EDBATCH_DEVICE names the device; without it, it is the CPU. A GPU needs CuPy:
+    `pip install 'edbatch[cuda12]'` or `'edbatch[cuda13]'`.
+
+    Raises:
+        EdBatchError: there is no device of this name. (Whether the machine has it shows on first use.)
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.device("cpu"):
+        ...     model = eb.ParameterCollection()
+        >>> model.device
+        device('cpu')
+        >>> eb.device("gpu")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: device 'gpu': expected "cpu", "cuda" or "cuda:1"
+    """
+    if isinstance(name, Device):
+        return name
+    found = _devices.get(name) if isinstance(name, str) else None
+    if found is None:
+        match = re.fullmatch(r"(cpu|cuda)(?::(\d{1,3}))?", name) if isinstance(name, str) else None
+        if match is None or (match[1] == "cpu" and match[2]):
+            raise EdBatchError(f'device {name!r}: expected "cpu", "cuda" or "cuda:1"')
+        new = Device(match[1], int(match[2] or 0))
+        found = _devices[name] = _devices.setdefault(new.name, new)
+    return found
+
+
+def current_device() -> Device:
+    """The device in force: of the innermost `with` block, else of EDBATCH_DEVICE, else the CPU."""
+    return _current.get() or device(os.environ.get("EDBATCH_DEVICE") or "cpu")

@@ -1,0 +1,80 @@
+"""The CPU's compiled loops, as the runtime calls those of any device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.kernels import interpreter, segment_sums
+from edbatch.kernels.fused import compiled
+from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
+from edbatch.kernels.products import sgemm_address
+from edbatch.kernels.recipe import Recipe
+from edbatch.kernels.scatter import add_rows, add_rows_at
+
+__all__ = [
+    "add_all", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows", "gather_rows_to", "run_batches",
+    "run_steps", "sum_equal",
+]  # fmt: skip
+
+
+def fused(recipe: Recipe) -> int:
+    """The address of a fused kernel."""
+    address: int = compiled(recipe).address
+    return address
+
+
+def run_steps(
+    tables: Any, first: int, addresses: np.ndarray, strides: np.ndarray, integers: Any, begin: int, n: int, m: int
+) -> int:
+    """See `interpreter.run_steps`; to the end of a program's tables, n: the distance between a call's integers."""
+    return interpreter.run_steps(
+        tables.steps, first, len(tables.steps), tables.places, tables.kernels, addresses, strides, integers, begin, n,
+        m, sgemm_address(),
+    )  # fmt: skip
+
+
+def run_batches(
+    first: int, stop: int, plan: Any, indices: Any, windows: np.ndarray, arenas: np.ndarray, results: np.ndarray,
+    programs: Any, scratch: int,
+) -> int:  # fmt: skip
+    """See `interpreter.run_batches`; `plan` and `programs` have the tables, `indices` is the plan's index buffer."""
+    return interpreter.run_batches(
+        first, stop, plan.batches, plan.operands, plan.segments, indices, windows, arenas, results,
+        programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
+        programs.places, programs.addresses, programs.kernels, scratch, sgemm_address(),
+    )  # fmt: skip
+
+
+def add_all(rows: Any, whole: Any) -> None:
+    """whole [*shape] += the sum of rows [n, *shape]."""
+    if _by_address(rows) and whole.flags.c_contiguous:
+        stride = rows.strides[0] // rows.itemsize
+        segment_sums.add_all(len(rows), _address(rows), stride, _address(whole), whole.size)
+    else:
+        whole += rows.sum(axis=0)
+
+
+def sum_equal(indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
+    """Each index once, ascending (int64), and its rows [n, *entry] added up in their order."""
+    if (indices[1:] > indices[:-1]).all():
+        return np.array(indices, np.int64), rows.copy()
+    found, to = np.unique(indices, return_inverse=True)
+    total = np.zeros((len(found), *rows.shape[1:]), rows.dtype)
+    if _by_address(rows):
+        stride = rows.strides[0] // rows.itemsize
+        segment_sums.add_each(len(rows), _address(rows), stride, to, _address(total), total[0].size)
+    else:
+        np.add.at(total, to, rows)
+    return found.astype(np.int64), total
+
+
+def _by_address(rows: Any) -> bool:
+    """Whether compiled loops can read rows: float32, each row's entries side by side."""
+    return bool(rows.dtype == np.float32 and len(rows) and rows[0].flags.c_contiguous)
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
