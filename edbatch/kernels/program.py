@@ -26,6 +26,7 @@ class Move(IntEnum):
     IF_SCATTERED = 1  # where its rows do not lie at one distance (which may be 0)
     IF_NOT_ROWS = 2  # as a matrix for a product: also where all calls share one row
     ALWAYS = 3  # side by side with others
+    UNLESS_FOLLOWED = 4  # as IF_SCATTERED; only fused kernels read it, some of which can follow a list of rows
 
 
 class Step(IntEnum):

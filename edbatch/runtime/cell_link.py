@@ -105,6 +105,7 @@ class Link:
             elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
                 self._arrays[number] = self._backend.from_host(_constant(node), "C")
         rows = []
+        read_as_rows = {value.node for value in body.outputs}
         for step in self._steps:
             for operand in step.operands:
                 if isinstance(operand, ParameterSpec):
@@ -112,13 +113,16 @@ class Link:
             row = step.encode(self) if isinstance(step, Native) else (int(Step.PYTHON),)
             if row[0] == Step.MULTIPLY:
                 self._as_rows.add(row[1])
+            if row[0] != Step.FUSED:
+                read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
             rows.append((*map(int, row), *(0,) * (STEP_WIDTH - len(row))))
         used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
         used |= set(self._homes)
         arguments = []
         for number, spec in enumerate(body.arguments):
             slot = self.at(Value(number))[0] if number in used else -1
-            move = Move.IF_NOT_ROWS if slot in self._as_rows else Move.IF_SCATTERED
+            move = Move.IF_SCATTERED if number in read_as_rows else Move.UNLESS_FOLLOWED
+            move = Move.IF_NOT_ROWS if slot in self._as_rows else move
             move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._homes else move
             arguments.append((slot, spec.size, int(move)))
         return Tables(

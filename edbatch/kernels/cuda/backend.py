@@ -1,0 +1,130 @@
+"""The GPU backend: kernels of ours and cuBLAS for what is common, CuPy's functions for the rest."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from edbatch.kernels.cuda.driver import Driver
+from edbatch.kernels.cuda.loops import CudaLoops, Indices
+
+#: Entries of scratch memory that a block of calls may take, some 256 MiB.
+SCRATCH_ENTRIES = 64 << 20
+
+
+def open_backend(number: int) -> CudaBackend:
+    """The backend of the GPU with this number.
+
+    Raises:
+        EdBatchError: there is no such GPU, or no CuPy; says how to install it.
+    """
+    from edbatch.kernels.cuda.cupy_driver import open_driver
+
+    return CudaBackend(open_driver(number))
+
+
+class CudaBackend:
+    """What an op's `forward` computes with on a GPU; as `NumPyBackend`, on arrays of the device.
+
+    Args:
+        driver: of the GPU.
+
+    Attributes:
+        loops: what enqueues kernels.
+        ops_are_programs: whether single ops are compiled as cells are: they are enqueued without Python then.
+    """
+
+    ops_are_programs = True
+
+    def __init__(self, driver: Driver) -> None:
+        self.name = driver.name
+        self._driver = driver
+        self._xp = driver.xp
+        with driver.active():
+            self.loops = CudaLoops(driver)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._xp, name)
+
+    def address(self, array: Any) -> int:
+        """Where an array's entries begin."""
+        return self._driver.address(array)
+
+    def empty_flat(self, entries: int, dtype: np.dtype) -> Any:
+        """An array [entries] with unspecified contents."""
+        return self._driver.empty(entries, dtype)
+
+    def from_host(self, array: Any, order: Any) -> Any:
+        """The device's array of a host's, stored by rows (order "C") or by columns ("F")."""
+        if not isinstance(array, np.ndarray):
+            return array
+        with self.active():
+            if order == "F":
+                return self.from_host(array.T, "C").T
+            flat = self._driver.empty(max(1, array.size), array.dtype)[: array.size]
+            if array.size:
+                self._driver.upload(np.ascontiguousarray(array).reshape(-1), flat)
+            return flat.reshape(array.shape)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """A copy of a device's array on the host."""
+        with self.active():
+            return self._driver.download(array)
+
+    def rows_to_host(self, array: Any, rows: np.ndarray) -> np.ndarray:
+        """Some rows [k, *shape] of an array on the host."""
+        first, n = int(rows[0]), len(rows)
+        with self.active():
+            if (rows == np.arange(first, first + n)).all():
+                return self._driver.download(array[first : first + n])
+            return self._driver.download(array[self.indices(rows)[:]])
+
+    def indices(self, host: np.ndarray) -> Indices:
+        """A list of rows as loops and functions of the device take it; its slices are arrays of the device."""
+        return self.loops.upload(host)
+
+    @staticmethod
+    def calls_at_once(least: int, cached: int, width: int) -> int:
+        """How many calls of a program to compute at a time, at most: as many as there is memory for."""
+        return max(1024, SCRATCH_ENTRIES // max(1, width))
+
+    def active(self) -> AbstractContextManager[Any]:
+        """In its block, functions of this backend run on its device."""
+        return self._driver.active()
+
+    def synchronize(self) -> None:
+        """Wait until everything that was enqueued is done."""
+        self._driver.synchronize()
+
+    def sigmoid(self, x: Any, out: Any) -> None:
+        """out = 1 / (1 + e⁻ˣ) by way of tanh, which does not overflow."""
+        xp = self._xp
+        xp.multiply(x, 0.5, out=out)
+        xp.tanh(out, out=out)
+        xp.multiply(out, 0.5, out=out)
+        xp.add(out, 0.5, out=out)
+
+    def segment_reduce(self, ufunc: Any, out: Any, rows: Any, offsets: Any) -> None:
+        """out[i] = reduction of rows[offsets[i]:offsets[i + 1]]; no segment is empty."""
+        xp = self._xp
+        kind = [xp.add, xp.maximum, xp.minimum].index(ufunc)
+        rows, target = xp.ascontiguousarray(rows), xp.ascontiguousarray(out)
+        self.loops.segment_reduce(self.address(offsets), 0, rows, target, kind)
+        if target is not out:
+            out[...] = target
+
+    def stage(self, out: Any, values: list[Any]) -> None:
+        """Copy one given array into each row."""
+        self._driver.upload(np.stack(values), out)
+
+    @staticmethod
+    def copy(out: Any, values: Any) -> None:
+        """Copy a given array into every row."""
+        out[...] = values
+
+    @staticmethod
+    def fill(out: Any, value: float) -> None:
+        """Fill with a number."""
+        out.fill(value)

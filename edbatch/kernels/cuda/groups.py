@@ -1,0 +1,64 @@
+"""Which rows of a list are the same: what is added to one of them is added by one thread, in the list's order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Groups(NamedTuple):
+    """Rows that occur, each once, and where.
+
+    Attributes:
+        rows: int32 [groups].
+        offsets: int32 [groups + 1], where each group's members begin.
+        members: int32 [n], positions in the list; ascending in each group.
+    """
+
+    rows: np.ndarray
+    offsets: np.ndarray
+    members: np.ndarray
+
+
+def group(rows: np.ndarray) -> Groups | None:
+    """The groups of a list of rows; None if no row occurs twice.
+
+    Example:
+        >>> group(np.array([7, 2, 7], np.int32)).members.tolist()
+        [0, 2, 1]
+        >>> group(np.array([7, 2], np.int32)) is None
+        True
+    """
+    found = _group(rows)
+    return None if len(found[0]) == len(rows) else Groups(*found)
+
+
+@njit(cache=True)
+def _group(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """In the order in which rows first occur; linear in the list and the largest row."""
+    n = len(rows)
+    most = 0
+    for row in rows:
+        most = max(most, row)
+    number = np.full(most + 1, -1, np.int32)
+    groups = 0
+    for row in rows:
+        if number[row] < 0:
+            number[row] = groups
+            groups += 1
+    found = np.empty(groups, np.int32)
+    offsets = np.zeros(groups + 1, np.int32)
+    for row in rows:
+        found[number[row]] = row
+        offsets[number[row] + 1] += 1
+    for at in range(groups):
+        offsets[at + 1] += offsets[at]
+    members = np.empty(n, np.int32)
+    next_of = offsets[:-1].copy()
+    for i in range(n):
+        at = number[rows[i]]
+        members[next_of[at]] = i
+        next_of[at] += 1
+    return found, offsets, members

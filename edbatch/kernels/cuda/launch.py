@@ -1,0 +1,324 @@
+"""The loop that enqueues a mini-batch: the programs that the CPU's interpreter runs, batch after batch, as kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from edbatch.kernels.cuda.calls import Gpu, call_launch, launch, multiply, multiply_each
+from edbatch.kernels.cuda.geometry import MOST_BLOCKS_Y, THREADS, parts, threads_for
+from edbatch.kernels.interpreter import block_rows, place_slots
+from edbatch.kernels.pointers import int64_address
+from edbatch.kernels.program import ADD, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
+
+# Numba takes plain integers for constants.
+_UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
+    int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
+)
+_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _PYTHON = map(int, Step)
+_SLICE, _SHARED, _GATHER, _GATHER_MANY = 0, 1, 3, 4  # memory.plan.Access
+_LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
+_GATHER_KERNEL, _SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.GATHER, Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
+
+BYTES = 4  # of an entry
+MOVES, MOVE = 16, 8  # of one launch of `gather`, and integers of one
+BLOCKS_PER_PROCESSOR = 16
+
+
+@njit(cache=True)
+def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
+    """Enqueue the first `count` of moves [., 8]; see `rows.cu`."""
+    for first in range(0, count, MOVES):
+        some = min(MOVES, count - first)
+        words = 0
+        for at in range(first, first + some):
+            words = max(words, moves[at, 4] * moves[at, 7])
+        if words == 0:
+            continue
+        # A thread moves four words at a time.
+        blocks = min(parts(words, 4 * THREADS), BLOCKS_PER_PROCESSOR * gpu[_PROCESSORS])
+        pointer = np.empty(1, np.int64)
+        pointer[0] = int64_address(moves) + 8 * MOVE * first
+        status = call_launch(
+            gpu[_LAUNCH], gpu[_GATHER_KERNEL], blocks, some, THREADS, 1, 0, gpu[_STREAM], int64_address(pointer)
+        )
+        if status != 0 and gpu[_STATUS] == 0:
+            gpu[_STATUS] = status
+
+
+@njit(cache=True)
+def move(
+    moves: np.ndarray, at: int, source: int, stride: int, rows: int, positions: int, n: int, target: int, to: int,
+    width: int,
+) -> int:  # fmt: skip
+    """Note a move; returns the number of moves."""
+    moves[at, 0], moves[at, 1], moves[at, 2], moves[at, 3] = source, stride, rows, positions
+    moves[at, 4], moves[at, 5], moves[at, 6], moves[at, 7] = n, target, to, width
+    return at + 1
+
+
+@njit(cache=True)
+def segment_reduce(
+    gpu: np.ndarray, kernel: int, n: int, offsets: int, rows: int, source: int, stride: int, out: int, out_stride: int,
+    width: int, kind: int,
+) -> None:  # fmt: skip
+    """Enqueue reductions of lists of rows; see `rows.cu`."""
+    values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
+    x = threads_for(width)
+    y = THREADS // x
+    launch(gpu, kernel, parts(width, x), min(parts(n, y), MOST_BLOCKS_Y), x, y, 0, values, len(values))
+
+
+@njit(cache=True)
+def fused(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray, count: int) -> None:
+    """Enqueue a fused kernel; `values` are all its parameters."""
+    x = threads_for(d)
+    y = THREADS // x
+    launch(gpu, kernel, parts(d, x), min(parts(n, y), MOST_BLOCKS_Y), x, y, 0, values, count)
+
+
+@njit(cache=True)
+def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray) -> None:
+    """Enqueue a kernel of which a block computes a row."""
+    launch(gpu, kernel, min(max(n, 1), MOST_BLOCKS_Y), 1, threads_for(width), 1, 0, values, len(values))
+
+
+@njit(cache=True)
+def enqueue_steps(
+    gpu: np.ndarray,
+    steps: np.ndarray,
+    first: int,
+    stop: int,
+    places: np.ndarray,
+    kernels: np.ndarray,
+    addresses: np.ndarray,
+    strides: np.ndarray,
+    lists: np.ndarray,
+    payload: int,
+    payload_stride: int,
+    m: int,
+) -> int:
+    """Enqueue steps on m calls, up to the first that is left to the caller; see `interpreter.run_steps`.
+
+    Args:
+        lists: per slot, the address of the list of its rows; 0: the calls' rows follow one another.
+        payload: address of the calls' first integers; the next begin `payload_stride` integers later.
+    """
+    moves = np.empty((1, MOVE), np.int64)
+    for at in range(first, stop):
+        kind, a, b, c, d, e, f, g, h, i, j, k = steps[at]
+        if kind == _MULTIPLY:
+            multiply(
+                gpu, m, e, d, addresses[a] + BYTES * b, strides[a], addresses[c], f, g & TRANSPOSED, g & ADD,
+                addresses[h] + BYTES * i, strides[h],
+            )  # fmt: skip
+        elif kind == _FUSED:
+            values = np.empty(2 + 3 * d, np.int64)
+            values[0], values[1] = m, b
+            for place in range(d):
+                slot = places[c + place, 0]
+                values[2 + 3 * place] = addresses[slot] + BYTES * places[c + place, 1]
+                values[3 + 3 * place] = strides[slot]
+                values[4 + 3 * place] = lists[slot]
+            fused(gpu, kernels[a], m, b, values, len(values))
+        elif kind == _COPY:
+            move(
+                moves, 0, addresses[a] + BYTES * b, strides[a], 0, 0, m, addresses[c] + BYTES * d, strides[c], e
+            )  # fmt: skip
+            gather(gpu, moves, 1)
+        elif kind == _LOOKUP:
+            target = addresses[d] + BYTES * e
+            if c >= 0:
+                rows = payload + BYTES * c * payload_stride
+                move(moves, 0, addresses[a], b, rows, 0, m, target, strides[d], b)
+            else:
+                move(moves, 0, addresses[a] + BYTES * b * (-1 - c), 0, 0, 0, m, target, strides[d], b)
+            gather(gpu, moves, 1)
+        elif kind == _SOFTMAX:
+            values = np.array(
+                [m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e, f], np.int64
+            )
+            by_rows(gpu, gpu[_SOFTMAX_KERNEL], m, e, values)
+        elif kind == _MULTIPLY_EACH:
+            turned = i & TRANSPOSED
+            multiply_each(
+                gpu, m, e, g, f,
+                addresses[a] + BYTES * b, strides[a], h if i & LEFT else f, turned if i & LEFT else 0,
+                addresses[c] + BYTES * d, strides[c], h if i & RIGHT else g, turned if i & RIGHT else 0,
+                addresses[j] + BYTES * k, strides[j],
+            )  # fmt: skip
+        else:
+            return at
+    return stop
+
+
+@njit(cache=True)
+def _gather_segments(
+    moves: np.ndarray, count: int, segments: np.ndarray, first: int, number: int, windows: np.ndarray,
+    arenas: np.ndarray, host: np.ndarray, indices: int, begin: int, end: int, target: int, stride: int, width: int,
+) -> int:  # fmt: skip
+    """Note the moves of rows `begin` to `end` of an operand of several windows; positions in a segment ascend."""
+    for at in range(first, first + number):
+        window, rows, positions, n = segments[at]
+        low, high = 0, n
+        if begin > 0 or end < host[positions + n - 1] + 1:
+            low, high = np.searchsorted(host[positions : positions + n], np.array([begin, end]))
+        arena = windows[window, 0]
+        source = arenas[arena, 0] + BYTES * windows[window, 1]
+        count = move(
+            moves, count, source, arenas[arena, 1], indices + BYTES * (rows + low), indices + BYTES * (positions + low),
+            high - low, target - BYTES * begin * stride, stride, width,
+        )  # fmt: skip
+    return count
+
+
+@njit(cache=True)
+def _all_contiguous(operand: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
+    access, window, start, distance, _ = operand
+    if access != _GATHER_MANY:
+        return bool(windows[window, 2] != 0)
+    return bool((windows[segments[start : start + distance, 0], 2] != 0).all())
+
+
+@njit(cache=True)
+def _enqueue_sums(
+    gpu: np.ndarray, moves: np.ndarray, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
+    offsets: int, windows: np.ndarray, arenas: np.ndarray, n: int, out: int, stride: int, width: int, scratch: int,
+) -> None:  # fmt: skip
+    """A batch of sums over lists; what comes from several windows is first put side by side."""
+    access, window, start, distance, total = operand
+    rows = 0
+    if access == _GATHER_MANY:
+        source, source_stride = scratch, width
+        count = _gather_segments(
+            moves, 0, segments, start, distance, windows, arenas, host, indices, 0, total, scratch, width, width
+        )
+        gather(gpu, moves, count)
+    else:
+        arena = windows[window, 0]
+        source, source_stride = arenas[arena, 0] + BYTES * windows[window, 1], arenas[arena, 1]
+        if access == _GATHER:
+            rows = indices + BYTES * start
+        else:
+            source += BYTES * start * source_stride
+            source_stride *= 1 if access == _SLICE else 0 if access == _SHARED else distance
+    segment_reduce(
+        gpu, gpu[_SEGMENTS_KERNEL], n, indices + BYTES * offsets, rows, source, source_stride, out, stride, width, 0
+    )
+
+
+@njit(cache=True)
+def enqueue_batches(
+    gpu: np.ndarray,
+    first: int,
+    stop: int,
+    batches: np.ndarray,
+    operands: np.ndarray,
+    segments: np.ndarray,
+    host: np.ndarray,
+    indices: int,
+    windows: np.ndarray,
+    arenas: np.ndarray,
+    results: np.ndarray,
+    program_of: np.ndarray,
+    programs: np.ndarray,
+    slots: np.ndarray,
+    arguments: np.ndarray,
+    steps: np.ndarray,
+    places: np.ndarray,
+    fixed: np.ndarray,
+    kernels: np.ndarray,
+    scratch: int,
+) -> int:
+    """Enqueue the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
+
+    Args:
+        gpu: see `calls.Gpu`.
+        host, indices: the plan's index buffer on the host, and its address on the device.
+
+    The others, and what is returned, are as of `interpreter.run_batches`, with addresses on the device.
+    """
+    most = 1
+    for program in range(len(programs)):
+        most = max(most, programs[program, 1] - programs[program, 0])
+    addresses = np.empty(most, np.int64)
+    strides = np.empty(most, np.int64)
+    lists = np.empty(most, np.int64)
+    moves = np.empty((len(segments) + len(operands) + 1, MOVE), np.int64)
+    for batch in range(first, stop):
+        kind, row, n, operand, payload, offsets = batches[batch]
+        program = program_of[kind]
+        if program == SUM:
+            if not _all_contiguous(operands[operand], segments, windows):
+                return batch
+            out_arena, _, width = windows[results[kind]]
+            stride = arenas[out_arena, 1]
+            out = arenas[out_arena, 0] + BYTES * row * stride
+            _enqueue_sums(
+                gpu, moves, operands[operand], segments, host, indices, offsets, windows, arenas, n, out, stride,
+                width, scratch,
+            )  # fmt: skip
+            continue
+        if program < 0:
+            return batch
+        (
+            slot_begin,
+            slot_end,
+            argument_begin,
+            argument_end,
+            step_begin,
+            step_end,
+            fixed_begin,
+            rows,
+            kernel,
+            place,
+        ) = programs[program]
+        for number in range(argument_begin, argument_end):
+            if not _all_contiguous(operands[operand + number - argument_begin], segments, windows):
+                return batch
+        out_arena = windows[results[kind], 0]
+        out_stride = arenas[out_arena, 1]
+        block = block_rows(n, rows)
+        for begin in range(0, n, block):
+            m = min(block, n - begin)
+            place_slots(
+                slots[slot_begin:slot_end], addresses, strides, scratch,
+                arenas[out_arena, 0] + BYTES * (row + begin) * out_stride, out_stride, fixed[fixed_begin:], m,
+            )  # fmt: skip
+            lists[: slot_end - slot_begin] = 0
+            count = 0
+            for number in range(argument_begin, argument_end):
+                slot, entries, moved = arguments[number]
+                if moved == _UNUSED:
+                    continue
+                access, window, start, distance, _ = operands[operand + number - argument_begin]
+                if access == _GATHER_MANY:
+                    count = _gather_segments(
+                        moves, count, segments, start, distance, windows, arenas, host, indices, begin, begin + m,
+                        addresses[slot], strides[slot], entries,
+                    )  # fmt: skip
+                    continue
+                arena = windows[window, 0]
+                source, stride = arenas[arena, 0] + BYTES * windows[window, 1], arenas[arena, 1]
+                if access == _GATHER:
+                    listed = indices + BYTES * (start + begin)
+                    if moved == _UNLESS_FOLLOWED:
+                        addresses[slot], strides[slot], lists[slot] = source, stride, listed
+                    else:
+                        count = move(
+                            moves, count, source, stride, listed, 0, m, addresses[slot], strides[slot], entries
+                        )
+                    continue
+                distance = 1 if access == _SLICE else 0 if access == _SHARED else distance
+                source += BYTES * (start + begin * distance) * stride
+                stride *= distance
+                if moved == _ALWAYS or (moved == _IF_NOT_ROWS and stride < entries):
+                    count = move(moves, count, source, stride, 0, 0, m, addresses[slot], strides[slot], entries)
+                else:
+                    addresses[slot], strides[slot] = source, stride
+            gather(gpu, moves, count)
+            enqueue_steps(
+                gpu, steps, step_begin, step_end, places[place:], kernels[kernel:], addresses, strides, lists,
+                indices + BYTES * (payload + begin), n, m,
+            )  # fmt: skip
+    return stop

@@ -1,0 +1,239 @@
+"""What the runtime calls to move, add and compute rows, on a GPU: each call enqueues kernels and returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.kernels.cuda import launch
+from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
+from edbatch.kernels.cuda.driver import Driver
+from edbatch.kernels.cuda.fused import source_of
+from edbatch.kernels.cuda.geometry import MOST_BLOCKS_Y, THREADS, parts, threads_for
+from edbatch.kernels.cuda.groups import Groups, group
+from edbatch.kernels.cuda.rows import ROWS, SOURCE
+from edbatch.kernels.recipe import Recipe
+
+BYTES = 4
+
+
+class Indices:
+    """A list of integers on the device, and on the host: what is decided by their values is decided there.
+
+    Args:
+        host: int32 [n].
+        device: the same.
+        address: of the latter.
+    """
+
+    def __init__(self, host: np.ndarray, device: Any, address: int) -> None:
+        self.host = host
+        self.device = device
+        self.address = address
+
+    def __getitem__(self, part: slice) -> Any:
+        return self.device[part]
+
+    def at(self, position: int) -> int:
+        """The address of an entry; of none for a negative position."""
+        return 0 if position < 0 else self.address + BYTES * position
+
+
+class CudaLoops:
+    """The same functions as `kernels.numpy_loops`.
+
+    Args:
+        driver: of the GPU.
+    """
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._kernels = dict(zip(ROWS, driver.load(SOURCE, ROWS), strict=True))
+        self._fused: dict[Recipe, int] = {}
+        self._gpu = np.zeros(len(Gpu), np.int64)
+        known = {
+            Gpu.LAUNCH: driver.launch,
+            Gpu.GEMM: driver.gemm,
+            Gpu.GEMM_STRIDED: driver.gemm_strided,
+            Gpu.BLAS: driver.blas,
+            Gpu.STREAM: driver.stream,
+            Gpu.PROCESSORS: driver.processors,
+            Gpu.COMPUTE: PRECISIONS["float32"],
+            Gpu.GATHER: self._kernels["gather"],
+            Gpu.SOFTMAX: self._kernels["softmax_float"],
+            Gpu.SEGMENT_REDUCE: self._kernels["segment_reduce_float"],
+            Gpu.CROSS_ENTROPY: self._kernels["cross_entropy_float"],
+        }
+        for position, value in known.items():
+            self._gpu[position] = value
+
+    def upload(self, host: np.ndarray) -> Indices:
+        """A list of integers for the device."""
+        host = np.ascontiguousarray(host, np.int32)
+        device = self._driver.empty(max(1, len(host)), np.dtype(np.int32))[: len(host)]
+        if len(host):
+            self._driver.upload(host, device)
+        return Indices(host, device, self._driver.address(device))
+
+    def fused(self, recipe: Recipe) -> int:
+        """The handle of a fused kernel."""
+        if recipe not in self._fused:
+            (self._fused[recipe],) = self._driver.load(source_of(recipe), ["kernel"])
+        return self._fused[recipe]
+
+    def copy_rows(self, n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
+        """See `kernels.gather.copy_rows`."""
+        self._move(source, source_stride, 0, 0, n, target, target_stride, width)
+
+    def gather_rows(
+        self, n: int, source: int, source_stride: int, rows: Indices, begin: int, target: int, target_stride: int,
+        width: int,
+    ) -> None:  # fmt: skip
+        """See `kernels.gather.gather_rows`."""
+        self._move(source, source_stride, rows.at(begin), 0, n, target, target_stride, width)
+
+    def gather_rows_to(
+        self, n: int, source: int, source_stride: int, rows: Indices, begin: int, to: int, target: int,
+        target_stride: int, width: int,
+    ) -> None:  # fmt: skip
+        """See `kernels.gather.gather_rows_to`."""
+        self._move(source, source_stride, rows.at(begin), rows.at(to), n, target, target_stride, width)
+
+    def add_rows(
+        self, source: Any, source_begin: int, source_stride: int, n: int, target: Any, target_begin: int,
+        target_stride: int, width: int,
+    ) -> None:  # fmt: skip
+        """See `kernels.scatter.add_rows`."""
+        begin = self._entry(source, source_begin), self._entry(target, target_begin)
+        if target_stride == 0:
+            self._add_all(n, begin[0], source_stride, begin[1], width, source.dtype)
+            return
+        values = [n, begin[0], source_stride, 0, 0, begin[1], target_stride, width]
+        self._over_rows("add_rows", source.dtype, n, width, values)
+
+    def add_rows_at(
+        self, source: Any, source_begin: int, source_stride: int, indices: Indices, positions: int, rows: int, n: int,
+        target: Any, target_column: int, target_width: int, width: int,
+    ) -> None:  # fmt: skip
+        """See `kernels.scatter.add_rows_at`: in the order of the rows, whatever the order of threads."""
+        begin, to = self._entry(source, source_begin), self._entry(target, target_column)
+        groups = group(indices.host[rows : rows + n])
+        if groups is None:
+            at, listed = indices.at(positions), indices.at(rows)
+            values = [n, begin, source_stride, at, listed, to, target_width, width]
+            self._over_rows("add_rows", source.dtype, n, width, values)
+            return
+        members = groups.members if positions < 0 else indices.host[positions : positions + n][groups.members]
+        self._add_groups(groups, members, begin, source_stride, to, target_width, width, source.dtype)
+
+    def add_at(self, array: Any, rows: np.ndarray, values: Any) -> None:
+        """array[rows[i]] += values[i], one after the other; for arrays whose rows are not contiguous."""
+        if group(rows) is not None:
+            rows, values = self.sum_equal(rows, values)
+        array[self.upload(rows)[:]] += values
+
+    def add_all(self, rows: Any, whole: Any) -> None:
+        """See `kernels.numpy_loops.add_all`."""
+        if not len(rows):
+            return
+        if not rows[0].flags.c_contiguous:
+            rows = self._driver.xp.ascontiguousarray(rows)
+        total = whole if whole.flags.c_contiguous else self._driver.xp.zeros(whole.shape, whole.dtype)
+        stride = rows.strides[0] // rows.itemsize
+        address = self._driver.address
+        self._add_all(len(rows), address(rows), stride, address(total), total.size, total.dtype)
+        if total is not whole:
+            whole += total
+
+    def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
+        """See `kernels.numpy_loops.sum_equal`."""
+        xp = self._driver.xp
+        if (indices[1:] > indices[:-1]).all():
+            return np.array(indices, np.int64), xp.array(rows)
+        rows = xp.ascontiguousarray(rows)
+        found, to = np.unique(indices, return_inverse=True)
+        order = np.argsort(to, kind="stable")
+        ends = np.cumsum(np.bincount(to, minlength=len(found)))
+        lists = self.upload(np.concatenate([order, [0], ends]))
+        total = xp.empty((len(found), *rows.shape[1:]), rows.dtype)
+        self.segment_reduce(lists.at(len(order)), lists.at(0), rows, total, 0)
+        return found.astype(np.int64), total
+
+    def segment_reduce(self, offsets: int, listed: int, rows: Any, out: Any, kind: int) -> None:
+        """out[i] = the reduction of rows from entry i to entry i + 1 of `offsets`; both contiguous."""
+        width = out.size // len(out)
+        address, kernel = self._driver.address, self._kernels[f"segment_reduce_{_name(rows.dtype)}"]
+        launch.segment_reduce(
+            self._gpu, kernel, len(out), offsets, listed, address(rows), width, address(out), width, width, kind
+        )
+        check(self._gpu)
+
+    def run_steps(
+        self, tables: Any, first: int, addresses: np.ndarray, strides: np.ndarray, integers: Any, begin: int, n: int,
+        m: int,
+    ) -> int:  # fmt: skip
+        """See `kernels.numpy_loops.run_steps`."""
+        at: int = launch.enqueue_steps(
+            self._gpu, tables.steps, first, len(tables.steps), tables.places, tables.kernels, addresses, strides,
+            np.zeros(len(strides), np.int64), self._driver.address(integers) + BYTES * begin, n, m,
+        )  # fmt: skip
+        check(self._gpu)
+        return at
+
+    def run_batches(
+        self, first: int, stop: int, plan: Any, indices: Indices, windows: np.ndarray, arenas: np.ndarray,
+        results: np.ndarray, programs: Any, scratch: int,
+    ) -> int:  # fmt: skip
+        """See `kernels.numpy_loops.run_batches`."""
+        at: int = launch.enqueue_batches(
+            self._gpu, first, stop, plan.batches, plan.operands, plan.segments, indices.host, indices.address, windows,
+            arenas, results, programs.program_of, programs.programs, programs.slots, programs.arguments,
+            programs.steps, programs.places, programs.addresses, programs.kernels, scratch,
+        )  # fmt: skip
+        check(self._gpu)
+        return at
+
+    def _entry(self, array: Any, entry: int) -> int:
+        return self._driver.address(array) + int(array.itemsize) * entry
+
+    def _move(self, *one: int) -> None:
+        moves = np.array([one], np.int64)
+        launch.gather(self._gpu, moves, 1)
+        check(self._gpu)
+
+    def _over_rows(self, name: str, dtype: np.dtype, n: int, width: int, values: list[int]) -> None:
+        x = threads_for(width)
+        y = THREADS // x
+        grid = parts(width, x), min(parts(n, y), MOST_BLOCKS_Y)
+        self._launch(f"{name}_{_name(dtype)}", *grid, x, y, values)
+
+    def _add_groups(
+        self, groups: Groups, members: np.ndarray, source: int, source_stride: int, to: int, stride: int, width: int,
+        dtype: np.dtype,
+    ) -> None:  # fmt: skip
+        n = len(groups.rows)
+        lists = self.upload(np.concatenate([groups.offsets, members, groups.rows]))
+        values = [
+            n,
+            lists.at(0),
+            lists.at(n + 1),
+            lists.at(n + 1 + len(members)),
+            source,
+            source_stride,
+            to,
+            stride,
+            width,
+        ]
+        self._over_rows("add_grouped", dtype, n, width, values)
+
+    def _add_all(self, n: int, source: int, stride: int, target: int, width: int, dtype: np.dtype) -> None:
+        self._launch(f"add_all_{_name(dtype)}", parts(width, 32), 1, 32, 8, [n, source, stride, target, width])
+
+    def _launch(self, name: str, gx: int, gy: int, bx: int, by: int, values: list[int]) -> None:
+        launch.launch(self._gpu, self._kernels[name], gx, gy, bx, by, 0, np.array(values, np.int64), len(values))
+        check(self._gpu)
+
+
+def _name(dtype: np.dtype) -> str:
+    return "float" if dtype == np.float32 else "double"
