@@ -1,0 +1,336 @@
+// Kernels on rows of entries, for NVRTC: no includes. All parameters have 8 bytes, but for `Moves`.
+//
+// Rows and columns are numbers of any size; lists of rows are int32. Everything is computed in a fixed order: the
+// same launch gives the same bits again.
+#ifndef INFINITY  // NVRTC has no <math.h>
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+
+// Both are NaN if an argument is.
+template <typename T> __device__ inline T maximum(T a, T b) { return a >= b || a != a ? a : b; }
+template <typename T> __device__ inline T minimum(T a, T b) { return a <= b || a != a ? a : b; }
+
+__device__ inline float exponential(float x) { return expf(x); }
+__device__ inline double exponential(double x) { return exp(x); }
+__device__ inline float logarithm_of(float x) { return logf(x); }
+__device__ inline double logarithm_of(double x) { return log(x); }
+
+// The rows and columns of one thread: (row, row + rows, ...) and (column, column + columns, ...). A row is given to
+// the least power of two of neighbouring threads that covers it, so that narrow rows leave no thread idle, and
+// neighbours read neighbours. Rows are spread over blockIdx.x, columns over `part` of `parts`; blocks of any size.
+struct Share {
+    long long row, rows, column, columns;
+
+    __device__ Share(long long width, unsigned part, unsigned parts) {
+        const unsigned threads = blockDim.x * blockDim.y;
+        const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+        unsigned shift = 0;
+        while ((1ll << shift) < width && (2u << shift) <= threads) shift++;
+        const unsigned together = threads >> shift;  // rows
+        const unsigned place = thread >> shift;
+        row = place < together ? (long long)blockIdx.x * together + place : 0x7fffffffffffffffll;  // none: left over
+        rows = (long long)gridDim.x * together;
+        column = ((long long)part << shift) + (thread & ((1u << shift) - 1));
+        columns = (long long)parts << shift;
+    }
+};
+
+// Distances and widths are in words of 4 bytes. `rows` and `positions` are null for all rows in order.
+struct Move {
+    const int* source;
+    long long source_stride;
+    const int* rows;
+    const int* positions;
+    long long n;
+    int* target;
+    long long target_stride;
+    long long width;
+};
+
+struct Moves {
+    Move move[16];
+};
+
+template <typename Unit> __device__ inline void move_rows(const Move& move) {
+    const int words = sizeof(Unit) / sizeof(int);
+    const Unit* __restrict__ source = (const Unit*)move.source;
+    Unit* __restrict__ target = (Unit*)move.target;
+    const int* __restrict__ from = move.rows;
+    const int* __restrict__ to = move.positions;
+    const long long source_stride = move.source_stride / words, target_stride = move.target_stride / words;
+    long long n = move.n, width = move.width / words;
+    if (!from && !to && source_stride == width && target_stride == width) {  // one block of memory
+        width *= n;
+        const long long threads = (long long)gridDim.x * gridDim.z * blockDim.x * blockDim.y;
+        const long long block = (long long)blockIdx.z * gridDim.x + blockIdx.x;
+        #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
+        for (long long j = (block * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x; j < width; j += threads) {
+            target[j] = source[j];
+        }
+        return;
+    }
+    const Share mine(width, blockIdx.z, gridDim.z);
+    for (long long i = mine.row; i < n; i += mine.rows) {
+        const Unit* __restrict__ read = source + (from ? from[i] : i) * source_stride;
+        Unit* __restrict__ written = target + (to ? to[i] : i) * target_stride;
+        #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
+        for (long long j = mine.column; j < width; j += mine.columns) written[j] = read[j];
+    }
+}
+
+// Target row positions[i] = source row rows[i], for i < n, in every move: blockIdx.y is the move, rows are spread
+// over blockIdx.x, columns over blockIdx.z. No move may write what another reads or writes.
+extern "C" __global__ void gather(const __grid_constant__ Moves moves) {
+    const Move& move = moves.move[blockIdx.y];
+    const unsigned long long all = (unsigned long long)move.source | (unsigned long long)move.target |
+        4ull * (move.source_stride | move.target_stride | move.width);
+    if (all % 16 == 0) {
+        move_rows<int4>(move);
+    } else {
+        move_rows<int>(move);
+    }
+}
+
+struct Add {
+    template <typename T> __device__ T operator()(T a, T b) const { return a + b; }
+};
+
+struct Greater {
+    template <typename T> __device__ T operator()(T a, T b) const { return maximum(a, b); }
+};
+
+// The values of the threads of a row (all with the same threadIdx.y), in one; all of them get it.
+template <typename T, typename Combine> __device__ inline T over_row(T value, Combine combine) {
+    __shared__ T parts[32];
+    for (int distance = 16; distance > 0; distance /= 2) {
+        value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    }
+    if (blockDim.x > 32) {
+        const unsigned warps = blockDim.x / 32;
+        T* const of_row = parts + threadIdx.y * warps;
+        __syncthreads();  // those of the time before have been read
+        if (threadIdx.x % 32 == 0) of_row[threadIdx.x / 32] = value;
+        __syncthreads();
+        value = of_row[0];
+        for (unsigned warp = 1; warp < warps; warp++) value = combine(value, of_row[warp]);
+    }
+    return value;
+}
+
+template <typename T> __device__ inline T over_row_maximum(const T* x, long long width) {
+    T top = x[0];  // as good as any for those without an entry
+    for (long long j = threadIdx.x; j < width; j += blockDim.x) top = maximum(top, x[j]);
+    return over_row(top, Greater());
+}
+
+template <typename T> __device__ inline T over_row_exponentials(const T* x, long long width, T top) {
+    T total = 0;
+    for (long long j = threadIdx.x; j < width; j += blockDim.x) total += exponential(x[j] - top);
+    return over_row(total, Add());
+}
+
+// A row for the threads of one threadIdx.y; blockDim.x is a multiple of 32. All threads of a block take as many turns,
+// as they wait for each other: those without a row take the last one again, and do not write.
+struct Turns {
+    long long first, step;
+
+    __device__ Turns() : first((long long)blockIdx.x * blockDim.y), step((long long)gridDim.x * blockDim.y) {}
+
+    __device__ long long row(long long turn, long long n) const {
+        const long long i = turn + threadIdx.y;
+        return i < n ? i : n - 1;
+    }
+
+    __device__ bool mine(long long turn, long long n) const { return turn + threadIdx.y < n; }
+};
+
+// out row i = softmax of x row i [width], or its logarithm; may be in place.
+template <typename T>
+__device__ inline void softmax(
+    long long n, const T* x, long long x_stride, T* out, long long out_stride, long long width, long long logarithm
+) {
+    const Turns turns;
+    for (long long turn = turns.first; turn < n; turn += turns.step) {
+        const long long i = turns.row(turn, n);
+        const T* read = x + i * x_stride;
+        T* written = out + i * out_stride;
+        const T top = over_row_maximum(read, width);
+        const T total = over_row_exponentials(read, width, top);
+        if (!turns.mine(turn, n)) continue;
+        const T shift = logarithm_of(total), scale = 1 / total;
+        for (long long j = threadIdx.x; j < width; j += blockDim.x) {
+            const T x = read[j] - top;
+            written[j] = logarithm ? x - shift : exponential(x) * scale;
+        }
+    }
+}
+
+// out[i * out_stride] = log sum exp(x row i) - its entry labels[i].
+template <typename T>
+__device__ inline void cross_entropy(
+    long long n, const T* x, long long x_stride, const int* labels, T* out, long long out_stride, long long width
+) {
+    const Turns turns;
+    for (long long turn = turns.first; turn < n; turn += turns.step) {
+        const long long i = turns.row(turn, n);
+        const T* read = x + i * x_stride;
+        const T top = over_row_maximum(read, width);
+        const T total = over_row_exponentials(read, width, top);
+        if (turns.mine(turn, n) && threadIdx.x == 0) {
+            out[i * out_stride] = logarithm_of(total) - (read[labels[i]] - top);
+        }
+    }
+}
+
+// out row i = g[i * g_stride] * (softmax of x row i - 1 at labels[i]); may be in place of x.
+template <typename T>
+__device__ inline void cross_entropy_gradient(
+    long long n, const T* x, long long x_stride, const int* labels, const T* g, long long g_stride, T* out,
+    long long out_stride, long long width
+) {
+    const Turns turns;
+    for (long long turn = turns.first; turn < n; turn += turns.step) {
+        const long long i = turns.row(turn, n);
+        const T* read = x + i * x_stride;
+        T* written = out + i * out_stride;
+        const T top = over_row_maximum(read, width);
+        const T total = over_row_exponentials(read, width, top);
+        if (!turns.mine(turn, n)) continue;
+        const T scale = 1 / total, slope = g[i * g_stride];
+        const long long label = labels[i];
+        for (long long j = threadIdx.x; j < width; j += blockDim.x) {
+            written[j] = slope * (exponential(read[j] - top) * scale - (j == label));
+        }
+    }
+}
+
+// value = combine(value, source row k), for k in [begin, end) in this order, or rows[k] instead of k; one column.
+template <typename T, typename Combine>
+__device__ inline T over_rows(
+    T value, const T* source, long long stride, const int* rows, long long begin, long long end, Combine combine
+) {
+    #pragma unroll 4  // reads on their way at once; the order stays
+    for (long long k = begin; k < end; k++) value = combine(value, source[(rows ? rows[k] : k) * stride]);
+    return value;
+}
+
+struct Less {
+    template <typename T> __device__ T operator()(T a, T b) const { return minimum(a, b); }
+};
+
+// out row i = the sum (kind 0), maximum (1) or minimum (2) of source rows rows[k], k in [offsets[i], offsets[i + 1]);
+// `rows` null: of rows k. No rows have the sum 0, the maximum -inf and the minimum inf.
+template <typename T>
+__device__ inline void segment_reduce(
+    long long n, const int* offsets, const int* rows, const T* source, long long source_stride, T* out,
+    long long out_stride, long long width, long long kind
+) {
+    const Share mine(width, blockIdx.y, gridDim.y);
+    for (long long i = mine.row; i < n; i += mine.rows) {
+        const long long begin = offsets[i], end = offsets[i + 1];
+        for (long long j = mine.column; j < width; j += mine.columns) {
+            const T* column = source + j;
+            const T value =
+                kind == 0   ? over_rows<T>(0, column, source_stride, rows, begin, end, Add())
+                : kind == 1 ? over_rows<T>(-INFINITY, column, source_stride, rows, begin, end, Greater())
+                            : over_rows<T>(INFINITY, column, source_stride, rows, begin, end, Less());
+            out[i * out_stride + j] = value;
+        }
+    }
+}
+
+// Target row rows[i] += source row positions[i], for i < n; a list that is null: i. No target row may occur twice.
+template <typename T>
+__device__ inline void add_rows(
+    long long n, const T* source, long long source_stride, const int* positions, const int* rows, T* target,
+    long long target_stride, long long width
+) {
+    const Share mine(width, blockIdx.y, gridDim.y);
+    for (long long i = mine.row; i < n; i += mine.rows) {
+        const T* read = source + (positions ? positions[i] : i) * source_stride;
+        T* written = target + (rows ? rows[i] : i) * target_stride;
+        #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
+        for (long long j = mine.column; j < width; j += mine.columns) written[j] += read[j];
+    }
+}
+
+// Target row rows[g] += source row members[k], one after the other, for k in [offsets[g], offsets[g + 1]); a list that
+// is null: g, or k. No target row may occur twice.
+template <typename T>
+__device__ inline void add_grouped(
+    long long groups, const int* offsets, const int* members, const int* rows, const T* source,
+    long long source_stride, T* target, long long target_stride, long long width
+) {
+    const Share mine(width, blockIdx.y, gridDim.y);
+    for (long long g = mine.row; g < groups; g += mine.rows) {
+        T* written = target + (rows ? rows[g] : g) * target_stride;
+        for (long long j = mine.column; j < width; j += mine.columns) {
+            written[j] = over_rows(
+                written[j], source + j, source_stride, members, offsets[g], offsets[g + 1], Add()
+            );
+        }
+    }
+}
+
+// target [width] += the sum of n source rows. Columns are spread over x; the threads of a column, one of each
+// threadIdx.y, sum every blockDim.y-th row, and then their sums. At most 1024 threads a block.
+template <typename T>
+__device__ inline void add_all(long long n, const T* source, long long source_stride, T* target, long long width) {
+    __shared__ T parts[1024];
+    T* const part = parts + threadIdx.y * blockDim.x + threadIdx.x;
+    const long long columns = (long long)gridDim.x * blockDim.x;
+    for (long long first = (long long)blockIdx.x * blockDim.x; first < width; first += columns) {
+        const long long j = first + threadIdx.x;
+        T total = 0;
+        if (j < width) {
+            #pragma unroll 4
+            for (long long i = threadIdx.y; i < n; i += blockDim.y) total += source[i * source_stride + j];
+        }
+        *part = total;
+        for (unsigned left = blockDim.y; left > 1;) {
+            const unsigned half = (left + 1) / 2;
+            __syncthreads();
+            if (threadIdx.y + half < left) *part += part[half * blockDim.x];
+            left = half;
+        }
+        if (threadIdx.y == 0 && j < width) target[j] += *part;
+        __syncthreads();
+    }
+}
+
+#define FOR_BOTH(NAME, PARAMETERS_OF, ...) \
+    extern "C" __global__ void NAME##_float(PARAMETERS_OF(float)) { NAME<float>(__VA_ARGS__); } \
+    extern "C" __global__ void NAME##_double(PARAMETERS_OF(double)) { NAME<double>(__VA_ARGS__); }
+
+#define SOFTMAX(T) \
+    long long n, const T* x, long long x_stride, T* out, long long out_stride, long long width, long long logarithm
+FOR_BOTH(softmax, SOFTMAX, n, x, x_stride, out, out_stride, width, logarithm)
+
+#define CROSS_ENTROPY(T) \
+    long long n, const T* x, long long x_stride, const int* labels, T* out, long long out_stride, long long width
+FOR_BOTH(cross_entropy, CROSS_ENTROPY, n, x, x_stride, labels, out, out_stride, width)
+
+#define CROSS_ENTROPY_GRADIENT(T) \
+    long long n, const T* x, long long x_stride, const int* labels, const T* g, long long g_stride, T* out, \
+        long long out_stride, long long width
+FOR_BOTH(cross_entropy_gradient, CROSS_ENTROPY_GRADIENT, n, x, x_stride, labels, g, g_stride, out, out_stride, width)
+
+#define SEGMENT_REDUCE(T) \
+    long long n, const int* offsets, const int* rows, const T* source, long long source_stride, T* out, \
+        long long out_stride, long long width, long long kind
+FOR_BOTH(segment_reduce, SEGMENT_REDUCE, n, offsets, rows, source, source_stride, out, out_stride, width, kind)
+
+#define ADD_ROWS(T) \
+    long long n, const T* source, long long source_stride, const int* positions, const int* rows, T* target, \
+        long long target_stride, long long width
+FOR_BOTH(add_rows, ADD_ROWS, n, source, source_stride, positions, rows, target, target_stride, width)
+
+#define ADD_GROUPED(T) \
+    long long groups, const int* offsets, const int* members, const int* rows, const T* source, \
+        long long source_stride, T* target, long long target_stride, long long width
+FOR_BOTH(
+    add_grouped, ADD_GROUPED, groups, offsets, members, rows, source, source_stride, target, target_stride, width
+)
+
+#define ADD_ALL(T) long long n, const T* source, long long source_stride, T* target, long long width
+FOR_BOTH(add_all, ADD_ALL, n, source, source_stride, target, width)
