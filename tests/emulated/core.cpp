@@ -1,0 +1,398 @@
+// The functions of CUDA and cuBLAS that enqueue work, on the CPU: with their binary interfaces, and done at once.
+//
+// What would be wrong on a GPU fails here: unknown handles, sizes that CUDA refuses, barriers that not all threads of a
+// block reach, shuffles that not all threads of a warp reach, numbers of types and modes that cuBLAS does not know.
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+struct Three {
+    unsigned x, y, z;
+};
+extern "C" {
+Three blockIdx, blockDim, gridDim, threadIdx;
+}
+
+namespace {
+
+struct Kernel {
+    void (*call)(void** parameters);
+    const unsigned* sizes;
+    unsigned parameters;
+};
+
+using Work = std::vector<std::function<int()>>;
+
+struct Stream {
+    long long launches = 0, products = 0, recorded = 0, replayed = 0;  // read by driver.py
+    Work* recording = nullptr;
+};
+
+std::mutex one_at_a_time;
+std::set<const Kernel*> kernels;
+std::set<Stream*> streams;
+
+// Threads of a block. A fiber runs threads one after the other, as a plain loop; where one has to wait, its fiber stays
+// with it, and another fiber begins the next threads.
+
+enum Wait { NO, BLOCK, WARP };
+constexpr size_t STACK = 64 * 1024;
+constexpr unsigned WARP_SIZE = 32;
+
+struct Fiber {
+    std::unique_ptr<char[]> stack{new char[STACK]};
+    ucontext_t start;
+    jmp_buf here;
+    bool begun = false;
+    unsigned thread = 0;
+    Wait wait = NO;
+    int line = 0;
+};
+
+struct Lane {
+    char values[2][8];
+    unsigned turn;
+};
+
+jmp_buf scheduler;
+Fiber* running;
+std::vector<std::unique_ptr<Fiber>> idle;
+std::vector<Lane> lanes;
+const Kernel* kernel;
+void** parameters;
+unsigned next_thread, threads;
+bool failed;
+
+void enter(unsigned thread) {
+    running->thread = thread;
+    threadIdx = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / blockDim.x / blockDim.y};
+}
+
+void leave() {  // _setjmp and _longjmp, as those of ucontext.h ask the system twice a switch
+    if (_setjmp(running->here) == 0) _longjmp(scheduler, 1);
+}
+
+void work() {
+    for (;;) {
+        while (next_thread < threads) {
+            enter(next_thread++);
+            kernel->call(parameters);
+        }
+        running->wait = NO;
+        leave();
+    }
+}
+
+void resume(Fiber* fiber) {
+    running = fiber;
+    enter(fiber->thread);
+    if (_setjmp(scheduler) != 0) return;
+    if (running->begun) _longjmp(running->here, 1);
+    running->begun = true;
+    getcontext(&running->start);
+    running->start.uc_stack.ss_sp = running->stack.get();
+    running->start.uc_stack.ss_size = STACK;
+    running->start.uc_link = nullptr;
+    makecontext(&running->start, work, 0);
+    setcontext(&running->start);
+}
+
+void wait_for(Wait what, int line) {
+    running->wait = what;
+    running->line = line;
+    leave();
+}
+
+using Fibers = std::vector<std::unique_ptr<Fiber>>;
+
+bool all_at_one_line(const Fibers& waiting, Wait what, unsigned warp) {
+    unsigned count = 0;
+    int line = 0;
+    for (auto& fiber : waiting) {
+        if (what == WARP && fiber->thread / WARP_SIZE != warp) continue;
+        if (count++ == 0) line = fiber->line;
+        if (fiber->wait != what || fiber->line != line) return false;
+    }
+    return count == (what == WARP ? WARP_SIZE : threads);
+}
+
+bool run_block() {
+    next_thread = 0;
+    lanes.assign(threads, Lane());
+    Fibers waiting, ready;
+    while (next_thread < threads) {
+        std::unique_ptr<Fiber> fiber;
+        if (idle.empty()) {
+            fiber.reset(new Fiber);
+        } else {
+            fiber = std::move(idle.back());
+            idle.pop_back();
+        }
+        resume(fiber.get());
+        (fiber->wait == NO ? idle : waiting).push_back(std::move(fiber));
+    }
+    while (!waiting.empty()) {
+        const bool block = all_at_one_line(waiting, BLOCK, 0);
+        std::map<unsigned, bool> warps;
+        Fibers still;
+        for (auto& fiber : waiting) {
+            const unsigned warp = fiber->thread / WARP_SIZE;
+            if (!block && !warps.count(warp)) warps[warp] = all_at_one_line(waiting, WARP, warp);
+        }
+        for (auto& fiber : waiting) {
+            (block || warps[fiber->thread / WARP_SIZE] ? ready : still).push_back(std::move(fiber));
+        }
+        if (ready.empty() || failed) {
+            int lines[] = {1 << 30, 0};
+            for (auto& fiber : still) {
+                lines[0] = std::min(lines[0], fiber->line);
+                lines[1] = std::max(lines[1], fiber->line);
+            }
+            fprintf(stderr, "emulated CUDA: threads wait for others that never come, at lines %d to %d of the source\n",
+                    lines[0], lines[1]);
+            return false;
+        }
+        for (auto& fiber : ready) {
+            resume(fiber.get());
+            (fiber->wait == NO ? idle : still).push_back(std::move(fiber));
+        }
+        ready.clear();
+        waiting.swap(still);
+    }
+    return !failed;
+}
+
+int run(const Kernel* what, Three grid, Three block, void** given) {
+    kernel = what;
+    parameters = given;
+    gridDim = grid;
+    blockDim = block;
+    threads = block.x * block.y * block.z;
+    failed = false;
+    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++) {
+        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
+            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
+                if (!run_block()) return 719;  // CUDA_ERROR_LAUNCH_FAILED
+            }
+        }
+    }
+    return 0;
+}
+
+// Parameters are copied at once, as CUDA does.
+std::function<int()> copied(const Kernel* what, Three grid, Three block, void** given) {
+    std::vector<std::vector<uint64_t>> copies;
+    for (unsigned at = 0; at < what->parameters; at++) {
+        copies.emplace_back((what->sizes[at] + 7) / 8);
+        memcpy(copies.back().data(), given[at], what->sizes[at]);
+    }
+    return [=]() mutable {
+        std::vector<void*> addresses;
+        for (auto& copy : copies) addresses.push_back(copy.data());
+        return run(what, grid, block, addresses.data());
+    };
+}
+
+// Products
+
+enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
+enum { CUDA_R_32F = 0, CUDA_R_64F = 1 };
+enum { COMPUTE_32F = 68, PEDANTIC_32F, COMPUTE_64F, PEDANTIC_64F, FAST_16F = 74, FAST_16BF = 75, FAST_TF32 = 77 };
+
+struct Matrix {
+    const void* data;
+    long long distance;  // between columns
+    long long stride;    // between matrices
+    bool turned;
+};
+
+float rounded(float x, int bits_lost) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    if ((bits & 0x7f800000) != 0x7f800000) bits += (1u << (bits_lost - 1)) - 1 + (bits >> bits_lost & 1);
+    bits &= ~0u << bits_lost;
+    float y;
+    memcpy(&y, &bits, 4);
+    return x != x ? x : y;
+}
+
+// [rows, columns] in float64, by columns, of a matrix that is stored by columns, or by rows where it is turned.
+template <typename T> std::vector<double> wide(const Matrix& x, int number, int rows, int columns, int bits_lost) {
+    const T* from = static_cast<const T*>(x.data) + number * x.stride;
+    std::vector<double> all((size_t)rows * columns);
+    for (int j = 0; j < columns; j++) {
+        for (int i = 0; i < rows; i++) {
+            const T value = x.turned ? from[j + i * x.distance] : from[i + j * x.distance];
+            all[(size_t)j * rows + i] = bits_lost ? rounded(value, bits_lost) : value;
+        }
+    }
+    return all;
+}
+
+template <typename T>
+void multiply(int m, int n, int k, T alpha, Matrix a, Matrix b, T beta, T* c, long long ldc, long long stride, int count,
+              int bits_lost) {
+    for (int number = 0; number < count; number++, c += stride) {
+        const std::vector<double> left = wide<T>(a, number, m, k, bits_lost);
+        const std::vector<double> right = wide<T>(b, number, k, n, bits_lost);
+        std::vector<double> column(m);
+        for (int j = 0; j < n; j++) {
+            std::fill(column.begin(), column.end(), 0.0);
+            for (int l = 0; l < k; l++) {
+                const double factor = right[(size_t)j * k + l];
+                const double* of_left = left.data() + (size_t)l * m;
+                for (int i = 0; i < m; i++) column[i] += of_left[i] * factor;
+            }
+            T* out = c + j * ldc;
+            for (int i = 0; i < m; i++) {  // what is there is not read if beta is 0
+                out[i] = beta == 0 ? alpha * column[i] : alpha * column[i] + (double)beta * out[i];
+            }
+        }
+    }
+}
+
+template <typename T> bool aligned(const void* address) { return (uintptr_t)address % sizeof(T) == 0; }
+
+template <typename T>
+int product(Stream* stream, int transa, int transb, int m, int n, int k, const void* alpha, const void* a, int lda,
+            long long stride_a, const void* b, int ldb, long long stride_b, const void* beta, void* c, int ldc,
+            long long stride_c, int count, int bits_lost) {
+    const Matrix left = {a, lda, stride_a, transa != 0}, right = {b, ldb, stride_b, transb != 0};
+    if (!aligned<T>(a) || !aligned<T>(b) || !aligned<T>(c)) return INVALID_VALUE;
+    T factor, kept;
+    memcpy(&factor, alpha, sizeof(T));
+    memcpy(&kept, beta, sizeof(T));
+    auto doing = [=]() {
+        multiply<T>(m, n, k, factor, left, right, kept, static_cast<T*>(c), ldc, stride_c, count, bits_lost);
+        return 0;
+    };
+    if (stream->recording) {
+        stream->recorded++;
+        stream->recording->push_back(doing);
+        return SUCCESS;
+    }
+    stream->products++;
+    return doing();
+}
+
+}  // namespace
+
+extern "C" {
+
+void emulated_barrier(int line) { wait_for(BLOCK, line); }
+
+void emulated_exchange(void* value, unsigned size, unsigned mask, unsigned distance, int line) {
+    const unsigned thread = running->thread, from = thread ^ distance;
+    if (mask != 0xffffffffu || distance >= WARP_SIZE || size > 8) {
+        failed = true;
+        fprintf(stderr, "emulated CUDA: a shuffle that is not known here, at line %d\n", line);
+    }
+    // Two places in turn: nobody is two shuffles ahead of a thread of its warp.
+    const unsigned turn = lanes[thread].turn++ % 2;
+    memcpy(lanes[thread].values[turn], value, size);
+    wait_for(WARP, line);
+    memcpy(value, lanes[from % threads].values[turn], size);
+}
+
+int cuLaunchKernel(const Kernel* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, Stream* stream, void** given, void** extra) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    if (!kernels.count(function) || !streams.count(stream)) return 400;  // CUDA_ERROR_INVALID_HANDLE
+    const bool grid = gx && gy && gz && gx <= 0x7fffffff && gy <= 65535 && gz <= 65535;
+    const bool block = bx && by && bz && bx <= 1024 && by <= 1024 && bz <= 64 && bx * by * bz <= 1024;
+    if (!grid || !block || shared || !given || extra) return 1;  // CUDA_ERROR_INVALID_VALUE
+    const auto doing = copied(function, {gx, gy, gz}, {bx, by, bz}, given);
+    if (stream->recording) {
+        stream->recorded++;
+        stream->recording->push_back(doing);
+        return 0;
+    }
+    stream->launches++;
+    return doing();
+}
+
+int cublasGemmStridedBatchedEx(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha,
+                               const void* a, int atype, int lda, long long stride_a, const void* b, int btype, int ldb,
+                               long long stride_b, const void* beta, void* c, int ctype, int ldc, long long stride_c,
+                               int count, int compute, int algorithm) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    if (!streams.count(handle)) return NOT_INITIALIZED;
+    const bool sizes = m >= 0 && n >= 0 && k >= 0 && count >= 0;
+    const bool modes = transa >= 0 && transa <= 2 && transb >= 0 && transb <= 2;
+    const bool distances = lda >= std::max(1, transa ? k : m) && ldb >= std::max(1, transb ? n : k) &&
+        ldc >= std::max(1, m);
+    const bool given = alpha && beta && ((a && b) || !m || !n || !k || !count) && (c || !m || !n || !count);
+    if (!sizes || !modes || !distances || !given || (algorithm != -1 && algorithm != 99)) return INVALID_VALUE;
+    if (atype != btype || atype != ctype) return NOT_SUPPORTED;
+    if (atype == CUDA_R_64F && (compute == COMPUTE_64F || compute == PEDANTIC_64F)) {
+        return product<double>(handle, transa, transb, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc,
+                               stride_c, count, 0);
+    }
+    const std::map<int, int> bits_lost = {{COMPUTE_32F, 0}, {PEDANTIC_32F, 0}, {FAST_16BF, 16}, {FAST_TF32, 13}};
+    if (atype != CUDA_R_32F || !bits_lost.count(compute)) return INVALID_VALUE;
+    return product<float>(handle, transa, transb, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc,
+                          stride_c, count, bits_lost.at(compute));
+}
+
+int cublasGemmEx(Stream* handle, int transa, int transb, int m, int n, int k, const void* alpha, const void* a,
+                 int atype, int lda, const void* b, int btype, int ldb, const void* beta, void* c, int ctype, int ldc,
+                 int compute, int algorithm) {
+    return cublasGemmStridedBatchedEx(handle, transa, transb, m, n, k, alpha, a, atype, lda, 0, b, btype, ldb, 0, beta,
+                                      c, ctype, ldc, 0, 1, compute, algorithm);
+}
+
+// For driver.py
+
+Stream* emulated_stream() {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    return *streams.insert(new Stream).first;
+}
+
+void emulated_forget_stream(Stream* stream) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    streams.erase(stream);
+    delete stream;
+}
+
+void emulated_register(const Kernel* known) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    kernels.insert(known);
+}
+
+Work* emulated_begin(Stream* stream) { return stream->recording = new Work; }
+
+void emulated_end(Stream* stream) { stream->recording = nullptr; }
+
+int emulated_replay(Stream* stream, Work* work) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    stream->replayed++;
+    for (auto& doing : *work) {
+        const int status = doing();
+        if (status) return status;
+    }
+    return 0;
+}
+
+void emulated_forget_work(Work* work) { delete work; }
+
+// One thread of a grid of any size, which may not wait.
+void emulated_thread(const Kernel* what, const Three* sizes, const Three* places, void** given) {
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    gridDim = sizes[0], blockDim = sizes[1], blockIdx = places[0], threadIdx = places[1];
+    what->call(given);
+}
+
+// The functions of the C library that kernels are compiled to call.
+float emulated_exp(float x) { return __builtin_expf(x); }
+float emulated_tanh(float x) { return __builtin_tanhf(x); }
+}

@@ -1,0 +1,239 @@
+"""A GPU that is not one: CUDA source runs on the CPU, and device memory is host memory (see core.cpp).
+
+Where something on a GPU would be left to chance, it fails here or shows: memory begins as NaN, and what is written
+beyond an array's ends is noticed.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import weakref
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+with_cpp = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
+
+HERE = Path(__file__).parent
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-Wno-unused-variable", "-Wno-unused-function"]
+# IEEE arithmetic as written: no fused multiply-adds, no functions evaluated by the compiler. Fibers are switched by
+# longjmp, which _FORTIFY_SOURCE refuses.
+OPTIONS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin", "-U_FORTIFY_SOURCE", *WARNINGS]
+# Modules may define one name each, and use what the core defines.
+OPTIONS += ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
+
+FENCE = 256  # bytes before and after an array
+LEFT_ALONE = 0xA5
+
+
+class Three(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint) for name in "xyz"]
+
+
+class Counts(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_longlong) for name in ("launches", "products", "recorded", "replayed")]
+
+
+def folder():
+    """Where libraries are kept: this user's own."""
+    path = Path(tempfile.gettempdir()) / f"edbatch-emulated-{getattr(os, 'getuid', int)()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def built(source, *options):
+    """The path of the library that C++ source makes; it is built once for all processes."""
+    options = [*OPTIONS, *options]
+    if "clang" not in COMPILER and platform.system() != "Darwin":
+        options.append("-fno-gnu-unique")  # or two modules would share the shared memory of one name
+    key = hashlib.sha256(repr((COMPILER, options, source)).encode()).hexdigest()[:32]
+    path = folder() / f"{key}.so"
+    if not path.exists():
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".so")
+        os.close(descriptor)
+        try:
+            command = [COMPILER, *options, "-x", "c++", "-", "-o", temporary]
+            done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(done.stderr + source)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    return path
+
+
+@cache
+def core():
+    """The library of core.cpp, whose names modules see."""
+    library = ctypes.CDLL(str(built((HERE / "core.cpp").read_text(), "-O2")), mode=ctypes.RTLD_GLOBAL)
+    pointer = ctypes.c_void_p
+    for name, restype, *argtypes in [
+        ("emulated_stream", pointer),
+        ("emulated_forget_stream", None, pointer),
+        ("emulated_register", None, pointer),
+        ("emulated_begin", pointer, pointer),
+        ("emulated_end", None, pointer),
+        ("emulated_replay", ctypes.c_int, pointer, pointer),
+        ("emulated_forget_work", None, pointer),
+        ("emulated_thread", None, pointer, pointer, pointer, pointer),
+        ("cuLaunchKernel", ctypes.c_int, pointer, *[ctypes.c_uint] * 7, pointer, pointer, pointer),
+    ]:
+        function = library[name]
+        setattr(library, name, function)
+        function.restype, function.argtypes = restype, argtypes
+    return library
+
+
+@cache
+def module(source, names):
+    """The library of kernels."""
+    core()
+    header = (HERE / "kernels.h").read_text()
+    return ctypes.CDLL(str(built(header + source + "".join(f"\nEMULATED({name})" for name in names), "-O1")))
+
+
+class Recording:
+    """Work that was recorded; `entries` says how many launches and products it holds."""
+
+    def __init__(self, driver, work):
+        self._driver, self._work = driver, work
+        self.entries = 0
+        weakref.finalize(self, core().emulated_forget_work, work)
+
+    def launch(self):
+        self._driver._not_recording("a recording was launched")
+        status = core().emulated_replay(self._driver.stream, self._work)
+        assert status == 0, f"CUDA error {status}"
+
+
+class EmulatedDriver:
+    """`edbatch.kernels.cuda.driver.Driver` on the CPU.
+
+    Attributes:
+        uploads, downloads, allocations, synchronizations: how often these were called; a download is no
+            synchronization.
+        launches, products, recorded, replayed: kernels, matrix products (calls), both in recordings, and recordings.
+    """
+
+    name = "cuda:0"
+    xp = np
+    processors = 2
+
+    def __init__(self):
+        self.stream = self.blas = core().emulated_stream()
+        weakref.finalize(self, core().emulated_forget_stream, self.stream)
+        self.launch, self.gemm, self.gemm_strided = (
+            ctypes.cast(core()[name], ctypes.c_void_p).value
+            for name in ("cuLaunchKernel", "cublasGemmEx", "cublasGemmStridedBatchedEx")
+        )
+        self.uploads = self.downloads = self.allocations = self.synchronizations = 0
+        self._counts = Counts.from_address(self.stream)
+        self._recording = False
+        self._memory = {}
+
+    launches = property(lambda self: self._counts.launches)
+    products = property(lambda self: self._counts.products)
+    recorded = property(lambda self: self._counts.recorded)
+    replayed = property(lambda self: self._counts.replayed)
+
+    def load(self, source, names):
+        library = module(source, tuple(names))
+        handles = [ctypes.addressof(ctypes.c_char.in_dll(library, f"emulated_{name}")) for name in names]
+        for handle in handles:
+            core().emulated_register(handle)
+        return handles
+
+    def empty(self, entries, dtype):
+        self._not_recording("memory was allocated")
+        self.allocations += 1
+        bytes = int(entries) * np.dtype(dtype).itemsize
+        memory = np.full(bytes + 3 * FENCE, LEFT_ALONE, np.uint8)
+        begin = FENCE + -memory.ctypes.data % FENCE
+        memory[begin : begin + bytes] = 0xFF  # NaN
+        number = self.allocations
+        self._memory[number] = weakref.ref(memory, lambda _: self._memory.pop(number, None)), begin, bytes
+        return memory[begin : begin + bytes].view(dtype)
+
+    def check_memory(self):
+        """Nothing was written beyond the ends of arrays that are still in use."""
+        for reference, begin, bytes in list(self._memory.values()):
+            memory = reference()
+            if memory is not None:
+                for fence in (memory[:begin], memory[begin + bytes :]):
+                    assert (fence == LEFT_ALONE).all(), f"something was written beyond an array of {bytes} bytes"
+
+    def address(self, array):
+        return array.ctypes.data
+
+    def upload(self, host, target):
+        self._not_recording("an array was uploaded")
+        self.uploads += 1
+        assert isinstance(host, np.ndarray)
+        assert target.flags.c_contiguous
+        assert host.nbytes == target.nbytes, f"{host.nbytes} bytes for {target.nbytes}"
+        target.reshape(-1).view(np.uint8)[:] = np.frombuffer(host.tobytes(), np.uint8)
+
+    def download(self, array):
+        self._not_recording("an array was downloaded")
+        self.downloads += 1
+        self.check_memory()
+        return array.copy()
+
+    def synchronize(self):
+        self._not_recording("the host waited")
+        self.synchronizations += 1
+        self.check_memory()
+
+    def active(self):
+        return contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def capture(self):
+        self._not_recording("a recording was begun")
+        recording = Recording(self, core().emulated_begin(self.stream))
+        before = self.recorded
+        self._recording = True
+        try:
+            yield recording
+        finally:
+            self._recording = False
+            core().emulated_end(self.stream)
+            recording.entries = self.recorded - before
+
+    def _not_recording(self, what):
+        assert not self._recording, f"{what} while work is recorded"
+
+    def run(self, kernel, grid, block, *parameters):
+        """Launch a kernel from Python: whole numbers, None (null), arrays by their addresses, ctypes structures."""
+        _, addresses = parameters_of(parameters)
+        grid, block = (tuple(sizes) + (1,) * (3 - len(sizes)) for sizes in (grid, block))
+        status = core().cuLaunchKernel(kernel, *grid, *block, 0, self.stream, addresses, None)
+        assert status == 0, f"CUDA error {status}"
+
+
+def parameters_of(values):
+    """What `cuLaunchKernel` takes for parameters, and what has to live as long."""
+    boxes = []
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value = value.ctypes.data
+        boxes.append(value if isinstance(value, ctypes.Structure) else ctypes.c_longlong(value or 0))
+    return boxes, (ctypes.c_void_p * len(boxes))(*(ctypes.addressof(box) for box in boxes))
+
+
+def run_thread(kernel, grid, block, block_index, thread_index, *parameters):
+    """One thread of a grid of any size."""
+    _, addresses = parameters_of(parameters)
+    sizes, places = (
+        (Three * 2)(*(Three(*x, *(z,) * (3 - len(x))) for x in pair))
+        for pair, z in (((grid, block), 1), ((block_index, thread_index), 0))
+    )
+    core().emulated_thread(kernel, sizes, places, addresses)

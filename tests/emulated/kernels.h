@@ -1,0 +1,56 @@
+// What CUDA C++ takes for granted, for a C++ compiler on the CPU: before the kernels.
+#include <math.h>
+#include <utility>
+
+#define __global__
+#define __device__
+#define __grid_constant__
+#define __shared__ static  // blocks run one after the other
+
+struct Three {
+    unsigned x, y, z;
+};
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
+
+extern "C" {
+extern Three blockIdx, blockDim, gridDim, threadIdx;
+void emulated_barrier(int line);
+void emulated_exchange(void* value, unsigned size, unsigned mask, unsigned distance, int line);
+}
+
+inline void __syncthreads(int line = __builtin_LINE()) { emulated_barrier(line); }
+
+template <typename T>
+inline T __shfl_xor_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
+    emulated_exchange(&value, sizeof(T), mask, distance, line);
+    return value;
+}
+
+struct Kernel {  // as in core.cpp
+    void (*call)(void** parameters);
+    const unsigned* sizes;
+    unsigned parameters;
+};
+
+template <typename F> struct Form;
+template <typename... P> struct Form<void(P...)> {
+    static_assert(((sizeof(P) == 8 || __is_class(P)) && ...), "parameters have 8 bytes");
+    static constexpr unsigned sizes[] = {sizeof(P)...};
+
+    template <void (*kernel)(P...), size_t... I> static void unpack(void** given, std::index_sequence<I...>) {
+        kernel(*static_cast<P*>(given[I])...);
+    }
+    template <void (*kernel)(P...)> static void call(void** given) {
+        unpack<kernel>(given, std::index_sequence_for<P...>());
+    }
+    template <void (*kernel)(P...)> static constexpr Kernel made = {call<kernel>, sizes, sizeof...(P)};
+};
+
+#define EMULATED(NAME) \
+    extern "C" { \
+    extern const Kernel emulated_##NAME; \
+    const Kernel emulated_##NAME = Form<decltype(NAME)>::made<NAME>; \
+    }
+#line 1 "kernel.cu"
