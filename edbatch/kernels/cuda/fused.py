@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.recipe import Language, Recipe, source_in
 
-KERNEL = """// Written by EdBatch.
+PRELUDE = """// Written by EdBatch.
 #ifndef INFINITY  // NVRTC has no <math.h>
 #define INFINITY __int_as_float(0x7f800000)
 #endif
@@ -21,8 +22,10 @@ __device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 // Both are NaN if an argument is.
 __device__ inline float maximum(float a, float b) { return a >= b || a != a ? a : b; }
 __device__ inline float minimum(float a, float b) { return a <= b || a != a ? a : b; }
+"""
 
-extern "C" __global__ void kernel(long long n, long long d, {places}) {
+KERNEL = """
+extern "C" __global__ void {name}(long long n, long long d, {places}) {
     const long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y;
     const long long entry = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     const long long rows = (long long)gridDim.y * blockDim.y, entries = (long long)gridDim.x * blockDim.x;
@@ -50,11 +53,17 @@ SIGNS = {ast.UAdd: "+", ast.USub: "-"}
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 
 
-def source_of(recipe: Recipe) -> str:
-    """The kernel as CUDA C++, `extern "C" __global__ void kernel(n, d, p0, d0, p1, d1, ...)`: without includes.
+def module_of(recipes: Mapping[str, Recipe]) -> str:
+    """CUDA C++ of kernels by name, without includes: what `source_of` says of each, and what they share."""
+    return PRELUDE + "".join(source_of(recipe, name) for name, recipe in recipes.items())
 
-    Rows are spread over y, entries of a row over x; a grid and blocks of any size compute all. Integers are `long
-    long`, arrays are `float*`.
+
+def source_of(recipe: Recipe, name: str = "kernel") -> str:
+    """The kernel as CUDA C++: `extern "C" __global__ void NAME(n, d, p0, d0, i0, p1, d1, i1, ...)`.
+
+    Row i of a place begins at entry i0[i] * d0 of the array p0, or at i * d0 where the list i0 is null. Rows are spread
+    over y, entries of a row over x; a grid and blocks of any size compute all. Whole numbers are `long long`, arrays
+    `float*`, lists `const int*`.
 
     Raises:
         EdBatchError: a scalar expression has no translation (see `cuda_expression`).
@@ -64,8 +73,8 @@ def source_of(recipe: Recipe) -> str:
         >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, 2.0)))
         >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("for (long long i")[1])
          = row; i < n; i += rows) {
-                const long long r0 = i * d0;
-                const long long r1 = i * d1;
+                const long long r0 = (i0 ? i0[i] : i) * d0;
+                const long long r1 = (i1 ? i1[i] : i) * d1;
                 #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
                 for (long long j = entry; j < d; j += entries) {
                     const float v0 = p0[r0 + d + j];
@@ -76,7 +85,7 @@ def source_of(recipe: Recipe) -> str:
             }
         }
     """
-    return source_in(CUDA, recipe)
+    return source_in(CUDA, recipe).replace("{name}", name)
 
 
 def cuda_expression(expression: str) -> str:
@@ -100,9 +109,9 @@ def cuda_expression(expression: str) -> str:
 
 CUDA = Language(
     kernel=KERNEL,
-    place="float* p{0}, long long d{0}",
+    place="float* p{0}, long long d{0}, const int* i{0}",
     between_places=", ",
-    row="const long long r{0} = i * d{0};",
+    row="const long long r{0} = (i{0} ? i{0}[i] : i) * d{0};",
     value="const float v{0} = {1};",
     store="{0} = v{1};",
     expression=cuda_expression,

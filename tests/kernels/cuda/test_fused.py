@@ -6,8 +6,6 @@ import itertools
 import math
 import re
 import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,16 +16,16 @@ from numba.core.dispatcher import Dispatcher
 import edbatch as eb
 from edbatch.graph.op import OPS
 from edbatch.kernels import fused, scalars
-from edbatch.kernels.cuda.fused import FUNCTIONS, cuda_expression, source_of
+from edbatch.kernels.cuda.fused import FUNCTIONS, cuda_expression, module_of
 from edbatch.kernels.recipe import Compute, Load, Recipe, Store, constant, with_attributes
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
 from edbatch.models.tree_lstm import TreeLSTM
 from edbatch.runtime import fused_steps
-from tests.kernels import host_cuda, nvrtc
+from tests.emulated.driver import EmulatedDriver, core, run_thread, with_cpp
+from tests.kernels import nvrtc
 
 with_nvrtc = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
-with_cpp = pytest.mark.skipif(host_cuda.COMPILER is None, reason="no C++ compiler on this machine")
 
 SCALARS = sorted(
     {
@@ -81,21 +79,21 @@ def cells():
     return found
 
 
-@pytest.fixture(scope="module")
-def load(tmp_path_factory):
-    """From a recipe to its library, on the CPU."""
-    folder = tmp_path_factory.mktemp("host")
-    return lambda recipe: host_cuda.load(source_of(recipe), folder)
+def launch(recipe, n, d, places, grid=(1, 1), block=(1, 1)):
+    """Run a recipe's kernel on the CPU; a place is (address of its first row, distance between rows, rows or None)."""
+    driver = EmulatedDriver()
+    (kernel,) = driver.load(module_of({"kernel": recipe}), ["kernel"])
+    driver.run(kernel, grid, block, n, d, *itertools.chain(*places))
 
 
 def of_floats(*arrays):
     """Places that are the rows of matrices; one row of a matrix with one row is for all."""
-    return [(array.ctypes.data, array.shape[1] if len(array) > 1 else 0) for array in arrays]
+    return [(array.ctypes.data, array.shape[1] if len(array) > 1 else 0, None) for array in arrays]
 
 
 def on_numba(recipe, n, d, *arrays):
     kernel = fused.compiled(recipe)
-    places = np.array(of_floats(*arrays), np.int64)
+    places = np.array([place[:2] for place in of_floats(*arrays)], np.int64)
     kernel.ctypes(n, d, places.ctypes.data_as(kernel.ctypes.argtypes[2]))
 
 
@@ -146,8 +144,9 @@ def test_nvrtc_compiles(capability, cells):
     if capability not in nvrtc.supported():
         pytest.skip(f"this NVRTC does not compile for sm_{capability}")
     for recipe in (EVERY_OP, *(recipe for _, recipe in cells)):
-        ptx, cubin = nvrtc.compile_for(capability, source_of(recipe))
+        ptx, cubin = nvrtc.compile_for(capability, module_of({"kernel": recipe, "again": recipe}))
         assert ".visible .entry kernel(" in ptx
+        assert ".visible .entry again(" in ptx
         assert not re.search(r"div\.[su]64", ptx)  # slow
         assert cubin.startswith(b"\x7fELF")
 
@@ -155,18 +154,18 @@ def test_nvrtc_compiles(capability, cells):
 @with_nvrtc
 @pytest.mark.parametrize(("name", "scalar", "operands"), SCALARS)
 def test_nvrtc_compiles_every_op_by_itself(name, scalar, operands):
-    nvrtc.compile_for(90, source_of(of_expressions([scalar], operands)))
+    nvrtc.compile_for(90, module_of({"kernel": of_expressions([scalar], operands)}))
 
 
 @with_nvrtc
 def test_divisions_and_roots_are_exact():
-    ptx, _ = nvrtc.compile_for(80, source_of(of_expressions(["sqrt({0})", "{0} / {1}"], 2)))
+    ptx, _ = nvrtc.compile_for(80, module_of({"kernel": of_expressions(["sqrt({0})", "{0} / {1}"], 2)}))
     assert "sqrt.rn.f32" in ptx
     assert "div.rn.f32" in ptx
 
 
 @with_cpp
-def test_ops_mean_what_they_mean_on_numba(load):
+def test_ops_mean_what_they_mean_on_numba():
     random = np.random.default_rng(0)
     n, d = 3, 5
     x, out = operands_of(EVERY_OP, n, d, random)
@@ -174,57 +173,80 @@ def test_ops_mean_what_they_mean_on_numba(load):
     wide, on_cpu = np.empty_like(out, np.float64), np.empty_like(out)
     with np.errstate(invalid="ignore"):
         evaluated(EVERY_OP, n, d, [x.astype(np.float64), wide], np.float64, FLOAT64)
-    host_cuda.launch(load(EVERY_OP), n, d, of_floats(x, out))
+    launch(EVERY_OP, n, d, of_floats(x, out))
     np.testing.assert_allclose(out, wide, rtol=5e-7, atol=1e-7)
     on_numba(EVERY_OP, n, d, x, on_cpu)
     np.testing.assert_allclose(out, on_cpu, rtol=3e-6, atol=3e-7)
 
 
 @with_cpp
-def test_cells_mean_what_they_mean_on_numba(load, cells):
+def test_cells_mean_what_they_mean_on_numba(cells):
     random = np.random.default_rng(1)
     for name, recipe in cells:
         n, d = 3, 5
         start = operands_of(recipe, n, d, random)
         wide, cuda, numba = [x.astype(np.float64) for x in start], [x.copy() for x in start], [x.copy() for x in start]
         evaluated(recipe, n, d, wide, np.float64, FLOAT64)
-        host_cuda.launch(load(recipe), n, d, of_floats(*cuda), grid=(2, 1), block=(2, 2))
+        launch(recipe, n, d, of_floats(*cuda), grid=(2, 1), block=(2, 2))
         on_numba(recipe, n, d, *numba)
         for expected, got, other in zip(wide, cuda, numba, strict=True):
             np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-6, err_msg=name)
             np.testing.assert_allclose(got, other, rtol=3e-6, atol=1e-6, err_msg=name)
 
 
+GEOMETRIES = [((1, 1), (1, 1)), ((3, 2), (4, 2)), ((1, 5), (16, 3)), ((20, 1), (1, 1))]
+
+
 @with_cpp
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 1), (1, 50), (7, 13), (0, 3)])
-def test_any_grid_computes_every_entry_once(load, n, d):
+def test_any_grid_computes_every_entry_once(n, d):
     """In place, so that an entry computed twice shows; a number a row, and a row for all."""
     count = Recipe(3, (Load(0, 1), Load(1, None), Load(2), Compute("{0} + {1} + {2}", (0, 1, 2))), (Store(3, 0, 1),))
-    library = load(count)
-    for grid, block in [((1, 1), (1, 1)), ((3, 2), (4, 2)), ((1, 5), (16, 3)), ((20, 1), (1, 1))]:
+    for grid, block in GEOMETRIES:
         x = np.zeros((n, 3 * d), np.float32)
         rows = np.arange(n, dtype=np.float32)[:, None]
         shared = np.arange(d, dtype=np.float32)[None]
-        places = [(x.ctypes.data, 3 * d), (rows.ctypes.data, 1), (shared.ctypes.data, 0)]
-        host_cuda.launch(library, n, d, places, grid, block)
+        places = [(x, 3 * d, None), (rows, 1, None), (shared, 0, None)]
+        launch(count, n, d, places, grid, block)
         np.testing.assert_array_equal(x[:, d : 2 * d], rows + shared)
         assert not x[:, :d].any()
         assert not x[:, 2 * d :].any()
 
 
 @with_cpp
-def test_positions_beyond_32_bits(load):
+@given(st.integers(0, 9), st.integers(1, 20), st.sampled_from(GEOMETRIES), st.integers(0, 2**32))
+def test_rows_are_read_and_written_where_lists_say(n, d, geometry, seed):
+    """A list each, or none; two columns, and a number a row."""
+    random = np.random.default_rng(seed)
+    fused_gather = Recipe(
+        4, (Load(0, 1), Load(1), Load(2, None), Compute("{0} * {1} - {2}", (0, 1, 2))), (Store(3, 3),)
+    )
+    held = 12
+    sizes = [2 * d, d, 1, d]
+    arrays = [random.normal(size=(held, size)).astype(np.float32) for size in sizes]
+    lists = [random.integers(0, held, n).astype(np.int32) if random.random() < 0.6 else None for _ in range(3)]
+    lists.append(random.permutation(held)[:n].astype(np.int32))
+    wanted = arrays[3].copy()
+    x, y, z = (array[:n] if rows is None else array[rows] for array, rows in zip(arrays, lists[:3], strict=False))
+    wanted[lists[3]] = x[:, d:] * y - z
+    launch(fused_gather, n, d, list(zip(arrays, sizes, lists, strict=True)), *geometry)
+    np.testing.assert_array_equal(arrays[3], wanted)
+
+
+@with_cpp
+def test_positions_beyond_32_bits():
     """The only row and the only entry left are beyond 2^32; the arrays' addresses make up for it."""
-    library = load(Recipe(2, (Load(0, 3), Compute("{0} + {0}", (0,))), (Store(1, 1, 2),)))
+    recipe = Recipe(2, (Load(0, 3), Compute("{0} + {0}", (0,))), (Store(1, 1, 2),))
+    (kernel,) = EmulatedDriver().load(module_of({"kernel": recipe}), ["kernel"])
     x, out = np.full(1, 21, np.float32), np.zeros(1, np.float32)
     n = d = 2**32 + 1
     stride = 2**20
     first = (n - 1) * stride + (d - 1)  # row and entry 2^32, in column 0
     places = [
-        (array.ctypes.data - array.itemsize * (first + column * d), stride) for array, column in ((x, 3), (out, 2))
+        (array.ctypes.data - array.itemsize * (first + column * d), stride, None)
+        for array, column in ((x, 3), (out, 2))
     ]
-    at_2_32 = (2**31, 0)  # block, thread
-    host_cuda.launch(library, n, d, places, grid=(2**32 - 1,) * 2, block=(2, 2), threads=[(at_2_32, at_2_32)])
+    run_thread(kernel, (2**32 - 1,) * 2, (2, 2), (2**31,) * 2, (0, 0), n, d, *itertools.chain(*places))
     assert out[0] == 42
 
 
@@ -232,7 +254,7 @@ EXTREMES = np.array([-math.inf, -2, -0.0, 0, 0.5, 3, math.inf, math.nan], np.flo
 
 
 @with_cpp
-def test_nan_and_infinity(load):
+def test_nan_and_infinity():
     """As NumPy has it, and on Numba too."""
     a, b = (grid.ravel() for grid in np.meshgrid(EXTREMES, EXTREMES))
     infinite = with_attributes("minimum(maximum({0}, {low}), {high})", [("low", -math.inf), ("high", 1.0)])
@@ -255,7 +277,7 @@ def test_nan_and_infinity(load):
     recipe = of_expressions(list(wanted), 2)
     x = np.stack([a, b], axis=1)
     got, on_cpu = (np.zeros((len(a), len(wanted)), np.float32) for _ in range(2))
-    host_cuda.launch(load(recipe), len(a), 1, of_floats(x, got))
+    launch(recipe, len(a), 1, of_floats(x, got))
     on_numba(recipe, len(a), 1, x, on_cpu)
     for column, (text, want) in enumerate(wanted.items()):
         np.testing.assert_allclose(got[:, column], want, rtol=2e-7, err_msg=text)
@@ -289,15 +311,15 @@ def test_numbers_are_exact_on_numba():
 
 
 @with_cpp
-def test_numbers_are_exact_for_cpp(load):
+def test_numbers_are_exact_for_cpp():
     out = np.zeros((1, len(numbers())), np.float32)
-    host_cuda.launch(load(of_numbers()), 1, 1, of_floats(out))
+    launch(of_numbers(), 1, 1, of_floats(out))
     np.testing.assert_array_equal(out[0].view(np.uint32), bits_of(numbers()))
 
 
 @with_nvrtc
 def test_numbers_are_exact_for_nvrtc():
-    ptx, _ = nvrtc.compile_for(80, source_of(of_numbers()))
+    ptx, _ = nvrtc.compile_for(80, module_of({"kernel": of_numbers()}))
     written = re.findall(r"mov\.[bu]32\s+%r\d+, (-?\d+);", ptx)
     assert set(bits_of(numbers()).tolist()) <= {int(x) % 2**32 for x in written}
 
@@ -392,11 +414,9 @@ def larger(texts):
 def test_expressions_are_what_python_makes_of_them(expressions):
     """Bit for bit, with the functions of the same C library."""
     recipe = of_expressions(expressions, 3)
-    with tempfile.TemporaryDirectory() as folder:
-        library = host_cuda.load(source_of(recipe), Path(folder))
     functions = {"abs": abs, "sqrt": np.sqrt}
     for name in ("exp", "tanh"):
-        function = library[f"library_{name}"]
+        function = core()[f"emulated_{name}"]
         function.argtypes, function.restype = [ctypes.c_float], ctypes.c_float
         functions[name] = lambda x, function=function: np.float32(function(x))
     functions["sigmoid"] = lambda x: np.float32(1) / (np.float32(1) + functions["exp"](-x))
@@ -404,7 +424,7 @@ def test_expressions_are_what_python_makes_of_them(expressions):
     functions["minimum"] = lambda a, b: a if a <= b or a != a else b
     x = np.array([[0.7, -1.3, 2.5], [-3, 0, 1e-40], [math.inf, -0.0, math.nan]], np.float32)
     got, want = (np.zeros((len(x), len(expressions)), np.float32) for _ in range(2))
-    host_cuda.launch(library, len(x), 1, of_floats(x, got))
+    launch(recipe, len(x), 1, of_floats(x, got))
     with np.errstate(all="ignore"):
         evaluated(recipe, len(x), 1, [x, want], np.float32, functions)
     same = (got == want) & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want)
