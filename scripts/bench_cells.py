@@ -46,7 +46,7 @@ from edbatch.kernels import fused
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.layout import RESULT, Layout, lay_out
 from edbatch.policy import Schedule, TypedGraph
-from edbatch.runtime.type_table import bind
+from edbatch.runtime.type_table import kernel_of
 
 VARIANTS = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
 
@@ -180,7 +180,7 @@ def kernels_compiled() -> dict[str, float]:
             fused.compiled.cache_clear()
             shutil.rmtree(Path(folder) / "edbatch", ignore_errors=True)
             start = perf_counter()
-            bind(type, NumPyBackend())(out, *case.values(CALLS, SIZE + 1))
+            kernel_of(type, NumPyBackend())(out, *case.values(CALLS, SIZE + 1))
             found[case.name] = 1e3 * (perf_counter() - start)
     os.environ.pop("XDG_CACHE_HOME")
     if kept is not None:

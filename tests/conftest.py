@@ -1,10 +1,12 @@
-"""Shared by all tests: the real data, where there is any."""
+"""Shared by all tests: the device they run on, and the real data, where there is any."""
 
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+import edbatch as eb
 
 # A busy machine must not fail a test for being slow; CI tries the same examples every time.
 settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -18,3 +20,38 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("EDBATCH_DATA names no folder with data")
     return Path(folder)
+
+
+def pytest_addoption(parser):
+    help = "where to run: on the CPU, on a GPU, or on a GPU that is emulated (slow; see tests/emulated)"
+    parser.addoption("--device", choices=("cpu", "cuda", "emulated"), default="cpu", help=help)
+
+
+def pytest_configure(config):
+    chosen = config.getoption("--device")
+    if chosen != "cuda":
+        emulate()
+    if chosen != "cpu":
+        os.environ["EDBATCH_DEVICE"] = "cuda"
+
+
+def emulate():
+    """Have the device "cuda" be an emulated one; opened on first use."""
+    from edbatch.kernels.cuda import backend
+
+    def open_backend(number):
+        from tests.emulated.driver import COMPILER, EmulatedDriver
+
+        if COMPILER is None:
+            pytest.skip("no C++ compiler on this machine, to emulate a GPU")
+        return backend.CudaBackend(EmulatedDriver())
+
+    backend.open_backend = open_backend
+
+
+@pytest.fixture(scope="session")
+def cuda():
+    """A GPU: a real one with `--device cuda`, otherwise emulated."""
+    device = eb.device("cuda")
+    device.backend  # noqa: B018 (or skip)
+    return device

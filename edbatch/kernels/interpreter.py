@@ -62,6 +62,7 @@ def run_steps(
                 given[2 * place] = addresses[slot] + BYTES * places[c + place, 1]
                 given[2 * place + 1] = strides[slot]
             call_kernel(kernels[a], m, b, int64_address(given))
+            given[0] = 0  # or it would be freed before the call: Numba does not know that it reads it
         elif kind == _COPY:
             copy_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e)
         elif kind == _LOOKUP:

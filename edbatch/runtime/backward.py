@@ -21,10 +21,11 @@ from edbatch.graph.node_type import Attributes
 from edbatch.graph.op import Op
 from edbatch.graph.spec import Spec
 from edbatch.graph.trace import ARGUMENT
+from edbatch.graph.type_body import body_of_type
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.memory.arenas import Arenas
 from edbatch.runtime.backward_plan import BackwardPlan
-from edbatch.runtime.derivatives import body_of_type, compiled_outputs
+from edbatch.runtime.derivatives import compiled_outputs
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran

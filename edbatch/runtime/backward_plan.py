@@ -12,6 +12,7 @@ from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Share
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.type_body import node_operands
 from edbatch.memory.arenas import Arenas
 from edbatch.runtime.derivatives import CompiledDerivative, compiled, weight
 from edbatch.runtime.operand_rows import STRIDED, GradientArenas, add, gather, read_evenly
@@ -45,7 +46,7 @@ class TypeRows:
         self.n = n
         self.flat = flat
         self.saved = saved
-        self.specs = [operand for operand in type.type.operands if not isinstance(operand, ParameterSpec)]
+        self.specs = node_operands(type.type)
         self.begin = n
         self.payload: list[list[Any]] = []
         self.chosen: list[tuple[int, int, Any]] = []

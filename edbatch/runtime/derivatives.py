@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from edbatch.graph.body import Body, Node, Value, body_of, spec_of_value, step_to
+from edbatch.graph.body import Body, Value, body_of
 from edbatch.graph.cell import CellOp
 from edbatch.graph.derivative import Derivative, derivative, output_gradients, worth_saving
-from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Share
-from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.graph.trace import ARGUMENT, Trace, traced
+from edbatch.graph.spec import Spec
+from edbatch.graph.trace import Trace, traced
+from edbatch.graph.type_body import body_of_type
 from edbatch.runtime.cell_program import Program
 from edbatch.runtime.type_table import BoundType, bind, places_of
 
@@ -84,18 +85,6 @@ def weight(type: BoundType, backend: Any) -> Program | None:
         assert isinstance(rule, Share)
         type.derivatives["weight"] = None if rule.weight is None else _weight(rule, type.type.out, backend)
     return type.derivatives["weight"]
-
-
-def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
-    """What a type computes, the row of its result, and the steps to each output; an op is a body of one node."""
-    if isinstance(type.op, CellOp):
-        body = type.op.body
-        returned = [spec_of_value(body, value) for value in body.outputs]
-        return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
-    specs = tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
-    arguments = [Node(intern(ARGUMENT, (("number", at),), (), spec), ()) for at, spec in enumerate(specs)]
-    node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
-    return Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload), type.out, [0]
 
 
 def _saved(type: BoundType) -> tuple[int, ...]:

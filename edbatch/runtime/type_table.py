@@ -16,6 +16,7 @@ from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows, contiguous_columns
@@ -29,18 +30,20 @@ class BoundType:
 
     Attributes:
         call: `call(out, *operands, *payload)` fills `out` [n, *shape].
+        operands: specs of what `call` takes; a program finds parameters by itself.
         window: plain window of the results.
         parts: from a result to the parts of it that the operands go to, for ops that only put operands side by side.
         places: per operand (column, width) in a row of the result, for ops that only put operands side by side.
         derivatives: what has been compiled to go back through it; see `runtime.derivatives`.
     """
 
-    __slots__ = ("call", "derivatives", "parts", "places", "type", "window")
+    __slots__ = ("call", "derivatives", "operands", "parts", "places", "type", "window")
 
     def __init__(self, type: NodeType, windows: Windows, backend: Any) -> None:
         self.type = type
         self.window = windows.plain(type.out.shape, type.out.dtype)
-        self.call = bind(type, backend)
+        self.call = kernel_of(type, backend)
+        self.operands = node_operands(type) if runs_as_program(type, backend) else type.operands
         self.places: list[tuple[int, int]] | None = None
         self.parts = places_of(type)
         self.derivatives: dict[Any, Any] = {}
@@ -49,10 +52,9 @@ class BoundType:
             self.places = [contiguous_columns(whole, part) for part in self.parts(whole)]
 
     def parameters(self) -> list[Any]:
-        """Per operand: the parameter's array with a batch axis of length 1, or None."""
+        """Per operand of the kernel: the parameter's array with a batch axis of length 1, or None."""
         return [
-            parameter_array(operand)[None] if isinstance(operand, ParameterSpec) else None
-            for operand in self.type.operands
+            parameter_array(operand)[None] if isinstance(operand, ParameterSpec) else None for operand in self.operands
         ]
 
 
@@ -65,13 +67,24 @@ def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
     return partial(places, shapes=shapes, **dict(type.attributes))
 
 
+def runs_as_program(type: NodeType, backend: Any) -> bool:
+    """Whether a type is compiled: cells, and single ops where the backend wants them to be."""
+    op = type.op
+    return isinstance(op, CellOp) or (backend.ops_are_programs and op.kind is Kind.COMPUTE and not op.variadic)
+
+
+def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:
+    """What computes a batch of a type: `kernel(out, *operands, *payload)`."""
+    if not runs_as_program(type, backend):
+        return bind(type, backend)
+    from edbatch.runtime.cell_program import Program  # imports Numba
+
+    return Program(body_of_type(type)[0], columns_of_type(type), partial(bind, backend=backend), places_of, backend)
+
+
 def bind(type: NodeType, backend: Any) -> Callable[..., None]:
     """The op's forward with backend, attributes and the alignment of broadcast operands filled in."""
     op, attributes = type.op, dict(type.attributes)
-    if isinstance(op, CellOp):
-        from edbatch.runtime.cell_program import Program  # imports Numba
-
-        return Program(op.body, op.columns, partial(bind, backend=backend), places_of, backend)
     if op.kind is Kind.SOURCE:
         return partial(op.forward, backend)
     if op.kind is Kind.VIEW:  # a view that memory does not allow: a copy

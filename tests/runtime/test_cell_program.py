@@ -9,7 +9,7 @@ import edbatch as eb
 from edbatch.graph.node_type import TYPES
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.runtime.cell_program import Program, Variant
-from edbatch.runtime.type_table import bind, places_of
+from edbatch.runtime.type_table import kernel_of, places_of
 
 N = 4  # entries of every vector
 
@@ -139,7 +139,7 @@ def variant_of(cell, *arguments):
     with eb.Graph() as graph:
         out = cell(*[eb.zeros(size) for size in arguments])
         type = graph.type_of(out[0] if isinstance(out, tuple) else out)
-    program = bind(TYPES[type.id], NumPyBackend())
+    program = kernel_of(TYPES[type.id], NumPyBackend())
     assert isinstance(program, Program)
     return program.variant()
 
@@ -179,7 +179,7 @@ def test_products_of_matrices_take_a_step_each():
 
     with eb.Graph() as graph:
         type = graph.type_of(cell(eb.zeros(2), eb.zeros((2, 2)), eb.zeros((2, 2)))[0])
-    assert steps(bind(type, NumPyBackend()).variant()) == [5, 5, 5, 5]
+    assert steps(kernel_of(type, NumPyBackend()).variant()) == [5, 5, 5, 5]
 
 
 def test_a_parameter_that_is_stacked_later_is_found_again():

@@ -156,6 +156,7 @@ def launch(
     for i in range(count):
         pointers[i] = begin + 8 * i
     status = call_launch(gpu[_LAUNCH], kernel, gx, gy, bx, by, shared, gpu[_STREAM], int64_address(pointers))
+    pointers[0] = values[0]  # or both would be freed before the call: Numba does not know that it reads them
     if status != 0 and gpu[_STATUS] == 0:
         gpu[_STATUS] = status
 

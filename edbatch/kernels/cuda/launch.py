@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch, multiply, multiply_each
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS_Y, THREADS, parts, threads_for
+from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
 from edbatch.kernels.interpreter import block_rows, place_slots
 from edbatch.kernels.pointers import int64_address
 from edbatch.kernels.program import ADD, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
@@ -27,7 +27,7 @@ BLOCKS_PER_PROCESSOR = 16
 
 @njit(cache=True)
 def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
-    """Enqueue the first `count` of moves [., 8]; see `rows.cu`."""
+    """Enqueue the first `count` of moves [at least MOVES more, 8], which are passed by value; see `rows.cu`."""
     for first in range(0, count, MOVES):
         some = min(MOVES, count - first)
         words = 0
@@ -42,6 +42,7 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
         status = call_launch(
             gpu[_LAUNCH], gpu[_GATHER_KERNEL], blocks, some, THREADS, 1, 0, gpu[_STREAM], int64_address(pointer)
         )
+        pointer[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
         if status != 0 and gpu[_STATUS] == 0:
             gpu[_STATUS] = status
 
@@ -64,9 +65,8 @@ def segment_reduce(
 ) -> None:  # fmt: skip
     """Enqueue reductions of lists of rows; see `rows.cu`."""
     values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
-    x = threads_for(width)
-    y = THREADS // x
-    launch(gpu, kernel, parts(width, x), min(parts(n, y), MOST_BLOCKS_Y), x, y, 0, values, len(values))
+    x, y = over_rows(n, width)
+    launch(gpu, kernel, x, y, THREADS, 1, 0, values, len(values))
 
 
 @njit(cache=True)
@@ -74,13 +74,15 @@ def fused(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray, coun
     """Enqueue a fused kernel; `values` are all its parameters."""
     x = threads_for(d)
     y = THREADS // x
-    launch(gpu, kernel, parts(d, x), min(parts(n, y), MOST_BLOCKS_Y), x, y, 0, values, count)
+    launch(gpu, kernel, parts(d, x), min(parts(n, y), MOST_BLOCKS), x, y, 0, values, count)
 
 
 @njit(cache=True)
 def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray) -> None:
-    """Enqueue a kernel of which a block computes a row."""
-    launch(gpu, kernel, min(max(n, 1), MOST_BLOCKS_Y), 1, threads_for(width), 1, 0, values, len(values))
+    """Enqueue a kernel of which the threads of one y compute a row together."""
+    x = threads_for(width)
+    y = THREADS // x
+    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS), 1, x, y, 0, values, len(values))
 
 
 @njit(cache=True)
@@ -104,7 +106,7 @@ def enqueue_steps(
         lists: per slot, the address of the list of its rows; 0: the calls' rows follow one another.
         payload: address of the calls' first integers; the next begin `payload_stride` integers later.
     """
-    moves = np.empty((1, MOVE), np.int64)
+    moves = np.empty((MOVES, MOVE), np.int64)
     for at in range(first, stop):
         kind, a, b, c, d, e, f, g, h, i, j, k = steps[at]
         if kind == _MULTIPLY:
@@ -244,7 +246,7 @@ def enqueue_batches(
     addresses = np.empty(most, np.int64)
     strides = np.empty(most, np.int64)
     lists = np.empty(most, np.int64)
-    moves = np.empty((len(segments) + len(operands) + 1, MOVE), np.int64)
+    moves = np.empty((len(segments) + len(operands) + MOVES, MOVE), np.int64)
     for batch in range(first, stop):
         kind, row, n, operand, payload, offsets = batches[batch]
         program = program_of[kind]

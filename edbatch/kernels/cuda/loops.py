@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.kernels.cuda import launch
+from edbatch.kernels.cuda import calls, launch
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver
-from edbatch.kernels.cuda.fused import source_of
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS_Y, THREADS, parts, threads_for
+from edbatch.kernels.cuda.fused import module_of
+from edbatch.kernels.cuda.geometry import THREADS, over_rows, parts
 from edbatch.kernels.cuda.groups import Groups, group
-from edbatch.kernels.cuda.rows import ROWS, SOURCE
+from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.recipe import Recipe
 
 BYTES = 4
+_ON_ROWS = (
+    "softmax", "cross_entropy", "cross_entropy_gradient", "segment_reduce", "add_rows", "add_grouped", "add_all",
+)  # fmt: skip
+KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("float", "double")))
 
 
 class Indices:
@@ -49,7 +53,7 @@ class CudaLoops:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._kernels = dict(zip(ROWS, driver.load(SOURCE, ROWS), strict=True))
+        self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
         self._fused: dict[Recipe, int] = {}
         self._gpu = np.zeros(len(Gpu), np.int64)
         known = {
@@ -79,7 +83,7 @@ class CudaLoops:
     def fused(self, recipe: Recipe) -> int:
         """The handle of a fused kernel."""
         if recipe not in self._fused:
-            (self._fused[recipe],) = self._driver.load(source_of(recipe), ["kernel"])
+            (self._fused[recipe],) = self._driver.load(module_of({"kernel": recipe}), ["kernel"])
         return self._fused[recipe]
 
     def copy_rows(self, n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
@@ -198,15 +202,13 @@ class CudaLoops:
         return self._driver.address(array) + int(array.itemsize) * entry
 
     def _move(self, *one: int) -> None:
-        moves = np.array([one], np.int64)
+        moves = np.empty((launch.MOVES, launch.MOVE), np.int64)
+        moves[0] = one
         launch.gather(self._gpu, moves, 1)
         check(self._gpu)
 
     def _over_rows(self, name: str, dtype: np.dtype, n: int, width: int, values: list[int]) -> None:
-        x = threads_for(width)
-        y = THREADS // x
-        grid = parts(width, x), min(parts(n, y), MOST_BLOCKS_Y)
-        self._launch(f"{name}_{_name(dtype)}", *grid, x, y, values)
+        self._launch(f"{name}_{_name(dtype)}", *over_rows(n, width), THREADS, 1, values)
 
     def _add_groups(
         self, groups: Groups, members: np.ndarray, source: int, source_stride: int, to: int, stride: int, width: int,
@@ -228,10 +230,10 @@ class CudaLoops:
         self._over_rows("add_grouped", dtype, n, width, values)
 
     def _add_all(self, n: int, source: int, stride: int, target: int, width: int, dtype: np.dtype) -> None:
-        self._launch(f"add_all_{_name(dtype)}", parts(width, 32), 1, 32, 8, [n, source, stride, target, width])
+        self._launch(f"add_all_{_name(dtype)}", parts(width, 32), 1, 32, 32, [n, source, stride, target, width])
 
     def _launch(self, name: str, gx: int, gy: int, bx: int, by: int, values: list[int]) -> None:
-        launch.launch(self._gpu, self._kernels[name], gx, gy, bx, by, 0, np.array(values, np.int64), len(values))
+        calls.launch(self._gpu, self._kernels[name], gx, gy, bx, by, 0, np.array(values, np.int64), len(values))
         check(self._gpu)
 
 

@@ -1,0 +1,31 @@
+"""What a type computes, as the body of a cell."""
+
+from __future__ import annotations
+
+from edbatch.graph.body import Body, Node, Value, spec_of_value, step_to
+from edbatch.graph.cell import CellOp
+from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.trace import ARGUMENT
+
+
+def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
+    """What a type computes, the row of its result, and the steps to each output; an op is a body of one node."""
+    if isinstance(type.op, CellOp):
+        body = type.op.body
+        returned = [spec_of_value(body, value) for value in body.outputs]
+        return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
+    specs = tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
+    arguments = [Node(intern(ARGUMENT, (("number", at),), (), spec), ()) for at, spec in enumerate(specs)]
+    node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
+    return Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload), type.out, [0]
+
+
+def columns_of_type(type: NodeType) -> tuple[int, ...]:
+    """Per output of the body, where it begins in a row of the result."""
+    return type.op.columns if isinstance(type.op, CellOp) else (0,)
+
+
+def node_operands(type: NodeType) -> tuple[Spec, ...]:
+    """The operands that are nodes of the graph, and not parameters."""
+    return tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
