@@ -43,7 +43,8 @@ std::set<const Kernel*> kernels;
 std::set<Stream*> streams;
 
 // Threads of a block. A fiber runs threads one after the other, as a plain loop; where one has to wait, its fiber stays
-// with it, and another fiber begins the next threads.
+// with it, and another fiber begins the next threads. A warp that may go on goes as far as it can, before others move;
+// every second launch runs blocks, warps and threads from the last to the first: so that missing barriers show.
 
 enum Wait { NO, BLOCK, WARP };
 constexpr size_t STACK = 64 * 1024;
@@ -70,8 +71,9 @@ std::vector<std::unique_ptr<Fiber>> idle;
 std::vector<Lane> lanes;
 const Kernel* kernel;
 void** parameters;
-unsigned next_thread, threads;
-bool failed;
+unsigned begun, threads;
+bool backwards;
+int failed;  // a number of CUDA's
 
 void enter(unsigned thread) {
     running->thread = thread;
@@ -84,8 +86,9 @@ void leave() {  // _setjmp and _longjmp, as those of ucontext.h ask the system t
 
 void work() {
     for (;;) {
-        while (next_thread < threads) {
-            enter(next_thread++);
+        while (begun < threads) {
+            const unsigned thread = begun++;
+            enter(backwards ? threads - 1 - thread : thread);
             kernel->call(parameters);
         }
         running->wait = NO;
@@ -113,63 +116,67 @@ void wait_for(Wait what, int line) {
     leave();
 }
 
-using Fibers = std::vector<std::unique_ptr<Fiber>>;
+std::vector<std::unique_ptr<Fiber>> waiting;  // by thread
 
-bool all_at_one_line(const Fibers& waiting, Wait what, unsigned warp) {
-    unsigned count = 0;
-    int line = 0;
-    for (auto& fiber : waiting) {
-        if (what == WARP && fiber->thread / WARP_SIZE != warp) continue;
-        if (count++ == 0) line = fiber->line;
-        if (fiber->wait != what || fiber->line != line) return false;
+// Whether all of the threads [begin, end) wait for the same at the same line.
+bool together(Wait what, unsigned begin, unsigned end) {
+    for (unsigned thread = begin; thread < end; thread++) {
+        const Fiber* fiber = waiting[thread].get();
+        if (!fiber || fiber->wait != what || fiber->line != waiting[begin]->line) return false;
     }
-    return count == (what == WARP ? WARP_SIZE : threads);
+    return true;
 }
 
-bool run_block() {
-    next_thread = 0;
+void resume_and_keep(std::unique_ptr<Fiber> fiber) {
+    resume(fiber.get());
+    if (fiber->wait == NO) {
+        idle.push_back(std::move(fiber));
+    } else {
+        const unsigned thread = fiber->thread;
+        waiting[thread] = std::move(fiber);
+    }
+}
+
+void run_block() {
+    begun = 0;
     lanes.assign(threads, Lane());
-    Fibers waiting, ready;
-    while (next_thread < threads) {
-        std::unique_ptr<Fiber> fiber;
-        if (idle.empty()) {
-            fiber.reset(new Fiber);
-        } else {
-            fiber = std::move(idle.back());
-            idle.pop_back();
-        }
-        resume(fiber.get());
-        (fiber->wait == NO ? idle : waiting).push_back(std::move(fiber));
+    waiting.clear();
+    waiting.resize(threads);
+    while (begun < threads) {
+        std::unique_ptr<Fiber> fiber(idle.empty() ? new Fiber : idle.back().release());
+        if (!idle.empty()) idle.pop_back();
+        resume_and_keep(std::move(fiber));
     }
-    while (!waiting.empty()) {
-        const bool block = all_at_one_line(waiting, BLOCK, 0);
-        std::map<unsigned, bool> warps;
-        Fibers still;
-        for (auto& fiber : waiting) {
-            const unsigned warp = fiber->thread / WARP_SIZE;
-            if (!block && !warps.count(warp)) warps[warp] = all_at_one_line(waiting, WARP, warp);
-        }
-        for (auto& fiber : waiting) {
-            (block || warps[fiber->thread / WARP_SIZE] ? ready : still).push_back(std::move(fiber));
-        }
-        if (ready.empty() || failed) {
-            int lines[] = {1 << 30, 0};
-            for (auto& fiber : still) {
-                lines[0] = std::min(lines[0], fiber->line);
-                lines[1] = std::max(lines[1], fiber->line);
+    const unsigned warps = (threads + WARP_SIZE - 1) / WARP_SIZE;
+    const auto numbered = [](unsigned count, unsigned at) { return backwards ? count - 1 - at : at; };
+    std::vector<bool> ready(warps);
+    while (!failed && std::any_of(waiting.begin(), waiting.end(), [](auto& fiber) { return !!fiber; })) {
+        bool moved = false;
+        for (unsigned at = 0; at < warps; at++) {
+            const unsigned warp = numbered(warps, at), begin = warp * WARP_SIZE;
+            const unsigned end = std::min(begin + WARP_SIZE, threads);
+            const bool whole = end == begin + WARP_SIZE;
+            while (!failed && (ready[warp] || (whole && together(WARP, begin, end)))) {
+                ready[warp] = false;
+                moved = true;
+                for (unsigned lane = 0; lane < end - begin; lane++) {
+                    auto& fiber = waiting[begin + numbered(end - begin, lane)];
+                    if (fiber) resume_and_keep(std::move(fiber));
+                }
             }
-            fprintf(stderr, "emulated CUDA: threads wait for others that never come, at lines %d to %d of the source\n",
-                    lines[0], lines[1]);
-            return false;
         }
-        for (auto& fiber : ready) {
-            resume(fiber.get());
-            (fiber->wait == NO ? idle : still).push_back(std::move(fiber));
+        if (!moved && together(BLOCK, 0, threads)) {
+            ready.assign(warps, true);
+        } else if (!moved && !failed) {
+            failed = 719;  // CUDA_ERROR_LAUNCH_FAILED
+            for (unsigned thread = 0; thread < threads; thread++) {
+                if (!waiting[thread]) continue;
+                fprintf(stderr, "emulated CUDA: thread %u waits at line %d of the source for others that never come\n",
+                        thread, waiting[thread]->line);
+                break;
+            }
         }
-        ready.clear();
-        waiting.swap(still);
     }
-    return !failed;
 }
 
 int run(const Kernel* what, Three grid, Three block, void** given) {
@@ -178,15 +185,17 @@ int run(const Kernel* what, Three grid, Three block, void** given) {
     gridDim = grid;
     blockDim = block;
     threads = block.x * block.y * block.z;
-    failed = false;
-    for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++) {
-        for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
-            for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-                if (!run_block()) return 719;  // CUDA_ERROR_LAUNCH_FAILED
-            }
-        }
+    failed = 0;
+    const uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+    for (uint64_t at = 0; at < blocks && !failed; at++) {
+        const uint64_t number = backwards ? blocks - 1 - at : at;
+        blockIdx.x = number % grid.x;
+        blockIdx.y = number / grid.x % grid.y;
+        blockIdx.z = number / grid.x / grid.y;
+        run_block();
     }
-    return 0;
+    backwards = !backwards;
+    return failed;
 }
 
 // Parameters are copied at once, as CUDA does.
@@ -294,7 +303,7 @@ void emulated_barrier(int line) { wait_for(BLOCK, line); }
 void emulated_exchange(void* value, unsigned size, unsigned mask, unsigned distance, int line) {
     const unsigned thread = running->thread, from = thread ^ distance;
     if (mask != 0xffffffffu || distance >= WARP_SIZE || size > 8) {
-        failed = true;
+        failed = 719;
         fprintf(stderr, "emulated CUDA: a shuffle that is not known here, at line %d\n", line);
     }
     // Two places in turn: nobody is two shuffles ahead of a thread of its warp.
@@ -302,6 +311,10 @@ void emulated_exchange(void* value, unsigned size, unsigned mask, unsigned dista
     memcpy(lanes[thread].values[turn], value, size);
     wait_for(WARP, line);
     memcpy(value, lanes[from % threads].values[turn], size);
+}
+
+void emulated_aligned(const void* address, unsigned bytes) {
+    if ((uintptr_t)address % bytes) failed = 716;  // CUDA_ERROR_MISALIGNED_ADDRESS
 }
 
 int cuLaunchKernel(const Kernel* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

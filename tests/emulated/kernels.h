@@ -10,15 +10,22 @@
 struct Three {
     unsigned x, y, z;
 };
-struct alignas(16) int4 {
-    int x, y, z, w;
-};
-
 extern "C" {
 extern Three blockIdx, blockDim, gridDim, threadIdx;
 void emulated_barrier(int line);
 void emulated_exchange(void* value, unsigned size, unsigned mask, unsigned distance, int line);
+void emulated_aligned(const void* address, unsigned bytes);
 }
+
+struct int4 {  // as in CUDA, it has to lie at a multiple of 16 bytes
+    int x, y, z, w;
+    int4& operator=(const int4& from) {
+        emulated_aligned(this, 16);
+        emulated_aligned(&from, 16);
+        x = from.x, y = from.y, z = from.z, w = from.w;
+        return *this;
+    }
+};
 
 inline void __syncthreads(int line = __builtin_LINE()) { emulated_barrier(line); }
 
