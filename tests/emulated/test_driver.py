@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edbatch.kernels.cuda.driver import Driver
@@ -209,7 +209,6 @@ def call(driver, *arrays, turned, sizes, distances, strides=None, alpha=1.0, bet
     return kind(driver.gemm_strided if strides else driver.gemm)(*parameters)
 
 
-@settings(deadline=None)
 @given(
     st.tuples(*[st.integers(0, 9)] * 3), st.tuples(st.booleans(), st.booleans()), st.tuples(*[st.integers(0, 3)] * 3),
     st.integers(0, 4), st.sampled_from([np.float32, np.float64]), st.sampled_from([0.0, 1.0, -0.5]), st.booleans(),

@@ -156,7 +156,6 @@ def moves(draw):
 
 
 @with_cpp
-@settings(deadline=None)
 @given(st.lists(moves(), min_size=1, max_size=16), st.sampled_from(ANY_BLOCK), seeds)
 def test_gather(gpu, drawn, geometry, seed):
     """To the bit, and nothing else is written."""
@@ -210,7 +209,7 @@ rows_of_classes = given(
 
 
 @with_cpp
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @rows_of_classes
 def test_softmax(gpu, number, n, width, room, geometry, logarithm, seed):
     random = np.random.default_rng(seed)
@@ -235,7 +234,7 @@ def test_softmax(gpu, number, n, width, room, geometry, logarithm, seed):
 
 
 @with_cpp
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @rows_of_classes
 def test_cross_entropy_and_its_gradient(gpu, number, n, width, room, geometry, one_slope, seed):
     random = np.random.default_rng(seed)
@@ -281,7 +280,6 @@ rows_of_numbers = given(
 
 @with_cpp
 @pytest.mark.parametrize("kind", [0, 1, 2])
-@settings(deadline=None)
 @rows_of_numbers
 def test_segment_reduce(gpu, kind, number, n, width, room, geometry, seed):
     """In order: to the bit what NumPy gets, one after the other."""
@@ -305,7 +303,6 @@ def test_segment_reduce(gpu, kind, number, n, width, room, geometry, seed):
 
 
 @with_cpp
-@settings(deadline=None)
 @rows_of_numbers
 def test_add_rows(gpu, number, n, width, room, geometry, seed):
     random = np.random.default_rng(seed)
@@ -322,7 +319,6 @@ def test_add_rows(gpu, number, n, width, room, geometry, seed):
 
 
 @with_cpp
-@settings(deadline=None)
 @rows_of_numbers
 def test_add_grouped(gpu, number, n, width, room, geometry, seed):
     """In order: to the bit what NumPy's add.at gets."""
@@ -346,7 +342,6 @@ def test_add_grouped(gpu, number, n, width, room, geometry, seed):
 
 
 @with_cpp
-@settings(deadline=None)
 @given(
     numbers, st.integers(0, 40), st.integers(1, 70), st.integers(0, 5),
     st.sampled_from([((1,), (1, 1)), ((2,), (32, 5)), ((1,), (16, 7)), ((3,), (32, 32))]), seeds
