@@ -120,7 +120,7 @@ class Executor:
             if access <= _STRIDED:
                 found.append(_rows(self._arenas.array(window), access, start, distance, count))
             else:
-                spec = type.type.operands[slot]
+                spec = type.operands[slot]
                 target = self._buffer("gather", out.dtype, used + count * spec.size)
                 self._gather(operand, plan, target, spec.size, used, None)
                 found.append(target[used : used + count * spec.size].reshape(count, *spec.shape))
@@ -149,7 +149,7 @@ class Executor:
             elif width:
                 self._gather(operand, plan, arena.flat, width, row * arena.width + column, arena.width)
             else:
-                spec = type.type.operands[slot]
+                spec = type.operands[slot]
                 target = self._buffer("gather", out.dtype, count * spec.size)
                 self._gather(operand, plan, target, spec.size, 0, None)
                 parts[slot][...] = target[: count * spec.size].reshape(count, *spec.shape)

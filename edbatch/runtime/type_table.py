@@ -32,7 +32,8 @@ class BoundType:
         call: `call(out, *operands, *payload)` fills `out` [n, *shape].
         operands: specs of what `call` takes; a program finds parameters by itself.
         window: plain window of the results.
-        parts: from a result to the parts of it that the operands go to, for ops that only put operands side by side.
+        parts: from a result to the parts of it that the operands go to, for ops that only put operands side by side,
+            if they are no programs.
         places: per operand (column, width) in a row of the result, for ops that only put operands side by side.
         derivatives: what has been compiled to go back through it; see `runtime.derivatives`.
     """
@@ -45,7 +46,7 @@ class BoundType:
         self.call = kernel_of(type, backend)
         self.operands = node_operands(type) if runs_as_program(type, backend) else type.operands
         self.places: list[tuple[int, int]] | None = None
-        self.parts = places_of(type)
+        self.parts = None if runs_as_program(type, backend) else places_of(type)
         self.derivatives: dict[Any, Any] = {}
         if self.parts is not None:
             whole = np.empty((2, *type.out.shape), type.out.dtype)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.loops import CudaLoops, Indices
+from edbatch.kernels.random import uniform
 
 #: Entries of scratch memory that a block of calls may take, some 256 MiB.
 SCRATCH_ENTRIES = 64 << 20
@@ -114,6 +115,15 @@ class CudaBackend:
         self.loops.segment_reduce(self.address(offsets), 0, rows, target, kind)
         if target is not out:
             out[...] = target
+
+    @staticmethod
+    def errstate(**_: Any) -> AbstractContextManager[Any]:
+        """Devices do not warn."""
+        return nullcontext()
+
+    def uniform(self, seeds: Any, shape: tuple[int, ...]) -> Any:
+        """See `NumPyBackend.uniform`."""
+        return uniform(self._xp, seeds, shape)
 
     def stage(self, out: Any, values: list[Any]) -> None:
         """Copy one given array into each row."""
