@@ -198,6 +198,7 @@ def run_batches(
     windows: np.ndarray,
     arenas: np.ndarray,
     results: np.ndarray,
+    kept: np.ndarray,
     program_of: np.ndarray,
     programs: np.ndarray,
     slots: np.ndarray,
@@ -217,6 +218,8 @@ def run_batches(
         windows: [., 3] arena, column, entries of a row as seen (0: not contiguous).
         arenas: [., 2] address, entries of a row.
         results: per type, the window of its results.
+        kept: per type [., 3], where its program keeps its results together with what is saved: address of the first
+            row (0: nothing is saved, results go to their arena right away), entries of a row, rows there are so far.
         program_of: per type its program, -1 if it has none, SUM for sums over lists.
         programs: [., 10] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `fixed` begin;
             the calls of a block at most; where its `kernels` and `places` begin.
@@ -259,14 +262,19 @@ def run_batches(
         for number in range(argument_begin, argument_end):
             if not _all_contiguous(operands[operand + number - argument_begin], segments, windows):
                 return batch
-        out_arena = windows[results[kind], 0]
-        out_stride = arenas[out_arena, 1]
+        out_arena, _, out_width = windows[results[kind]]
+        out, out_stride = arenas[out_arena, 0] + BYTES * row * arenas[out_arena, 1], arenas[out_arena, 1]
+        result, result_stride = out, out_stride
+        if kept[kind, 0] != 0:
+            result_stride = kept[kind, 1]
+            result = kept[kind, 0] + BYTES * kept[kind, 2] * result_stride
+            kept[kind, 2] += n
         block = block_rows(n, rows)
         for begin in range(0, n, block):
             m = min(block, n - begin)
             place_slots(
                 slots[slot_begin:slot_end], addresses, strides, scratch,
-                arenas[out_arena, 0] + BYTES * (row + begin) * out_stride, out_stride, fixed[fixed_begin:], m,
+                result + BYTES * begin * result_stride, result_stride, fixed[fixed_begin:], m,
             )  # fmt: skip
             for number in range(argument_begin, argument_end):
                 slot, entries, move = arguments[number]
@@ -299,6 +307,8 @@ def run_batches(
                 steps, step_begin, step_end, places[place:], kernels[kernel:], addresses, strides,
                 indices, payload + begin, n, m, sgemm,
             )  # fmt: skip
+        if result != out:
+            copy_rows(n, result, result_stride, out, out_stride, out_width)
     return stop
 
 

@@ -37,11 +37,11 @@ def run_steps(
 
 def run_batches(
     first: int, stop: int, plan: Any, indices: Any, windows: np.ndarray, arenas: np.ndarray, results: np.ndarray,
-    programs: Any, scratch: int,
+    kept: np.ndarray, programs: Any, scratch: int,
 ) -> int:  # fmt: skip
     """See `interpreter.run_batches`; `plan` and `programs` have the tables, `indices` is the plan's index buffer."""
     return interpreter.run_batches(
-        first, stop, plan.batches, plan.operands, plan.segments, indices, windows, arenas, results,
+        first, stop, plan.batches, plan.operands, plan.segments, indices, windows, arenas, results, kept,
         programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
         programs.places, programs.addresses, programs.kernels, scratch, sgemm_address(),
     )  # fmt: skip

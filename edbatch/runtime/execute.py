@@ -57,7 +57,7 @@ class Executor:
             self._stage(batch, plan.indices, inputs)
         programs = table.programs if current_options().fuse else None
         if programs is not None:
-            programs.prepare(set(plan.batches[n_sources:, 0].tolist()), table.bound)
+            programs.prepare(set(plan.batches[n_sources:, 0].tolist()), table)
         at, end = n_sources, len(plan.batches)
         interpreted = [False] * end
         if programs is not None:
@@ -70,7 +70,7 @@ class Executor:
                 buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan.batches))
                 at = self._backend.loops.run_batches(
                     at, at + 1 if self._check_nan else end, plan, self._indices, table.windows.columns(),
-                    arenas.addresses(), table.window, programs, self._backend.address(buffer),
+                    arenas.addresses(), table.window, table.kept, programs, self._backend.address(buffer),
                 )  # fmt: skip
             if at == begin:
                 self._run_batch(plan, at)

@@ -10,7 +10,7 @@ import numpy as np
 from edbatch.graph.op import OPS
 from edbatch.kernels.program import STEP_WIDTH, SUM
 from edbatch.runtime.cell_link import Tables
-from edbatch.runtime.cell_program import Program, Variant
+from edbatch.runtime.cell_program import Variant
 
 _PARTS = ("slots", "arguments", "steps", "places", "kernels", "addresses")
 _WIDTHS = {"slots": 4, "arguments": 3, "steps": STEP_WIDTH, "places": 2, "kernels": 0, "addresses": 0}
@@ -41,13 +41,16 @@ class ProgramTable:
         self._sizes = np.zeros((0, 2), np.int64)  # per type of its program: entries of scratch a call, calls at most
         self._join()
 
-    def prepare(self, kinds: Iterable[int], bound: list[Any]) -> None:
+    def prepare(self, kinds: Iterable[int], table: Any) -> None:
         """Have the programs of these types ready.
+
+        Args:
+            table: a `TypeTable` or what has its `bound` and `program`.
 
         Raises:
             EdBatchError: a parameter is gone.
         """
-        changed = False
+        changed, bound = False, table.bound
         for kind in kinds:
             variant = self._variants.get(kind)
             if variant is None:
@@ -58,8 +61,8 @@ class ProgramTable:
                 if type.op is OPS["sum_list"] and type.out.dtype == np.float32:
                     self._sums.append(kind)
                     changed = True
-                program = bound[kind].call
-                if not isinstance(program, Program) or not program.variant().is_native:
+                program = table.program(kind)
+                if program is None or not program.variant().is_native:
                     continue
                 variant = self._variants[kind] = program.variant()
             tables = variant.tables()

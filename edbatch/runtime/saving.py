@@ -9,6 +9,7 @@ import numpy as np
 
 from edbatch.memory.plan import Plan
 from edbatch.memory.pool import BufferPool
+from edbatch.runtime.cell_program import Program
 from edbatch.runtime.derivatives import Saving, saving
 from edbatch.runtime.type_table import BoundType, TypeTable
 
@@ -21,19 +22,22 @@ class Saved:
         rows: how many nodes there are.
         dtype: of the values.
         pool: where the buffer comes from.
+        kept: of the type, see `kernels.interpreter.run_batches`; filled in.
     """
 
-    def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool) -> None:
+    def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.ndarray) -> None:
         self.how = how
         self._pool = pool
         self._flat = pool.acquire(rows * how.width, dtype)
         self.rows = self._flat[: rows * how.width].reshape(rows, how.width)
-        self._used = 0
+        self._kept = kept
+        kept[:] = pool.address(self._flat), how.width, 0
 
     def call(self, out: Any, *given: Any) -> None:
         """Compute a batch, save, and fill `out`."""
-        begin, self._used = self._used, self._used + len(out)
-        rows = self.rows[begin : self._used]
+        begin = int(self._kept[2])
+        self._kept[2] += len(out)
+        rows = self.rows[begin : begin + len(out)]
         self.how.program(rows, *given)
         flat = out.reshape(len(out), -1)
         flat[...] = rows[:, : flat.shape[1]]
@@ -52,14 +56,15 @@ class SavingTable:
     """A graph's types for one run: those of which something is worth saving have a kernel that saves.
 
     Attributes:
-        bound, window, windows, programs, backend, pool: as a `TypeTable` has them; the interpreter leaves types that
-            save to Python.
+        bound, window, windows, programs, backend, pool, kept: as a `TypeTable` has them.
         saved: per number of such a type, what was saved.
     """
 
     def __init__(self, table: TypeTable, plan: Plan) -> None:
         self.window, self.windows, self.backend, self.pool = table.window, table.windows, table.backend, table.pool
         self.programs = table.saving_programs
+        self.kept = np.zeros_like(table.kept)
+        self._table = table
         self.bound: list[BoundType] = list(table.bound)
         self.saved: dict[int, Saved] = {}
         rows = np.bincount(plan.batches[:, 0], plan.batches[:, 2], len(self.bound)).astype(np.int64).tolist()
@@ -67,6 +72,10 @@ class SavingTable:
             type = self.bound[kind]
             how = saving(type, table.backend)
             if how is not None:
-                saved = self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool)
+                saved = self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool, self.kept[kind])
                 self.bound[kind] = copy.copy(type)
                 self.bound[kind].call = saved.call
+
+    def program(self, kind: int) -> Program | None:
+        """What computes a type and saves, if it is compiled."""
+        return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)

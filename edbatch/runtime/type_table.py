@@ -22,6 +22,7 @@ from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows, contiguous_columns
 
 if TYPE_CHECKING:
+    from edbatch.runtime.cell_program import Program
     from edbatch.runtime.program_table import ProgramTable
 
 
@@ -131,6 +132,7 @@ class TypeTable:
             `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type; `splits` holds how
             it was done (see `runtime.split`).
         holds_parameters, ends_gradients: per type; see `runtime.reach`.
+        kept: per type, where results are kept with what is saved: nothing is; see `runtime.saving`.
         view_windows: per code of a view, its window; -1 before it was seen.
     """
 
@@ -156,10 +158,15 @@ class TypeTable:
 
     @cached_property
     def saving_programs(self) -> ProgramTable:
-        """Of the types that are compiled, in runs that save; those that save something are not among them."""
+        """Of the types that are compiled, in runs that save."""
         from edbatch.runtime.program_table import ProgramTable
 
         return ProgramTable()
+
+    def program(self, kind: int) -> Program | None:
+        """What computes a type, if it is compiled."""
+        type = self.bound[kind]
+        return type.call if runs_as_program(type.type, self.backend) else None  # type: ignore[return-value]
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
@@ -222,6 +229,7 @@ class TypeTable:
         self.any_split = bool(self.may_split.any())
         self.window = np.array([bound.window for bound in self.bound], np.int32)
         self.holds_parameters = np.array([holds_parameters(type) for type in types], np.bool_)
+        self.kept = np.zeros((len(types), 3), np.int64)
         self.ends_gradients = np.array([type.op.gradient is no_gradient for type in types], np.bool_)
 
 

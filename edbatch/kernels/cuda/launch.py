@@ -222,6 +222,7 @@ def enqueue_batches(
     windows: np.ndarray,
     arenas: np.ndarray,
     results: np.ndarray,
+    kept: np.ndarray,
     program_of: np.ndarray,
     programs: np.ndarray,
     slots: np.ndarray,
@@ -278,14 +279,19 @@ def enqueue_batches(
         for number in range(argument_begin, argument_end):
             if not _all_contiguous(operands[operand + number - argument_begin], segments, windows):
                 return batch
-        out_arena = windows[results[kind], 0]
-        out_stride = arenas[out_arena, 1]
+        out_arena, _, out_width = windows[results[kind]]
+        out, out_stride = arenas[out_arena, 0] + BYTES * row * arenas[out_arena, 1], arenas[out_arena, 1]
+        result, result_stride = out, out_stride
+        if kept[kind, 0] != 0:
+            result_stride = kept[kind, 1]
+            result = kept[kind, 0] + BYTES * kept[kind, 2] * result_stride
+            kept[kind, 2] += n
         block = block_rows(n, rows)
         for begin in range(0, n, block):
             m = min(block, n - begin)
             place_slots(
                 slots[slot_begin:slot_end], addresses, strides, scratch,
-                arenas[out_arena, 0] + BYTES * (row + begin) * out_stride, out_stride, fixed[fixed_begin:], m,
+                result + BYTES * begin * result_stride, result_stride, fixed[fixed_begin:], m,
             )  # fmt: skip
             lists[: slot_end - slot_begin] = 0
             count = 0
@@ -323,4 +329,7 @@ def enqueue_batches(
                 gpu, steps, step_begin, step_end, places[place:], kernels[kernel:], addresses, strides, lists,
                 indices + BYTES * (payload + begin), n, m,
             )  # fmt: skip
+        if result != out:
+            move(moves, 0, result, result_stride, 0, 0, n, out, out_stride, out_width)
+            gather(gpu, moves, 1)
     return stop

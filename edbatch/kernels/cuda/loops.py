@@ -187,12 +187,12 @@ class CudaLoops:
 
     def run_batches(
         self, first: int, stop: int, plan: Any, indices: Indices, windows: np.ndarray, arenas: np.ndarray,
-        results: np.ndarray, programs: Any, scratch: int,
+        results: np.ndarray, kept: np.ndarray, programs: Any, scratch: int,
     ) -> int:  # fmt: skip
         """See `kernels.numpy_loops.run_batches`."""
         at: int = launch.enqueue_batches(
             self._gpu, first, stop, plan.batches, plan.operands, plan.segments, indices.host, indices.address, windows,
-            arenas, results, programs.program_of, programs.programs, programs.slots, programs.arguments,
+            arenas, results, kept, programs.program_of, programs.programs, programs.slots, programs.arguments,
             programs.steps, programs.places, programs.addresses, programs.kernels, scratch,
         )  # fmt: skip
         check(self._gpu)
