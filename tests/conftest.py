@@ -7,6 +7,8 @@ import pytest
 from hypothesis import settings
 
 import edbatch as eb
+from edbatch.errors import EdBatchError
+from edbatch.kernels.cuda.cupy_driver import open_driver
 
 # A busy machine must not fail a test for being slow; CI tries the same examples every time.
 settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -20,6 +22,14 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("EDBATCH_DATA names no folder with data")
     return Path(folder)
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu"):
+        try:
+            open_driver(0)
+        except EdBatchError as missing:
+            pytest.skip(str(missing))
 
 
 def pytest_addoption(parser):

@@ -1,0 +1,47 @@
+"""A handle of cuBLAS, made by way of its C interface."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+from edbatch.errors import EdBatchError
+
+#: `CUBLAS_DEFAULT_MATH` of cublasMath_t: float32 stays float32, nothing is rounded to TF32.
+DEFAULT_MATH = 0
+
+
+def loaded(major: int) -> ctypes.CDLL:
+    """The cuBLAS of this CUDA that is in the process: by its name it is found wherever it was loaded from."""
+    return ctypes.CDLL(f"cublas64_{major}.dll" if sys.platform == "win32" else f"libcublas.so.{major}")
+
+
+def workspace_bytes(capability: int) -> int:
+    """What NVIDIA recommends for `cublasSetWorkspace`: 32 MiB since Hopper (compute capability 9), else 4 MiB."""
+    return (32 if capability >= 9 else 4) << 20
+
+
+def create(library: Any, stream: int, workspace: int, size: int) -> int:
+    """A handle bound to a stream, that works in `size` bytes of device memory at the address `workspace`.
+
+    With memory of its own it allocates nothing, can be captured in a CUDA graph, and gives the same result each time.
+
+    Raises:
+        EdBatchError: cuBLAS reports an error.
+    """
+    handle = ctypes.c_void_p()
+    _call(library, "cublasCreate_v2", ctypes.byref(handle))
+    _call(library, "cublasSetStream_v2", handle, ctypes.c_void_p(stream))
+    # After the stream: setting that one goes back to the workspace of cuBLAS.
+    _call(library, "cublasSetWorkspace_v2", handle, ctypes.c_void_p(workspace), ctypes.c_size_t(size))
+    _call(library, "cublasSetMathMode", handle, ctypes.c_int(DEFAULT_MATH))
+    return handle.value or 0
+
+
+def _call(library: Any, name: str, *given: Any) -> None:
+    status = getattr(library, name)(*given)
+    if status != 0:
+        describe = library.cublasGetStatusName
+        describe.argtypes, describe.restype = [ctypes.c_int], ctypes.c_char_p
+        raise EdBatchError(f"{name}: cuBLAS reports {describe(status).decode()} ({status})")

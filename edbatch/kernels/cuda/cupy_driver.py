@@ -1,0 +1,196 @@
+"""A GPU through CuPy: the only file that imports it, and only when a driver is opened.
+
+CuPy owns memory, compiles and loads kernels, and runs rare ops. Kernels and matrix products are enqueued without it,
+by address: of `cuLaunchKernel` in NVIDIA's driver, and of the same cuBLAS that CuPy has loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.kernels.cuda import cublas, installed
+from edbatch.kernels.cuda.driver import Driver
+from edbatch.kernels.cuda.pinned import Uploads
+
+
+@cache
+def open_driver(number: int) -> Driver:
+    """The GPU of a number, counted as CUDA does from 0 on; the same driver, and so the same stream, each time.
+
+    Raises:
+        EdBatchError: CuPy, NVIDIA's driver or libraries, or a GPU of this number are not there.
+    """
+    device = f"cuda:{number}"
+    version = installed.check_driver(device)
+    try:
+        import cupy
+    except ImportError as error:
+        raise installed.not_importable(device, version, error) from error
+    installed.check_device(device, version, cupy, number)
+    return CuPyDriver(cupy, number)
+
+
+class CuPyDriver:
+    """See `edbatch.kernels.cuda.driver.Driver`."""
+
+    def __init__(self, cupy: Any, number: int):
+        self.name = f"cuda:{number}"
+        self.xp = cupy
+        runtime = cupy.cuda.runtime
+        blas = self._libraries(runtime.runtimeGetVersion() // 1000)
+        self.launch = _address(installed.cuda_driver().cuLaunchKernel)
+        self.gemm, self.gemm_strided = _address(blas.cublasGemmEx), _address(blas.cublasGemmStridedBatchedEx)
+        self._modules: list[Any] = []  # a kernel's handle is valid as long as its module is loaded
+        self._capturing = False
+
+        runtime.setDevice(number)
+        device = cupy.cuda.Device(number)
+        self.processors = runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, number)
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self.stream = self._stream.ptr
+        self._active = _Active(runtime, device, self._stream)
+        size = cublas.workspace_bytes(int(device.compute_capability[:-1]))
+        self._workspace = self.empty(size, np.dtype(np.uint8))
+        with self._active:
+            self.blas = cublas.create(blas, self.stream, self.address(self._workspace), size)
+        self._uploads = Uploads(self._stream, self._pinned, self._event, self._copy)
+
+    def _libraries(self, major: int) -> ctypes.CDLL:
+        """CuPy's cuBLAS. CuPy finds its libraries when they are first used; to fail early, it is asked for them."""
+        cuda, library = self.xp.cuda, "cuBLAS"
+        try:
+            _ = cuda.cublas
+            library = "NVRTC"
+            cuda.nvrtc.getVersion()
+        except (ImportError, RuntimeError) as error:
+            raise installed.no_library(self.name, self.xp, library, error) from error
+        return cublas.loaded(major)
+
+    def load(self, source: str, names: Sequence[str]) -> list[int]:
+        """Compile with NVRTC, or take what it compiled earlier from CuPy's cache on disk."""
+        cupy = self.xp
+        with self._active:
+            try:
+                module = cupy.RawModule(code=source, options=("--std=c++17",), backend="nvrtc").module
+            except cupy.cuda.compiler.CompileException as error:
+                raise EdBatchError(f"{self.name}: a CUDA kernel does not compile:\n{error}") from error
+            self._modules.append(module)
+            try:
+                return [module.get_function(name).ptr for name in names]
+            except cupy.cuda.driver.CUDADriverError as error:
+                raise EdBatchError(f"{self.name}: not all kernels of {', '.join(names)} are there: {error}") from error
+
+    def empty(self, entries: int, dtype: np.dtype) -> Any:
+        """From CuPy's memory pool, whose blocks begin at multiples of 512 bytes."""
+        with self._active:
+            return self.xp.empty(entries, dtype)
+
+    def address(self, array: Any) -> int:
+        """Where an array's entries begin."""
+        return array.data.ptr
+
+    def upload(self, host: np.ndarray, target: Any) -> None:
+        """Enqueue a copy to the device."""
+        if host.nbytes != target.nbytes or not target.flags.c_contiguous:
+            raise EdBatchError(
+                f"{self.name}: {host.nbytes} bytes cannot be copied to an array of {target.nbytes} "
+                f"({'' if target.flags.c_contiguous else 'not '}contiguous)"
+            )
+        if self._capturing:  # each launch of the recording would copy what the pinned buffer holds by then
+            raise EdBatchError(f"{self.name}: an upload cannot be captured: upload before the work that reads it")
+        self._uploads.send(host, self.address(target))
+
+    def download(self, array: Any) -> np.ndarray:
+        """A copy on the host."""
+        with self._active:
+            return array.get(stream=self._stream)
+
+    def synchronize(self) -> None:
+        """Wait for all that was enqueued."""
+        self._stream.synchronize()
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Can be entered by any thread, and again inside."""
+        return self._active
+
+    @contextmanager
+    def capture(self) -> Iterator[CuPyRecording]:
+        """Record a CUDA graph.
+
+        In the block only kernels may be enqueued that ran before: the first run of one loads it. Nothing may be
+        allocated: memory that is given back would be used again, though the recording still writes to it. A block that
+        fails records nothing.
+        """
+        runtime, stream = self.xp.cuda.runtime, self._stream
+        recording = CuPyRecording(self)
+        with self._active:
+            # Another thread may go on allocating; this one gets an error for what cannot be captured.
+            stream.begin_capture(mode=runtime.streamCaptureModeThreadLocal)
+            self._capturing = True
+            try:
+                yield recording
+            except BaseException:
+                with suppress(runtime.CUDARuntimeError):  # which fails where what failed was not allowed in it
+                    stream.end_capture()
+                raise
+            else:
+                recording.graph = stream.end_capture()
+            finally:
+                self._capturing = False
+
+    def _pinned(self, size: int) -> np.ndarray:
+        with self._active:
+            return np.frombuffer(self.xp.cuda.alloc_pinned_memory(size), np.uint8, size)
+
+    def _event(self) -> Any:
+        with self._active:
+            return self.xp.cuda.Event(disable_timing=True)
+
+    def _copy(self, target: int, source: int, size: int) -> None:
+        runtime = self.xp.cuda.runtime
+        runtime.memcpyAsync(target, source, size, runtime.memcpyHostToDevice, self.stream)
+
+
+class CuPyRecording:
+    """See `edbatch.kernels.cuda.driver.Recording`."""
+
+    def __init__(self, driver: CuPyDriver):
+        self.graph: Any = None
+        self._driver = driver
+
+    def launch(self) -> None:
+        """Enqueue all of it."""
+        if self.graph is None:
+            raise EdBatchError(f"{self._driver.name}: a recording can be launched once its block has ended")
+        with self._driver.active():
+            self.graph.launch(stream=self._driver._stream)
+
+
+class _Active:
+    """CuPy's current device and stream in a block; CuPy keeps what they were before, thread by thread."""
+
+    __slots__ = "_device", "_runtime", "_stream"
+
+    def __init__(self, runtime: Any, device: Any, stream: Any):
+        self._runtime, self._device, self._stream = runtime, device, stream
+
+    def __enter__(self) -> None:
+        self._device.__enter__()
+        # CuPy leaves out device 0 in a thread that has set none; but a launch by address needs the device's context.
+        self._runtime.setDevice(self._device.id)
+        self._stream.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.__exit__()
+        self._device.__exit__()
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

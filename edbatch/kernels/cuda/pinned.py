@@ -1,0 +1,77 @@
+"""Copies to a GPU by way of pinned memory, without ever waiting for one."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+#: Larger arrays go over piece by piece, so that a large one needs a few buffers, not one of its size.
+LARGEST = 16 << 20
+SMALLEST = 4 << 10
+
+
+class Event(Protocol):
+    """A mark in the order of a stream's work."""
+
+    @property
+    def done(self) -> bool:
+        """Whether all that was enqueued before it has run."""
+
+    def record(self, stream: Any) -> None:
+        """Enqueue it."""
+
+
+@dataclass(slots=True)
+class Buffer:
+    """Pinned bytes, and what marks the end of the last copy from them."""
+
+    memory: np.ndarray
+    address: int
+    event: Event
+
+
+class Uploads:
+    """Copies from the host in the order of one stream's work; buffers are used again once their copies are done.
+
+    Buffers have powers of two as sizes. The oldest copy of a size is done first: if it is not yet, there is no free
+    buffer, and another one is allocated.
+
+    Args:
+        stream: what events are recorded on.
+        allocate: from a number of bytes to that many pinned ones, uint8.
+        event: makes an event.
+        copy: (to the device's address, from the host's, bytes) enqueues a copy.
+    """
+
+    def __init__(
+        self,
+        stream: Any,
+        allocate: Callable[[int], np.ndarray],
+        event: Callable[[], Event],
+        copy: Callable[[int, int, int], None],
+    ):
+        self._stream, self._allocate, self._event, self._copy = stream, allocate, event, copy
+        self._buffers: dict[int, deque[Buffer]] = defaultdict(deque)  # of each size, in the order of their copies
+
+    def send(self, host: np.ndarray, target: int) -> None:
+        """Enqueue a copy of an array's entries, row by row, to a device address; the array is free at once."""
+        source = np.ascontiguousarray(host).reshape(-1).view(np.uint8)
+        for begin in range(0, source.size, LARGEST):
+            piece = source[begin : begin + LARGEST]
+            size = max(SMALLEST, 1 << (piece.size - 1).bit_length())
+            buffer = self._free(size)
+            buffer.memory[: piece.size] = piece
+            self._copy(target + begin, buffer.address, piece.size)
+            buffer.event.record(self._stream)
+            self._buffers[size].append(buffer)
+
+    def _free(self, size: int) -> Buffer:
+        buffers = self._buffers[size]
+        if buffers and buffers[0].event.done:
+            return buffers.popleft()
+        memory = self._allocate(size)
+        return Buffer(memory, memory.ctypes.data, self._event())

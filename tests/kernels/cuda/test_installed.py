@@ -1,0 +1,144 @@
+"""Each thing that can be missing is named in one sentence, with how to get it."""
+
+import ctypes
+import importlib.util
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from edbatch.errors import EdBatchError
+from edbatch.kernels.cuda import installed
+from edbatch.kernels.cuda.cupy_driver import open_driver
+from tests.kernels.cuda.fake_cupy import CUDARuntimeError, FakeCupy
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    open_driver.cache_clear()
+    yield
+    open_driver.cache_clear()
+
+
+def with_driver(monkeypatch, version, status=0):
+    """A machine whose NVIDIA driver runs a CUDA `version`."""
+
+    def get_version(pointer):
+        pointer._obj.value = version
+        return status
+
+    monkeypatch.setattr(installed, "cuda_driver", lambda: SimpleNamespace(cuDriverGetVersion=get_version))
+
+
+def without_driver(monkeypatch):
+    def missing():
+        raise OSError("libcuda.so.1: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr(installed, "cuda_driver", missing)
+
+
+def message(number=0):
+    with pytest.raises(EdBatchError) as raised:
+        open_driver(number)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_no_driver(monkeypatch):
+    without_driver(monkeypatch)
+    assert message() == (
+        f"cuda:0: no NVIDIA driver was found ({installed.DRIVER_LIBRARY} cannot be loaded): install the driver, then "
+        "CuPy by `pip install 'edbatch[cuda12]'`, or [cuda13] for CUDA 13"
+    )
+
+
+def test_this_machine():
+    """Either there is a driver, or the sentence says that there is none."""
+    try:
+        ctypes.CDLL(installed.DRIVER_LIBRARY)
+    except OSError:
+        assert "no NVIDIA driver was found" in message()
+    else:
+        assert installed.driver_version() > 9000
+
+
+def test_a_driver_that_cannot_be_asked_is_none(monkeypatch):
+    with_driver(monkeypatch, 12000, status=34)  # CUDA_ERROR_STUB_LIBRARY
+    assert "no NVIDIA driver was found" in message()
+
+
+def test_an_old_driver(monkeypatch):
+    with_driver(monkeypatch, 11080)
+    assert message() == "cuda:0: NVIDIA's driver runs CUDA 11.8 at most, 12.0 is needed: update the driver"
+
+
+@pytest.mark.parametrize(
+    ("version", "extra"), [(12000, "cuda12"), (12090, "cuda12"), (13000, "cuda13"), (14010, "cuda13")]
+)
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
+def test_no_cupy(monkeypatch, version, extra):
+    with_driver(monkeypatch, version)
+    assert message(1) == f"cuda:1: CuPy is not installed: `pip install 'edbatch[{extra}]'`"
+
+
+def test_a_broken_cupy(monkeypatch, tmp_path):
+    (tmp_path / "cupy.py").write_text('raise ImportError("\\n====\\nFailed to import CuPy.\\n\\nIf you installed ...")')
+    with_driver(monkeypatch, 12040)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    assert message() == (
+        "cuda:0: CuPy cannot be imported (Failed to import CuPy.): uninstall it, then `pip install 'edbatch[cuda12]'`"
+    )
+
+
+def test_cupy_for_a_newer_cuda(monkeypatch):
+    with_driver(monkeypatch, 12040)
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(built=13000))
+    assert message() == (
+        "cuda:0: CuPy 14.2.0 is built for CUDA 13, NVIDIA's driver runs 12.4 at most: uninstall this CuPy, then "
+        "`pip install 'edbatch[cuda12]'`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "number", "sentence"),
+    [
+        (0, 0, "cuda:0: no GPU was found (cudaErrorNoDevice: no CUDA-capable device is detected)"),
+        (1, 1, "cuda:1: only 1 GPU was found, cuda:0"),
+        (4, 4, "cuda:4: only 4 GPUs were found, cuda:0 to cuda:3"),
+        (4, -1, "cuda:-1: only 4 GPUs were found, cuda:0 to cuda:3"),
+    ],
+)
+def test_no_such_gpu(monkeypatch, gpus, number, sentence):
+    with_driver(monkeypatch, 13000)
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(gpus))
+    assert message(number) == sentence
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    assert message(number) == sentence + ", where CUDA_VISIBLE_DEVICES is '2'"
+
+
+@pytest.mark.parametrize(
+    ("library", "missing"),
+    [
+        ("cuBLAS", {"cublas": ImportError("libcublas.so.12: cannot open shared object file\nmore")}),
+        ("NVRTC", {"nvrtc": lambda: (_ for _ in ()).throw(RuntimeError("CuPy failed to load libnvrtc.so.12"))}),
+    ],
+)
+def test_no_toolkit(monkeypatch, library, missing):
+    with_driver(monkeypatch, 12040)
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(built=12090, **missing))
+    assert re.fullmatch(
+        rf"cuda:0: {library} of CUDA 12 was not found \([^\n]+\): install NVIDIA's CUDA toolkit 12, or its wheels by "
+        r"`pip install 'cupy-cuda12x\[ctk\]>=14'`",
+        message(),
+    )
+
+
+def test_the_reason_is_kept(monkeypatch):
+    with_driver(monkeypatch, 13000)
+    monkeypatch.setitem(sys.modules, "cupy", FakeCupy(0))
+    with pytest.raises(EdBatchError) as raised:
+        open_driver(0)
+    assert isinstance(raised.value.__cause__, CUDARuntimeError)
