@@ -50,10 +50,10 @@ class CuPyDriver:
         self._modules: list[Any] = []  # a kernel's handle is valid as long as its module is loaded
         self._capturing = False
 
-        runtime.setDevice(number)
         device = cupy.cuda.Device(number)
         self.processors = runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, number)
-        self._stream = cupy.cuda.Stream(non_blocking=True)
+        with device:
+            self._stream = cupy.cuda.Stream(non_blocking=True)  # not ordered with CUDA's default stream
         self.stream = self._stream.ptr
         self._active = _Active(runtime, device, self._stream)
         size = cublas.workspace_bytes(int(device.compute_capability[:-1]))
@@ -64,13 +64,13 @@ class CuPyDriver:
 
     def _libraries(self, major: int) -> ctypes.CDLL:
         """CuPy's cuBLAS. CuPy finds its libraries when they are first used; to fail early, it is asked for them."""
-        cuda, library = self.xp.cuda, "cuBLAS"
+        cuda, part = self.xp.cuda, "cuBLAS"
         try:
             _ = cuda.cublas
-            library = "NVRTC"
+            part = "NVRTC"
             cuda.nvrtc.getVersion()
         except (ImportError, RuntimeError) as error:
-            raise installed.no_library(self.name, self.xp, library, error) from error
+            raise installed.not_in_toolkit(self.name, self.xp, part, error) from error
         return cublas.loaded(major)
 
     def load(self, source: str, names: Sequence[str]) -> list[int]:
@@ -81,6 +81,11 @@ class CuPyDriver:
                 module = cupy.RawModule(code=source, options=("--std=c++17",), backend="nvrtc").module
             except cupy.cuda.compiler.CompileException as error:
                 raise EdBatchError(f"{self.name}: a CUDA kernel does not compile:\n{error}") from error
+            except RuntimeError as error:
+                if isinstance(error, cupy.cuda.runtime.CUDARuntimeError | cupy.cuda.driver.CUDADriverError):
+                    raise
+                # CuPy compiles nothing without the folder of CUDA's headers, even what includes none.
+                raise installed.not_in_toolkit(self.name, cupy, "the folder of headers", error) from error
             self._modules.append(module)
             try:
                 return [module.get_function(name).ptr for name in names]

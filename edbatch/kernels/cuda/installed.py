@@ -88,11 +88,11 @@ def check_device(device: str, version: int, cupy: Any, number: int) -> None:
         )
 
 
-def no_library(device: str, cupy: Any, library: str, error: Exception) -> EdBatchError:
-    """Why one of the toolkit's libraries, which CuPy does not contain, is not there."""
+def not_in_toolkit(device: str, cupy: Any, part: str, error: Exception) -> EdBatchError:
+    """Why one of the parts of NVIDIA's toolkit that CuPy needs, and does not contain, is not there."""
     major = cupy.cuda.runtime.runtimeGetVersion() // 1000
     return EdBatchError(
-        f"{device}: {library} of CUDA {major} was not found ({str(error).strip().splitlines()[0]}): install NVIDIA's "
+        f"{device}: {part} of CUDA {major} cannot be found ({str(error).strip().splitlines()[0]}): install NVIDIA's "
         f"CUDA toolkit {major}, or its wheels by `pip install 'cupy-cuda{major}x[ctk]>=14'`"
     )
 

@@ -52,7 +52,7 @@ class FakeCupy:
         class Stream:
             def __init__(self, null=False, non_blocking=False, ptds=False):
                 assert non_blocking
-                self.ptr, self.device = 1234, owner.set[-1]
+                self.ptr, self.device = 1234, owner.current[-1][0]
 
             def __enter__(self):
                 assert owner.current[-1][0] == self.device
@@ -91,6 +91,10 @@ class FakeCupy:
             def module(self):
                 if "error" in self.code:
                     raise CompileException("kern.cu(1): error: expected a declaration")
+                if "headers" in self.code:
+                    raise RuntimeError("Failed to find CUDA headers. Please install")
+                if "memory" in self.code:
+                    raise CUDADriverError("CUDA_ERROR_OUT_OF_MEMORY: out of memory")
                 return SimpleNamespace(get_function=self.function)
 
             def function(self, name):

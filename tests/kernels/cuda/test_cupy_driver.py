@@ -76,6 +76,11 @@ def test_load_tells_what_is_wrong(fake):
         fake.load("error", ["kernel"])
     with pytest.raises(EdBatchError, match=r"cuda:1: not all kernels of first, other are there: CUDA_ERROR_NOT_FOUND"):
         fake.load("first", ["first", "other"])
+    with pytest.raises(EdBatchError, match=r"the folder of headers of CUDA 13 cannot be found \(Failed to find CUDA h"):
+        fake.load("headers", ["kernel"])
+    with pytest.raises(RuntimeError, match="CUDA_ERROR_OUT_OF_MEMORY") as raised:
+        fake.load("memory", ["kernel"])
+    assert not isinstance(raised.value, EdBatchError)
     assert fake.xp.current == [(0, None)]
 
 

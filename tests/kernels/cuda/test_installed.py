@@ -130,7 +130,7 @@ def test_no_toolkit(monkeypatch, library, missing):
     with_driver(monkeypatch, 12040)
     monkeypatch.setitem(sys.modules, "cupy", FakeCupy(built=12090, **missing))
     assert re.fullmatch(
-        rf"cuda:0: {library} of CUDA 12 was not found \([^\n]+\): install NVIDIA's CUDA toolkit 12, or its wheels by "
+        rf"cuda:0: {library} of CUDA 12 cannot be found \([^\n]+\): install NVIDIA's CUDA toolkit 12, or its wheels by "
         r"`pip install 'cupy-cuda12x\[ctk\]>=14'`",
         message(),
     )
