@@ -119,6 +119,11 @@ class NumPyBackend:
             ufunc.reduceat(rows, offsets[:-1], axis=0, out=out)
 
     @staticmethod
+    def spread(x: Any, offsets: Any, n: int) -> Any:
+        """n rows: those from offsets[i] to offsets[i + 1] are row i of x."""
+        return np.repeat(x, np.diff(offsets), axis=0)
+
+    @staticmethod
     def uniform(seeds: Any, shape: tuple[int, ...]) -> Any:
         """Numbers in [0, 1) that depend on a row's seed and an entry's position only."""
         return uniform(np, seeds, shape)

@@ -81,8 +81,7 @@ def _variadic(name: str, forward: Callable, gradient: Share) -> Callable[[Any], 
 def _logsumexp_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
     k.segment_reduce(k.maximum, out, rows, offsets)
     top = k.where(k.isfinite(out), out, 0)
-    lengths = k.diff(offsets)
-    shifted = k.exp(rows - k.repeat(top, lengths, axis=0))
+    shifted = k.exp(rows - k.spread(top, offsets, len(rows)))
     k.segment_reduce(k.add, out, shifted, offsets)
     with k.errstate(divide="ignore"):
         k.log(out, out=out)

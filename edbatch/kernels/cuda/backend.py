@@ -116,6 +116,19 @@ class CudaBackend:
         if target is not out:
             out[...] = target
 
+    def take(self, x: Any, indices: Any, axis: int, out: Any, mode: str) -> None:
+        """As NumPy's, without its `mode`, that CuPy does not have: indices are in range."""
+        self._xp.take(x, indices, axis=axis, out=out)
+
+    def einsum(self, subscripts: str, *operands: Any, out: Any) -> None:
+        """As NumPy's; CuPy's has no `out`."""
+        out[...] = self._xp.einsum(subscripts, *operands)
+
+    def spread(self, x: Any, offsets: Any, n: int) -> Any:
+        """See `NumPyBackend.spread`; CuPy's `repeat` would wait for the lengths."""
+        owners = self._xp.searchsorted(offsets[1:], self._xp.arange(n, dtype=np.int32), side="right")
+        return self._xp.take(x, owners, axis=0)
+
     @staticmethod
     def errstate(**_: Any) -> AbstractContextManager[Any]:
         """Devices do not warn."""
