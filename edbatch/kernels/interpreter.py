@@ -8,8 +8,8 @@ from numba import njit
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.pointers import call_kernel, int64_address
 from edbatch.kernels.products import multiply, multiply_each
-from edbatch.kernels.program import ADD, LEFT, RIGHT, SUM, TRANSPOSED, Move, Slot, Step
-from edbatch.kernels.segment_sums import add_some, fill_rows, sum_even, sum_gathered
+from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED, Move, Slot, Step
+from edbatch.kernels.segment_sums import add_row, add_some, fill_rows, sum_even, sum_gathered
 from edbatch.kernels.softmax import softmax_rows
 
 # Numba takes plain integers for constants.
@@ -179,6 +179,37 @@ def sum_batch(
 
 
 @njit(cache=True, error_model="numpy")
+def add_to_operand(
+    operand: np.ndarray,
+    indices: np.ndarray,
+    positions: int,
+    windows: np.ndarray,
+    arenas: np.ndarray,
+    window: int,
+    first: int,
+    n: int,
+) -> None:
+    """Add n rows of a window, one after the other, to the rows of an operand.
+
+    Args:
+        operand: its row of `Plan.operands`; not of several windows.
+        positions: where the list of the rows begins in `indices`, counted from the first; negative: all in order.
+        window, first: the rows.
+    """
+    access, to, start, distance, _ = operand
+    target = arenas[windows[to, 0], 0] + BYTES * windows[to, 1]
+    target_stride = arenas[windows[to, 0], 1]
+    arena, column, width = windows[window]
+    stride = arenas[arena, 1]
+    source = arenas[arena, 0] + BYTES * (column + first * stride)
+    distance = 1 if access == 0 else 0 if access == 1 else distance
+    for i in range(n):
+        row = i if positions < 0 else indices[positions + i]
+        at = indices[start + i] if access == _GATHER else start + i * distance
+        add_row(source + BYTES * row * stride, target + BYTES * at * target_stride, width)
+
+
+@njit(cache=True, error_model="numpy")
 def _all_contiguous(operand: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
     """Whether an operand's rows can be read by address."""
     access, window, start, distance, _ = operand
@@ -220,7 +251,7 @@ def run_batches(
         results: per type, the window of its results.
         kept: per type [., 3], where its program keeps its results together with what is saved: address of the first
             row (0: nothing is saved, results go to their arena right away), entries of a row, rows there are so far.
-        program_of: per type its program, -1 if it has none, SUM for sums over lists.
+        program_of: per type its program, or NONE, SUM, ADD_ROWS.
         programs: [., 10] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `fixed` begin;
             the calls of a block at most; where its `kernels` and `places` begin.
         fixed: addresses of parameters and constants.
@@ -244,6 +275,9 @@ def run_batches(
                 return batch
             out = arenas[out_window[0], 0] + BYTES * row * stride
             sum_batch(operands[operand], segments, indices, offsets, windows, arenas, n, out, stride, out_window[2])
+            continue
+        if program == ADD_ROWS:
+            add_to_operand(operands[operand], indices, offsets, windows, arenas, results[kind], row, n)
             continue
         if program < 0:
             return batch

@@ -14,8 +14,8 @@ from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.scatter import add_rows, add_rows_at
 
 __all__ = [
-    "add_all", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows", "gather_rows_to", "run_batches",
-    "run_steps", "sum_equal",
+    "add_all", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows", "gather_rows_to", "groups",
+    "run_batches", "run_steps", "sum_equal",
 ]  # fmt: skip
 
 
@@ -45,6 +45,11 @@ def run_batches(
         programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
         programs.places, programs.addresses, programs.kernels, scratch, sgemm_address(),
     )  # fmt: skip
+
+
+def groups(rows: np.ndarray) -> None:
+    """Rows that occur several times in a list, where that has to be known before they are added up: not here."""
+    return None
 
 
 def add_all(rows: Any, whole: Any) -> None:

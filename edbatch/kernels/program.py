@@ -45,7 +45,9 @@ class Step(IntEnum):
 
 STEP_WIDTH = 12
 
-NONE, SUM = -1, -2  # in the place of a program: left to Python; sums over lists
+# In the place of a program: left to Python; sums over lists; rows that are added to those of an operand (of a batch:
+# the first of the rows, and where the list of them begins if they do not follow one another, else -1).
+NONE, SUM, ADD_ROWS = -1, -2, -3
 
 TRANSPOSED = 1  # w is stored as [n, k]
 ADD = 2  # the product is added to what is there

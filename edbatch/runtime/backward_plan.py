@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,17 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import node_operands
 from edbatch.memory.arenas import Arenas
+from edbatch.memory.plan import Access
+from edbatch.runtime.backward_tables import BackwardTables
 from edbatch.runtime.derivatives import CompiledDerivative, compiled, weight
 from edbatch.runtime.operand_rows import STRIDED, GradientArenas, add, gather, read_evenly
 from edbatch.runtime.parameter_gradients import add_sum, add_terms
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.saving import Saved
 from edbatch.runtime.type_table import BoundType, TypeTable
+
+SHARED = int(Access.SHARED)
+_FLOAT32 = np.dtype(np.float32)
 
 
 class TypeRows:
@@ -50,6 +57,20 @@ class TypeRows:
         self.begin = n
         self.payload: list[list[Any]] = []
         self.chosen: list[tuple[int, int, Any]] = []
+
+    @cached_property
+    def is_native(self) -> bool:
+        """Whether compiled loops run the derivative."""
+        return self.how.program is not None and self.how.program.variant().is_native
+
+    def note(self, batch: list[int], chosen: Any, saved_begin: int, indices: np.ndarray) -> None:
+        """Note that the next batch, the one before in the plan, is gone through: its rows now begin with `begin`."""
+        _, _, n, _, payload, _ = batch
+        self.begin -= n if chosen is None else len(chosen)
+        begins = range(payload, payload + n * self.type.type.op.payload, n)
+        integers = [indices[begin : begin + n] for begin in begins]
+        self.payload.append(integers if chosen is None else [x[chosen] for x in integers])
+        self.chosen.append((saved_begin, n, chosen))
 
 
 class BackwardPlan:
@@ -90,8 +111,10 @@ class BackwardPlan:
             active: per node of the graph, whether a gradient flows into it.
         """
         ran, batches = self._ran, self._batches
+        tables = BackwardTables(ran, self._arenas, self._gradients, self._table)
         left = np.bincount(ran.plan.batches[:, 0], ran.plan.batches[:, 2], len(self._table.bound)).astype(int).tolist()
         end = len(ran.nodes)
+        rest: list[Callable[[], None]] = []  # what compiled loops leave to Python, in order
         for at in range(len(batches) - 1, ran.n_sources - 1, -1):
             kind, _, n, *_ = batch = batches[at]
             left[kind] -= n
@@ -101,11 +124,51 @@ class BackwardPlan:
             type = self._table.bound[kind]
             chosen = None if number[at] == n else np.flatnonzero(active[ran.nodes[end : end + n]])
             if type.type.op.variadic:
-                self._back_variadic(type, batch, chosen)
+                if chosen is None and self._can_share(type, batch, tables):
+                    tables.share(type.window, batch, self._operands[batch[3]])
+                else:
+                    tables.leave()
+                    rest.append(partial(self._back_variadic, type, batch, chosen))
                 continue
             if kind not in self._rows:
                 self._rows[kind] = self._type_rows(type, int(rows[kind]), int(operands[kind]), ran.saved.get(kind))
-            self._back(self._rows[kind], batch, chosen, left[kind])
+            found = self._rows[kind]
+            found.note(batch, chosen, left[kind], ran.plan.indices)
+            if found.how.program is None:
+                continue
+            read = self._operands[batch[3] : batch[3] + len(found.specs)]
+            if chosen is None and found.is_native and all(map(tables.can_read, read)):
+                tables.compute(found, batch, found.begin, left[kind], read)
+            else:
+                tables.leave()
+                rest.append(partial(self._back, found, batch, chosen, found.begin, left[kind]))
+        self._run_tables(tables, iter(rest))
+
+    def _run_tables(self, tables: BackwardTables, rest: Iterator[Callable[[], None]]) -> None:
+        plan, programs, backend = tables.plan(), tables.programs(), self._backend
+        indices = backend.indices(plan.indices) if tables.has_lists else self._ran.indices
+        scratch = self._pool.acquire(programs.scratch(plan.batches), _FLOAT32)
+        windows, addresses = tables.windows(), tables.addresses()
+        kept = np.zeros((len(tables.program_of), 3), np.int64)
+        at, end = 0, len(plan.batches)
+        while at < end:
+            begin = at
+            at = backend.loops.run_batches(
+                at, at + 1 if self._check_nan else end, plan, indices, windows, addresses, tables.results, kept,
+                programs, backend.address(scratch),
+            )  # fmt: skip
+            if at == begin:
+                next(rest)()
+                at += 1
+            elif self._check_nan and (checked := tables.computed(begin)) is not None:
+                self._check(*checked)
+        self._pool.release(scratch)
+
+    def _can_share(self, type: BoundType, batch: list[int], tables: BackwardTables) -> bool:
+        """Whether compiled loops go back through a batch of reductions."""
+        rule, operand = type.type.op.gradient, self._operands[batch[3]]
+        plain_sum = isinstance(rule, Share) and rule.weight is None and not rule.divided
+        return plain_sum and type.type.out.dtype == _FLOAT32 and operand[0] != SHARED and tables.can_read(operand)
 
     def add_to_parameters(self, number: list[int]) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
@@ -129,12 +192,11 @@ class BackwardPlan:
         flat = self._pool.acquire(max(1, n * how.derivative.width), type.type.out.dtype)
         return TypeRows(type, how, n, flat, saved)
 
-    def _back(self, rows: TypeRows, batch: list[int], chosen: Any, saved_begin: int) -> None:
-        """Go back through one batch; through the nodes `chosen` of it, if not all."""
+    def _back(self, rows: TypeRows, batch: list[int], chosen: Any, at: int, saved_begin: int) -> None:
+        """Go back through one batch; through the nodes `chosen` of it, if not all. Its rows begin with row `at`."""
         _, row, n, first, payload, _ = batch
         type, how, width = rows.type, rows.how, rows.how.derivative.width
         m = n if chosen is None else len(chosen)
-        rows.begin -= m
         k, kept = self._backend, None
         if chosen is not None:
             kept = k.indices(chosen.astype(np.int32))[:]
@@ -152,24 +214,21 @@ class BackwardPlan:
                 x = self._gradients.array(type.window)[row : row + n]
             given.append(x if kept is None or len(x) < n else k.ascontiguousarray(x[kept]))
         begins = range(payload, payload + n * type.type.op.payload, n)
-        on_host = [self._ran.plan.indices[begin : begin + n] for begin in begins]
         integers = [self._ran.indices[begin : begin + n] for begin in begins]
         if chosen is not None:
-            on_host, integers = [x[chosen] for x in on_host], [x[kept] for x in integers]
-        rows.payload.append(on_host)
-        rows.chosen.append((saved_begin, n, chosen))
-        if how.program is not None:
-            out = rows.flat[rows.begin * width : (rows.begin + m) * width].reshape(m, width)
-            how.program(out, *given, *integers)
-            self._check(out, type)
-            computed, begin = rows.flat, rows.begin * width
-            if chosen is not None:  # as rows of the whole batch, zero where no gradient flows
-                whole = k.zeros((n, width), out.dtype)
-                whole[kept] = out
-                computed, begin = whole.reshape(-1), 0
-            for slot, place in enumerate(how.derivative.operands):
-                if place is not None:
-                    self._add(self._operands[first + slot], computed, begin + place.column, width, place.spec)
+            integers = [x[kept] for x in integers]
+        assert how.program is not None
+        out = rows.flat[at * width : (at + m) * width].reshape(m, width)
+        how.program(out, *given, *integers)
+        self._check(out, type)
+        computed, begin = rows.flat, at * width
+        if chosen is not None:  # as rows of the whole batch, zero where no gradient flows
+            whole = k.zeros((n, width), out.dtype)
+            whole[kept] = out
+            computed, begin = whole.reshape(-1), 0
+        for slot, place in enumerate(how.derivative.operands):
+            if place is not None:
+                self._add(self._operands[first + slot], computed, begin + place.column, width, place.spec)
         for buffer in buffers:
             self._pool.release(buffer)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from edbatch.graph.op import OPS
-from edbatch.kernels.program import STEP_WIDTH, SUM
+from edbatch.kernels.program import NONE, STEP_WIDTH, SUM
 from edbatch.runtime.cell_link import Tables
-from edbatch.runtime.cell_program import Variant
+from edbatch.runtime.cell_program import Program, Variant
 
 _PARTS = ("slots", "arguments", "steps", "places", "kernels", "addresses")
 _WIDTHS = {"slots": 4, "arguments": 3, "steps": STEP_WIDTH, "places": 2, "kernels": 0, "addresses": 0}
@@ -45,20 +45,19 @@ class ProgramTable:
         """Have the programs of these types ready.
 
         Args:
-            table: a `TypeTable` or what has its `bound` and `program`.
+            table: a `TypeTable`, or what has its `count`, `program` and `is_sum`.
 
         Raises:
             EdBatchError: a parameter is gone.
         """
-        changed, bound = False, table.bound
+        changed = False
         for kind in kinds:
             variant = self._variants.get(kind)
             if variant is None:
                 if kind in self._seen:
                     continue
                 self._seen.add(kind)
-                type = bound[kind].type
-                if type.op is OPS["sum_list"] and type.out.dtype == np.float32:
+                if table.is_sum(kind):
                     self._sums.append(kind)
                     changed = True
                 program = table.program(kind)
@@ -69,14 +68,22 @@ class ProgramTable:
             if self._tables.get(kind) is not tables:
                 self._tables[kind] = tables
                 changed = True
-        if changed or len(self.program_of) < len(bound):
-            self.program_of = np.full(len(bound), -1, np.int64)
+        if changed or len(self.program_of) < table.count:
+            self.program_of = np.full(table.count, NONE, np.int64)
             self._join()
 
     def scratch(self, batches: np.ndarray) -> int:
         """Entries of scratch that the largest of a plan's batches needs."""
         width, most = self._sizes[batches[:, 0]].T
         return int(np.max(width * np.minimum(batches[:, 2], most), initial=1))
+
+    def having(self, program_of: np.ndarray) -> Self:
+        """The same programs, of more types: `program_of` begins as this table's."""
+        other = copy.copy(self)
+        other.program_of = program_of
+        other._sizes = np.zeros((len(program_of), 2), np.int64)
+        other._sizes[: len(self._sizes)] = self._sizes
+        return other
 
     def _join(self) -> None:
         begins = dict.fromkeys(_PARTS, 0)
@@ -104,3 +111,33 @@ class ProgramTable:
                 part,
                 np.concatenate([np.zeros(shape, np.int64), *(getattr(t, part) for t in self._tables.values())]),
             )
+
+
+class DerivativePrograms(ProgramTable):
+    """The programs of derivatives, numbered as they are first used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[Program, int] = {}
+        self._programs: list[Program] = []
+
+    def number(self, program: Program) -> int:
+        """The number of a program."""
+        found = self._numbers.setdefault(program, len(self._programs))
+        if found == len(self._programs):
+            self._programs.append(program)
+        return found
+
+    @property
+    def count(self) -> int:
+        """Of all programs."""
+        return len(self._programs)
+
+    def program(self, number: int) -> Program:
+        """The program of a number."""
+        return self._programs[number]
+
+    @staticmethod
+    def is_sum(number: int) -> bool:
+        """None is."""
+        return False

@@ -76,6 +76,15 @@ class SavingTable:
                 self.bound[kind] = copy.copy(type)
                 self.bound[kind].call = saved.call
 
+    @property
+    def count(self) -> int:
+        """Of all types."""
+        return len(self.bound)
+
+    def is_sum(self, kind: int) -> bool:
+        """Whether a type sums lists."""
+        return self._table.is_sum(kind)
+
     def program(self, kind: int) -> Program | None:
         """What computes a type and saves, if it is compiled."""
         return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)

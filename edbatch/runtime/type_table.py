@@ -13,7 +13,7 @@ from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
-from edbatch.graph.op import Kind, no_gradient
+from edbatch.graph.op import OPS, Kind, no_gradient
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
@@ -23,7 +23,7 @@ from edbatch.memory.windows import Windows, contiguous_columns
 
 if TYPE_CHECKING:
     from edbatch.runtime.cell_program import Program
-    from edbatch.runtime.program_table import ProgramTable
+    from edbatch.runtime.program_table import DerivativePrograms, ProgramTable
 
 
 class BoundType:
@@ -163,10 +163,27 @@ class TypeTable:
 
         return ProgramTable()
 
+    @property
+    def count(self) -> int:
+        """Of all types."""
+        return len(self.bound)
+
+    def is_sum(self, kind: int) -> bool:
+        """Whether a type sums lists, in the dtype of compiled loops."""
+        type = self.bound[kind].type
+        return type.op is OPS["sum_list"] and type.out.dtype == np.float32
+
     def program(self, kind: int) -> Program | None:
         """What computes a type, if it is compiled."""
         type = self.bound[kind]
         return type.call if runs_as_program(type.type, self.backend) else None  # type: ignore[return-value]
+
+    @cached_property
+    def derivative_programs(self) -> DerivativePrograms:
+        """Of what goes back through the types."""
+        from edbatch.runtime.program_table import DerivativePrograms
+
+        return DerivativePrograms()
 
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""

@@ -28,8 +28,10 @@ class Gpu(IntEnum):
     GATHER = 7  # kernels of rows.cu
     SOFTMAX = 8
     SEGMENT_REDUCE = 9
-    CROSS_ENTROPY = 10
-    STATUS = 11  # the first error of a call; 0: none
+    ADD_ROWS = 10
+    ADD_GROUPED = 11
+    ADD_ALL = 12
+    STATUS = 13  # the first error of a call; 0: none
 
 
 #: cuBLAS' compute types: what a product of float32 matrices may be computed in.

@@ -9,7 +9,7 @@ from edbatch.kernels.cuda.calls import Gpu, call_launch, launch, multiply, multi
 from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
 from edbatch.kernels.interpreter import block_rows, place_slots
 from edbatch.kernels.pointers import int64_address
-from edbatch.kernels.program import ADD, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
+from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
 
 # Numba takes plain integers for constants.
 _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
@@ -19,6 +19,7 @@ _MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _PYTHON = map(int, 
 _SLICE, _SHARED, _GATHER, _GATHER_MANY = 0, 1, 3, 4  # memory.plan.Access
 _LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
 _GATHER_KERNEL, _SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.GATHER, Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
+_ADD_KERNEL, _ADD_GROUPED_KERNEL, _ADD_ALL_KERNEL = map(int, (Gpu.ADD_ROWS, Gpu.ADD_GROUPED, Gpu.ADD_ALL))
 
 BYTES = 4  # of an entry
 MOVES, MOVE = 16, 8  # of one launch of `gather`, and integers of one
@@ -67,6 +68,13 @@ def segment_reduce(
     values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
     x, y = over_rows(n, width)
     launch(gpu, kernel, x, y, THREADS, 1, 0, values, len(values))
+
+
+@njit(cache=True)
+def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, target: int, width: int) -> None:
+    """Enqueue the sum of rows; see `rows.cu`."""
+    values = np.array([n, source, stride, target, width], np.int64)
+    launch(gpu, kernel, parts(width, 32), 1, 32, 32, 0, values, len(values))
 
 
 @njit(cache=True)
@@ -210,6 +218,44 @@ def _enqueue_sums(
 
 
 @njit(cache=True)
+def _enqueue_additions(
+    gpu: np.ndarray, operand: np.ndarray, indices: int, positions: int, windows: np.ndarray, arenas: np.ndarray,
+    window: int, first: int, n: int,
+) -> None:  # fmt: skip
+    """See `interpreter.add_to_operand`; rows that occur several times are given as groups.
+
+    Those are written as an operand of several windows: where in the index buffer offsets, members and rows of the
+    groups follow one another, and the number of groups.
+    """
+    access, to, start, distance, _ = operand
+    target = arenas[windows[to, 0], 0] + BYTES * windows[to, 1]
+    target_stride = arenas[windows[to, 0], 1]
+    arena, column, width = windows[window]
+    stride = arenas[arena, 1]
+    source = arenas[arena, 0] + BYTES * (column + first * stride)
+    listed = 0 if positions < 0 else indices + BYTES * positions
+    if access == _GATHER_MANY:
+        offsets = indices + BYTES * start
+        members = offsets + BYTES * (distance + 1)
+        rows = members + BYTES * n
+        values = np.array([distance, offsets, members, rows, source, stride, target, target_stride, width], np.int64)
+        x, y = over_rows(distance, width)
+        launch(gpu, gpu[_ADD_GROUPED_KERNEL], x, y, THREADS, 1, 0, values, len(values))
+    elif access == _SHARED:
+        add_all(gpu, gpu[_ADD_ALL_KERNEL], n, source, stride, target + BYTES * start * target_stride, width)
+    else:
+        rows = 0
+        if access == _GATHER:
+            rows = indices + BYTES * start
+        else:
+            target += BYTES * start * target_stride
+            target_stride *= 1 if access == _SLICE else distance
+        values = np.array([n, source, stride, listed, rows, target, target_stride, width], np.int64)
+        x, y = over_rows(n, width)
+        launch(gpu, gpu[_ADD_KERNEL], x, y, THREADS, 1, 0, values, len(values))
+
+
+@njit(cache=True)
 def enqueue_batches(
     gpu: np.ndarray,
     first: int,
@@ -261,6 +307,9 @@ def enqueue_batches(
                 gpu, moves, operands[operand], segments, host, indices, offsets, windows, arenas, n, out, stride,
                 width, scratch,
             )  # fmt: skip
+            continue
+        if program == ADD_ROWS:
+            _enqueue_additions(gpu, operands[operand], indices, offsets, windows, arenas, results[kind], row, n)
             continue
         if program < 0:
             return batch

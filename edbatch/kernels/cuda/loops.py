@@ -10,7 +10,7 @@ from edbatch.kernels.cuda import calls, launch
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.fused import module_of
-from edbatch.kernels.cuda.geometry import THREADS, over_rows, parts
+from edbatch.kernels.cuda.geometry import THREADS, over_rows
 from edbatch.kernels.cuda.groups import Groups, group
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.recipe import Recipe
@@ -67,7 +67,9 @@ class CudaLoops:
             Gpu.GATHER: self._kernels["gather"],
             Gpu.SOFTMAX: self._kernels["softmax_float"],
             Gpu.SEGMENT_REDUCE: self._kernels["segment_reduce_float"],
-            Gpu.CROSS_ENTROPY: self._kernels["cross_entropy_float"],
+            Gpu.ADD_ROWS: self._kernels["add_rows_float"],
+            Gpu.ADD_GROUPED: self._kernels["add_grouped_float"],
+            Gpu.ADD_ALL: self._kernels["add_all_float"],
         }
         for position, value in known.items():
             self._gpu[position] = value
@@ -136,6 +138,11 @@ class CudaLoops:
         if group(rows) is not None:
             rows, values = self.sum_equal(rows, values)
         array[self.upload(rows)[:]] += values
+
+    @staticmethod
+    def groups(rows: np.ndarray) -> Groups | None:
+        """Rows that occur several times in a list."""
+        return group(rows)
 
     def add_all(self, rows: Any, whole: Any) -> None:
         """See `kernels.numpy_loops.add_all`."""
@@ -230,7 +237,8 @@ class CudaLoops:
         self._over_rows("add_grouped", dtype, n, width, values)
 
     def _add_all(self, n: int, source: int, stride: int, target: int, width: int, dtype: np.dtype) -> None:
-        self._launch(f"add_all_{_name(dtype)}", parts(width, 32), 1, 32, 32, [n, source, stride, target, width])
+        launch.add_all(self._gpu, self._kernels[f"add_all_{_name(dtype)}"], n, source, stride, target, width)
+        check(self._gpu)
 
     def _launch(self, name: str, gx: int, gy: int, bx: int, by: int, values: list[int]) -> None:
         calls.launch(self._gpu, self._kernels[name], gx, gy, bx, by, 0, np.array(values, np.int64), len(values))
