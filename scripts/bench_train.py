@@ -21,7 +21,8 @@ from typing import Any
 import bench_common as bench  # first: it sets up the environment before NumPy loads
 import numpy as np
 import torch
-from torch_peers import ByLevel, Peer, PerSample, TreeSample
+from torch_peers import Peer, training_step
+from torch_trees import TreeByLevel, TreePerSample, TreeSample
 from tqdm import tqdm
 
 import edbatch as eb
@@ -30,7 +31,7 @@ from edbatch.data.trees import read_trees
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.models import TreeLSTM
 
-PEERS: dict[str, type[Peer]] = {"PyTorch per sample": PerSample, "PyTorch by level": ByLevel}
+PEERS: dict[str, type[Peer]] = {"PyTorch per sample": TreePerSample, "PyTorch by level": TreeByLevel}
 ASKED = {("PyTorch per sample", 64): 20, ("PyTorch per sample", 256): 20,
          ("PyTorch by level", 64): 1.5, ("PyTorch by level", 256): 1.1}  # fmt: skip
 LR = 1e-4  # Adam's; small, so that many rounds on the same trees stay what training is
@@ -82,24 +83,10 @@ class Own:
         self.model.zero_grad()
 
 
-class Torch:
-    """PyTorch's side.
-
-    Args:
-        peer: the network.
-    """
-
-    def __init__(self, peer: Any) -> None:
-        self.peer = peer
-        self.optimizers = peer.optimizers(LR)
-
-    def step(self, prepared: Sequence[Any]) -> None:
-        """Forward, backward, update."""
-        for optimizer in self.optimizers:
-            optimizer.zero_grad()
-        self.peer.loss(prepared).backward()
-        for optimizer in self.optimizers:
-            optimizer.step()
+def torch_step(peer: Peer) -> Callable[[Any], None]:
+    """PyTorch's step of training, of what is known of the samples of a mini-batch."""
+    step = training_step(peer, peer.adam(LR))
+    return lambda prepared: step(peer.batch(prepared))
 
 
 def over(step: Callable[[Any], None], mini_batches: list[Any]) -> Callable[[], None]:
@@ -122,9 +109,9 @@ def speeds(
     functions = {"EdBatch": over(own.step, mini_batches), "forward": over(own.forward, mini_batches),
                  "forward and backward": over(own.backward, mini_batches)}  # fmt: skip
     for name, kind in PEERS.items():
-        peer = Torch(kind(own.model))
-        prepared = [[peer.peer.prepare(sample) for sample in mini_batch] for mini_batch in mini_batches]
-        functions[name] = over(peer.step, prepared)
+        peer = kind(own.model)
+        prepared = [[peer.prepare(sample) for sample in mini_batch] for mini_batch in mini_batches]
+        functions[name] = over(torch_step(peer), prepared)
     seconds = bench.interleaved(functions, rounds)
     nodes = sum(len(tree.words) for tree in trees) / sum(len(tree.words) for tree in measured)
     own_seconds = seconds["EdBatch"]
@@ -150,8 +137,9 @@ def products(trees: list[TreeSample], words: int, hidden: int, batch: int, round
 
     Neither side can be faster than its BLAS: NumPy's is what EdBatch calls, PyTorch brings its own.
     """
-    peer = ByLevel(Own(words, hidden).model)
-    leaves, _, inner, _, _ = peer.batch([peer.prepare(sample) for sample in trees[:batch]])
+    peer = TreeByLevel(Own(words, hidden).model)
+    levels_of = peer.batch([peer.prepare(sample) for sample in trees[:batch]])
+    leaves, inner = levels_of.words, levels_of.inner
     levels = [(len(leaves), peer.W), *((n, peer.U) for n in inner if n)]
     random = np.random.default_rng(0)
 
@@ -206,10 +194,10 @@ def peak_of_step(name: str, hidden: int, batch: int) -> tuple[int, int]:
         assert isinstance(graph, eb.Graph)
         inside = sum(saved.rows.nbytes for ran in graph._ran for saved in ran.saved.values())
         return peak, graph.report().memory_bytes + inside
-    peer = ByLevel(own.model)
+    peer = TreeByLevel(own.model)
     prepared, few = ([peer.prepare(sample) for sample in some] for some in (mini_batch, small))
-    peer.loss(few).backward()
-    peak = _growth(lambda: peer.loss(prepared).backward())
+    peer.loss(peer.batch(few)).backward()
+    peak = _growth(lambda: peer.loss(peer.batch(prepared)).backward())
     kept: dict[int, int] = {}
     parameters = {parameter.untyped_storage().data_ptr() for parameter in peer.parameters()}
 
@@ -220,7 +208,7 @@ def peak_of_step(name: str, hidden: int, batch: int) -> tuple[int, int]:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        loss = peer.loss(prepared)
+        loss = peer.loss(peer.batch(prepared))
     loss.backward()
     return peak, sum(kept.values())
 

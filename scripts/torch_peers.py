@@ -1,12 +1,15 @@
-"""The TreeLSTM of `edbatch.models`, with the same parameters, in PyTorch: per sample, and batched by hand.
+"""What all networks in PyTorch that EdBatch is measured against have in common.
 
-Both are written as fast as they can be while they stay what they are, so that EdBatch is compared with the best.
+They have the parameters and equations of a model of `edbatch.models`, and are written as fast as they can be while they
+stay what they are, so that EdBatch is compared with the best: one upload of indices per mini-batch, no waiting for the
+device, products with what is known beforehand in one piece.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,161 +19,144 @@ from torch.nn import functional as F
 import edbatch as eb
 
 
-class TreeSample(NamedTuple):
-    """A binary tree in post-order, as `edbatch.models.TreeLSTM.loss` takes it."""
-
-    words: Sequence[int | None]
-    children: Sequence[tuple[int, ...]]
-    labels: Sequence[int]
-
-
 class Peer(nn.Module):
-    """What both peers have in common: parameters, equations, optimizer.
+    """A network with a softmax at every place, over mini-batches.
+
+    What is known of a sample before training begins is found by `prepare`, of a mini-batch by `batch`; what runs on the
+    device, and nothing else, is `hidden`. A mini-batch ends with the labels, in the order in which `hidden` gives the
+    places.
 
     Args:
-        model: of an `edbatch.models.TreeLSTM`; its parameters are copied.
+        model: whose parameters are copied.
+        device: where they live.
+        compiled: whether what runs once per level or position goes through `torch.compile`.
     """
 
-    def __init__(self, model: eb.ParameterCollection) -> None:
+    compilable: tuple[str, ...] = ()  # methods that run once per level or position
+
+    def __init__(self, model: eb.ParameterCollection, device: str = "cpu", compiled: bool = False) -> None:
         super().__init__()
-        for parameter in model:
-            self.register_parameter(parameter.name, nn.Parameter(torch.from_numpy(parameter.value())))
-        self.dim = model["embed"].shape[1]
+        self.device = torch.device(device)
+        values = {parameter.name: torch.from_numpy(parameter.value()) for parameter in model}
+        for name, value in self.arranged(values).items():
+            self.register_parameter(name.replace(".", "_"), nn.Parameter(value.contiguous().to(self.device)))
+        self.dim = self.W_out.shape[1]
+        if compiled:
+            for name in self.compilable:
+                setattr(self, name, torch.compile(getattr(self, name), dynamic=True))
 
-    def leaf(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Hidden and cell states [n, dim] of words whose embeddings are x [n, dim]."""
-        gates = F.linear(x, self.W, self.b_leaf)
-        i, o = torch.sigmoid(gates[:, : 2 * self.dim]).chunk(2, 1)
-        c = i * torch.tanh(gates[:, 2 * self.dim :])
-        return o * torch.tanh(c), c
+    def arranged(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The model's values as this network keeps them."""
+        return values
 
-    def compose(self, h: Tensor, c1: Tensor, c2: Tensor) -> tuple[Tensor, Tensor]:
-        """Hidden and cell states [n, dim]; h [n, 2 dim] is the children's hidden states side by side."""
-        gates = F.linear(h, self.U, self.b)
-        i, o, f1, f2 = torch.sigmoid(gates[:, : 4 * self.dim]).chunk(4, 1)
-        c = i * torch.tanh(gates[:, 4 * self.dim :]) + f1 * c1 + f2 * c2
-        return o * torch.tanh(c), c
+    def original(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The reverse of `arranged`, names with underscores for points."""
+        return values
 
-    def lookup(self, words: Tensor) -> Tensor:
-        """Embeddings; their gradient is sparse, so that an update costs what was looked up."""
-        return F.embedding(words, self.embed, sparse=True)
+    def gradients(self) -> dict[str, np.ndarray]:
+        """By the names of the model's parameters, underscores for points; where there is none, zeros."""
+        found = {}
+        for name, parameter in self.named_parameters():
+            gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            found[name] = gradient.to_dense() if gradient.is_sparse else gradient
+        return {name: value.cpu().numpy() for name, value in self.original(found).items()}
 
-    def cross_entropies(self, h: Tensor, labels: Tensor) -> Tensor:
-        """Their sum over all nodes."""
-        return F.cross_entropy(F.linear(h, self.W_out, self.b_out), labels, reduction="sum")
+    def lookup(self, table: Tensor, rows: Tensor) -> Tensor:
+        """Embeddings. On the CPU their gradient is sparse, so that an update costs what was looked up.
 
-    def optimizers(self, lr: float, eps: float = 1e-8) -> list[torch.optim.Optimizer]:
-        """Adam as `edbatch.Adam` has it: of the table, only the rows that were looked up.
+        On a GPU a dense one is faster, whose indices nobody has to sort and wait for, and a CUDA graph can hold it.
+        """
+        return F.embedding(rows, table, sparse=self.device.type == "cpu")
+
+    def prepare(self, sample: Any) -> Any:
+        """What is known of a sample before training begins."""
+        raise NotImplementedError
+
+    def batch(self, prepared: Sequence[Any]) -> Any:
+        """Indices of one mini-batch, on the device; the last are the labels."""
+        raise NotImplementedError
+
+    def hidden(self, batch: Any) -> Tensor:
+        """Hidden states [places, dim]."""
+        raise NotImplementedError
+
+    def scores(self, h: Tensor) -> Tensor:
+        """Scores of the labels [places, labels]."""
+        return F.linear(h, self.W_out, self.b_out)
+
+    def probabilities(self, batch: Any) -> Tensor:
+        """Of all labels, at every place."""
+        return torch.softmax(self.scores(self.hidden(batch)), 1)
+
+    def loss(self, batch: Any) -> Tensor:
+        """The sum of the cross-entropies of a mini-batch."""
+        return F.cross_entropy(self.scores(self.hidden(batch)), batch[-1], reduction="sum")
+
+    def adam(self, lr: float, eps: float = 1e-8) -> list[torch.optim.Optimizer]:
+        """Adam as `edbatch.Adam` has it: of tables, only the rows that were looked up. For the CPU.
 
         But for one thing: `SparseAdam` adds eps before it corrects the bias, not after.
         """
-        dense = [parameter for name, parameter in self.named_parameters() if name != "embed"]
-        return [
-            torch.optim.Adam(dense, lr=lr, eps=eps, fused=True),
-            torch.optim.SparseAdam([self.embed], lr=lr, eps=eps),
-        ]
+        tables, dense = self._tables_and_others()
+        return [torch.optim.Adam(dense, lr=lr, eps=eps, fused=True), torch.optim.SparseAdam(tables, lr=lr, eps=eps)]
+
+    def sgd(self, lr: float) -> list[torch.optim.Optimizer]:
+        """Plain gradient descent."""
+        tables, dense = self._tables_and_others()
+        if self.device.type != "cpu":
+            return [torch.optim.SGD(dense + tables, lr=lr, fused=True)]
+        return [torch.optim.SGD(dense, lr=lr, fused=True), torch.optim.SGD(tables, lr=lr)]
+
+    def _tables_and_others(self) -> tuple[list[Any], list[Any]]:
+        found = {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
+        tables = [parameter for name, parameter in found.items() if name.startswith("embed")]
+        return tables, [parameter for name, parameter in found.items() if not name.startswith("embed")]
 
 
 class PerSample(Peer):
-    """The natural module: recursion over one tree. Its look-ups and its classifier run once per tree."""
+    """One sample after the other, as PyTorch is used where structure differs per sample."""
 
-    def prepare(self, sample: TreeSample) -> Any:
-        """What is known before training begins."""
-        words = torch.tensor([word for word in sample.words if word is not None])
-        return words, sample.words, sample.children, torch.tensor(sample.labels)
+    def of_sample(self, one: Any) -> Tensor:
+        """Hidden states [places, dim] of one sample."""
+        raise NotImplementedError
 
-    def loss(self, prepared: Sequence[Any]) -> Tensor:
-        """The sum over a mini-batch."""
-        return torch.stack([self.of_tree(*one) for one in prepared]).sum()
+    def probabilities(self, batch: Sequence[Any]) -> Tensor:
+        """Of all labels, at every place."""
+        return torch.cat([torch.softmax(self.scores(self.of_sample(one)), 1) for one in batch])
 
-    def of_tree(
-        self, leaves: Tensor, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Tensor
-    ) -> Tensor:
-        """The sum over all nodes of a tree."""
-        xs = iter(self.lookup(leaves).split(1))
-        found: list[tuple[Tensor, Tensor]] = []
-        for word, below in zip(words, children, strict=True):  # post-order: what recursion does, without its calls
-            if word is not None:
-                found.append(self.leaf(next(xs)))
-            else:
-                (h1, c1), (h2, c2) = found[below[0]], found[below[1]]
-                found.append(self.compose(torch.cat([h1, h2], 1), c1, c2))
-        return self.cross_entropies(torch.cat([h for h, _ in found]), labels)
+    def loss(self, batch: Sequence[Any]) -> Tensor:
+        """The sum over a mini-batch; the classifier runs once per sample."""
+        losses = [F.cross_entropy(self.scores(self.of_sample(one)), one[-1], reduction="sum") for one in batch]
+        return torch.stack(losses).sum()
 
 
-class Prepared(NamedTuple):
-    """Of one tree, per node: depth, word (-1 inside the tree), label, and the order in which its parent takes it."""
+def lstm_cell(gates: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """Hidden and cell states [..., dim] of gates [..., 4 dim] in the order input, forget, output, update."""
+    dim = c.shape[-1]
+    i, f, o = torch.sigmoid(gates[..., : 3 * dim]).chunk(3, -1)
+    c = f * c + i * torch.tanh(gates[..., 3 * dim :])
+    return o * torch.tanh(c), c
 
-    depth: np.ndarray
-    word: np.ndarray
-    label: np.ndarray
-    order: np.ndarray
+
+def uploaded(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]:
+    """Integer arrays on the device, by one copy that nobody waits for."""
+    if device.type == "cpu":
+        return [torch.from_numpy(np.ascontiguousarray(array, np.int64)) for array in arrays]
+    ends = np.cumsum([0, *map(len, arrays)]).tolist()
+    pinned = torch.empty(ends[-1], dtype=torch.int64, pin_memory=True)
+    np.concatenate(arrays, out=pinned.numpy(), casting="unsafe")
+    whole = pinned.to(device, non_blocking=True)
+    return [whole[begin:end] for begin, end in pairwise(ends)]
 
 
-class ByLevel(Peer):
-    """Batched by hand: all leaves at once, then all inner nodes of one depth of all trees at once, the deepest first.
+def training_step(peer: Peer, optimizers: Sequence[torch.optim.Optimizer]) -> Callable[[Any], None]:
+    """Forward, backward, update, of a mini-batch."""
 
-    The children of a depth's nodes are all nodes of the next depth, each once: the states of one depth, in another
-    order, are what the next batch reads, and nothing is kept or copied that is not needed. The classifier runs once.
-    """
+    def step(batch: Any) -> None:
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        peer.loss(batch).backward()
+        for optimizer in optimizers:
+            optimizer.step()
 
-    def prepare(self, sample: TreeSample) -> Prepared:
-        """What is known before training begins."""
-        n = len(sample.words)
-        depth, order, root = np.zeros(n, np.int64), np.zeros(n, np.int64), n - 1
-        todo, number = [root], 0
-        while todo:  # breadth first: the children of one depth in the order of their parents
-            below = []
-            for node in todo:
-                order[node] = number
-                number += 1
-                below += sample.children[node]
-                depth[list(sample.children[node])] = depth[node] + 1
-            todo = below
-        word = np.array([-1 if word is None else word for word in sample.words])
-        return Prepared(depth, word, np.array(sample.labels), order)
-
-    def batch(self, prepared: Sequence[Prepared]) -> tuple[Tensor, list[int], list[int], list[Tensor], Tensor]:
-        """Indices of one mini-batch.
-
-        Returns:
-            Words of all leaves by depth, the deepest first; leaves per depth; inner nodes per depth; per depth where
-            the next batch finds its operands in (inner nodes, leaves); labels of (leaves, inner nodes) in this order.
-        """
-        depth = np.concatenate([one.depth for one in prepared])
-        word = np.concatenate([one.word for one in prepared])
-        tree = np.repeat(np.arange(len(prepared)), [len(one.depth) for one in prepared])
-        order = np.lexsort((np.concatenate([one.order for one in prepared]), tree, -depth))
-        label = np.concatenate([one.label for one in prepared])[order]
-        is_leaf, depth = word[order] >= 0, depth[order]
-        levels = int(depth[0]) + 1
-        leaves = np.bincount(depth[is_leaf], minlength=levels)[::-1]
-        inner = np.bincount(depth[~is_leaf], minlength=levels)[::-1]
-        # The position of a node in (inner nodes, leaves) of its depth.
-        rank_inner, rank_leaf = np.cumsum(~is_leaf) - 1, np.cumsum(is_leaf) - 1
-        first_inner = np.repeat(np.cumsum(inner) - inner, inner + leaves)
-        first_leaf = np.repeat(np.cumsum(leaves) - leaves, inner + leaves)
-        at = np.where(is_leaf, rank_leaf - first_leaf + np.repeat(inner, inner + leaves), rank_inner - first_inner)
-        places = list(torch.from_numpy(at).split((inner + leaves).tolist()))
-        words = torch.from_numpy(word[order][is_leaf])
-        labels = torch.from_numpy(np.concatenate([label[is_leaf], label[~is_leaf]]))
-        return words, leaves.tolist(), inner.tolist(), places, labels
-
-    def loss(self, prepared: Sequence[Prepared]) -> Tensor:
-        """The sum over a mini-batch."""
-        words, leaves, inner, places, labels = self.batch(prepared)
-        h_leaf, c_leaf = self.leaf(self.lookup(words))
-        hs = [h_leaf]
-        h = c = h_leaf[:0]
-        for h_new, c_new, n, above, place in zip(
-            h_leaf.split(leaves), c_leaf.split(leaves), inner, [*inner[1:], 0], places, strict=True
-        ):
-            if n and len(h_new):
-                h, c = torch.cat([h, h_new]), torch.cat([c, c_new])
-            elif len(h_new):
-                h, c = h_new, c_new
-            if above:
-                c = c.index_select(0, place)
-                h, c = self.compose(h.index_select(0, place).view(-1, 2 * self.dim), c[::2], c[1::2])
-                hs.append(h)
-        return self.cross_entropies(torch.cat(hs), labels)
+    return step

@@ -6,16 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
+from edbatch.data.lattices import random_lattices
 from edbatch.data.random_trees import random_trees
 from edbatch.data.trees import Tree
 from edbatch.data.vocabulary import Vocabulary
-from edbatch.models import TreeLSTM
+from edbatch.models import BiLSTMTagger, LatticeLSTM, TreeLSTM
 
 torch = pytest.importorskip("torch", reason="the extra bench")
 
 
-def samples(trees):
-    from torch_peers import TreeSample
+def tree_samples(trees):
+    from torch_trees import TreeSample
 
     words = Vocabulary(word for tree in trees for word in tree.words if word is not None)
     numbered = [
@@ -46,55 +47,139 @@ def any_trees(draw):
     return trees
 
 
-def assert_same(trees, dim):
-    from torch_peers import ByLevel, PerSample
+@st.composite
+def any_sentences(draw):
+    from torch_tagger import TaggedSample
 
-    numbered, words = samples(trees)
+    lengths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
+    return [
+        TaggedSample(*(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)) for _ in range(2))) for n in lengths
+    ]
+
+
+@st.composite
+def any_lattices(draw):
+    """Nodes without a character and nodes with two, words of any length, words twice."""
+    from torch_lattice import LatticeSample
+
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        nodes = draw(st.integers(2, 7))
+        arcs = [[]]
+        for node in range(1, nodes):
+            arc = st.tuples(st.integers(0, node - 1), st.integers(0, 2))
+            usual = st.just([(node - 1, 1)])
+            arcs.append(draw(st.one_of(usual, st.lists(arc, min_size=1, max_size=3))))
+        found.append(LatticeSample(arcs, draw(st.lists(st.integers(0, 2), min_size=nodes, max_size=nodes))))
+    return found
+
+
+def in_some_order(rows):
+    return rows[np.lexsort(rows.T.round(9))]
+
+
+def assert_same(network_of, kinds, samples):
+    """Probabilities, losses and gradients of all parameters."""
     model = eb.ParameterCollection(seed=0, dtype="float64")
-    network = TreeLSTM(model, words, 5, dim)
+    network = network_of(model)
+    random = np.random.default_rng(0)
+    for parameter in model:  # biases too
+        parameter.set_value(random.normal(scale=0.5, size=parameter.shape))
     with eb.Graph(policy="sufficient", dtype="float64"):
-        loss = eb.sum([network.loss(*sample) for sample in numbered])
+        loss = eb.sum([network.loss(*sample) for sample in samples])
+        probabilities = [network.probabilities(h) for sample in samples for h in network.hidden(*sample[:-1])]
+    expected = in_some_order(np.array(eb.forward(probabilities)))
     loss.backward()
-    for kind in (PerSample, ByLevel):
+    for kind in kinds:
         peer = kind(model)
-        found = peer.loss([peer.prepare(sample) for sample in numbered])
+        batch = peer.batch([peer.prepare(sample) for sample in samples])
+        np.testing.assert_allclose(in_some_order(peer.probabilities(batch).detach().numpy()), expected, rtol=1e-10)
+        found = peer.loss(batch)
         found.backward()
         assert found.item() == pytest.approx(float(loss.value()), rel=1e-12)
-        for name, parameter in peer.named_parameters():
-            gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            if gradient.is_sparse:
-                gradient = gradient.to_dense()
-            np.testing.assert_allclose(gradient.numpy(), model[name].grad(), rtol=1e-10, atol=1e-12, err_msg=name)
+        gradients = peer.gradients()
+        assert gradients.keys() == {parameter.name.replace(".", "_") for parameter in model}
+        for parameter in model:
+            np.testing.assert_allclose(
+                gradients[parameter.name.replace(".", "_")], parameter.grad(), rtol=1e-9, atol=1e-11,
+                err_msg=f"{kind.__name__}: {parameter.name}",
+            )  # fmt: skip
 
 
-def test_loss_and_gradients_of_real_sized_trees_are_the_same():
-    assert_same([tree.binarized() for tree in random_trees(20, seed=1)], dim=8)
+def assert_same_trees(trees, dim):
+    from torch_trees import TreeByLevel, TreePerSample
+
+    numbered, words = tree_samples(trees)
+    assert_same(lambda model: TreeLSTM(model, words, 5, dim), (TreePerSample, TreeByLevel), numbered)
+
+
+def test_real_sized_trees_are_the_same():
+    assert_same_trees([tree.binarized() for tree in random_trees(20, seed=1)], dim=8)
 
 
 @settings(max_examples=25)
 @given(any_trees())
-def test_loss_and_gradients_of_any_trees_are_the_same(trees):
-    assert_same(trees, dim=3)
+def test_any_trees_are_the_same(trees):
+    assert_same_trees(trees, dim=3)
 
 
-def test_updates_are_the_same():
-    from torch_peers import ByLevel
+@settings(max_examples=15)
+@given(any_sentences(), st.integers(1, 3))
+def test_any_sentences_are_the_same(sentences, layers):
+    from torch_tagger import TaggerByPosition, TaggerPacked, TaggerPerSample
 
-    numbered, words = samples([tree.binarized() for tree in random_trees(20, seed=2)])
+    assert_same(
+        lambda model: BiLSTMTagger(model, 3, 3, 4, layers=layers),
+        (TaggerPerSample, TaggerPacked, TaggerByPosition),
+        sentences,
+    )
+
+
+def assert_same_lattices(lattices):
+    from torch_lattice import LatticeByPosition, LatticePerSample
+
+    assert_same(
+        lambda model: LatticeLSTM(model, characters=100, words=400, tags=9, dim=4),
+        (LatticePerSample, LatticeByPosition),
+        lattices,
+    )
+
+
+def test_real_sized_lattices_are_the_same():
+    from torch_lattice import LatticeSample
+
+    assert_same_lattices([LatticeSample(lattice.arcs, lattice.tags) for lattice in random_lattices(5, seed=1)])
+
+
+@settings(max_examples=25)
+@given(any_lattices())
+def test_any_lattices_are_the_same(lattices):
+    assert_same_lattices(lattices)
+
+
+@pytest.mark.parametrize(
+    ("trainer_of", "optimizers_of"),
+    [
+        (lambda model: eb.Adam(model, lr=0.01, eps=1e-30), lambda peer: peer.adam(lr=0.01, eps=1e-30)),
+        (lambda model: eb.SGD(model, lr=0.01), lambda peer: peer.sgd(lr=0.01)),
+    ],
+    ids=["Adam", "SGD"],
+)
+def test_updates_are_the_same(trainer_of, optimizers_of):
+    from torch_peers import training_step
+    from torch_trees import TreeByLevel
+
+    numbered, words = tree_samples([tree.binarized() for tree in random_trees(20, seed=2)])
     model = eb.ParameterCollection(seed=0, dtype="float64")
     network = TreeLSTM(model, words, 5, 4)
-    peer = ByLevel(model)
-    trainer, optimizers = eb.Adam(model, lr=0.01, eps=1e-30), peer.optimizers(lr=0.01, eps=1e-30)
+    peer = TreeByLevel(model)
+    trainer, step = trainer_of(model), training_step(peer, optimizers_of(peer))
     for begin in (0, 10, 5):
         mini_batch = numbered[begin : begin + 10]
         with eb.Graph(policy="sufficient", dtype="float64"):
             loss = eb.sum([network.loss(*sample) for sample in mini_batch])
         loss.backward()
         trainer.update()
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-        peer.loss([peer.prepare(sample) for sample in mini_batch]).backward()
-        for optimizer in optimizers:
-            optimizer.step()
+        step(peer.batch([peer.prepare(sample) for sample in mini_batch]))
     for name, parameter in peer.named_parameters():
         np.testing.assert_allclose(parameter.detach().numpy(), model[name].value(), rtol=1e-8, atol=1e-10)
