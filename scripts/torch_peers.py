@@ -8,6 +8,7 @@ device, products with what is known beforehand in one piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -149,13 +150,17 @@ def uploaded(arrays: Sequence[np.ndarray], device: torch.device) -> list[Tensor]
     return [whole[begin:end] for begin, end in pairwise(ends)]
 
 
-def training_step(peer: Peer, optimizers: Sequence[torch.optim.Optimizer]) -> Callable[[Any], None]:
-    """Forward, backward, update, of a mini-batch."""
+def training_step(
+    peer: Peer, optimizers: Sequence[torch.optim.Optimizer], numbers: Callable[[], Any] = nullcontext
+) -> Callable[[Any], None]:
+    """Forward, backward, update, of a mini-batch; `numbers` makes the context of forward runs, `torch.autocast` say."""
 
     def step(batch: Any) -> None:
         for optimizer in optimizers:
             optimizer.zero_grad()
-        peer.loss(batch).backward()
+        with numbers():
+            loss = peer.loss(batch)
+        loss.backward()
         for optimizer in optimizers:
             optimizer.step()
 
