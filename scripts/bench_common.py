@@ -50,7 +50,10 @@ def machine() -> dict[str, Any]:
     name = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        name = next((line.split(":")[1].strip() for line in cpuinfo.open() if line.startswith("model name")), name)
+        name = next(
+            (line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")),
+            name,
+        )
     np.dot(np.ones((2, 2)), np.ones((2, 2)))
     blas = [f"{pool['internal_api']} {pool['version']}, {pool.get('architecture')}, {pool['num_threads']} thread(s)"
             for pool in threadpool_info() if pool["user_api"] == "blas"]  # fmt: skip

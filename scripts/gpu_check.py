@@ -156,7 +156,8 @@ def show(results: dict[str, Any]) -> None:
         if not results["tests"]["right"]:
             print(results["tests"]["output"])
     bench.show("Ceilings", [{"ceiling": name, "measured": value} for name, value in results["ceilings"].items()])
-    bench.show("Asked for, of a data-centre GPU", results["asked for"])
+    if results["asked for"]:
+        bench.show("Asked for, of a data-centre GPU", results["asked for"])
     good = [row for row in results["points"] if "error" not in row]
     for model, mode in dict.fromkeys((row["model"], row["mode"]) for row in good):
         rows = [row for row in good if (row["model"], row["mode"]) == (model, mode)]

@@ -102,6 +102,8 @@ def run_point(
     factor = 3 if point.training else 1  # products and traffic of backward are twice those of forward
     flops, moved = (factor * sum(each) / len(counts) for each in zip(*counts, strict=True))
     rows: list[dict[str, Any]] = []
+    if point.compiled:
+        torch.compiler.reset()  # what was compiled for another network does not count against this one's limit
     with torch_precision(point.precision) as numbers:
         own = Own(task, point.hidden, device, point.precision)
         run_own = own.step if point.training else own.forward

@@ -37,7 +37,7 @@ class Peer(nn.Module):
 
     def __init__(self, model: eb.ParameterCollection, device: str = "cpu", compiled: bool = False) -> None:
         super().__init__()
-        self.device = torch.device(device)
+        self.device, self.compiled = torch.device(device), compiled
         values = {parameter.name: torch.from_numpy(parameter.value()) for parameter in model}
         for name, value in self.arranged(values).items():
             self.register_parameter(name.replace(".", "_"), nn.Parameter(value.contiguous().to(self.device)))

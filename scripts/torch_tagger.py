@@ -161,6 +161,12 @@ class TaggerByPosition(_ByPosition):
         """States [2, n, dim] after one position; gates [2, n, 4 dim] are what the inputs give."""
         return lstm_cell(torch.baddbmm(gates, h, U.transpose(1, 2)), c)
 
+    def first(self, state: Tensor, n: int) -> Tensor:
+        """The states of the sentences that go on; copied for compiled code, which else is compiled again and again."""
+        if n == state.shape[1]:
+            return state
+        return state[:, :n].contiguous() if self.compiled else state[:, :n]
+
     def hidden(self, batch: Packed) -> Tensor:
         """Words by position."""
         x = self.lookup(self.embed, batch.words)
@@ -169,10 +175,11 @@ class TaggerByPosition(_ByPosition):
         for layer in range(self.layers):
             W, U, b = (getattr(self, f"{name}{layer}") for name in "WUb")
             gates = torch.baddbmm(b[:, None], x, W.transpose(1, 2))
-            h = c = x.new_zeros(2, batch.sizes[0], self.dim)
+            h, c = x.new_zeros(2, 2, batch.sizes[0], self.dim)
             hs = []
             for begin, end in pairwise(ends):
-                h, c = self.step(gates[:, begin:end], h[:, : end - begin], c[:, : end - begin], U)
+                h, c = (self.first(state, end - begin) for state in (h, c))
+                h, c = self.step(gates[:, begin:end], h, c, U)
                 hs.append(h)
             x = torch.cat(hs, 1)
         return self.perceptron(x[0], x[1].index_select(0, batch.reverse))
