@@ -3,11 +3,11 @@
     EDBATCH_DATA=... python scripts/gpu_check.py --json gpu.json > gpu.md
     python scripts/gpu_check.py --device cpu --quick        # the same code, in a minute, without a GPU
 
-Needs the extras `bench` and one of `cuda12` and `cuda13`; tests run where the extra `test` is there too. Without
-EDBATCH_DATA the samples are made up. First TreeLSTM, BiLSTM tagger and LatticeLSTM are compared with the CPU and with
-float64, and tests run on the device; then the device's ceilings are measured, then throughput, the most important
-points first, until `--minutes` are over: what did not run is listed. PyTorch's networks have the same parameters (the
-tests compare them): per sample, batched by hand, compiled, and captured as CUDA graphs.
+Needs the extras `bench`, `test`, and `cuda12` or `cuda13`. Without EDBATCH_DATA the samples are made up. First
+TreeLSTM, BiLSTM tagger and LatticeLSTM are compared with the CPU and with float64, and tests run on the device; then
+the device's ceilings are measured, then throughput, the most important points first, until `--minutes` are over: what
+did not run is listed. PyTorch's networks have the same parameters (the tests compare them): per sample, batched by
+hand, compiled, and captured as CUDA graphs.
 
 What the columns mean:
 
@@ -50,7 +50,7 @@ from tqdm import tqdm
 TESTS = ("tests/graph/test_ops.py", "tests/graph/test_gradients.py", "tests/runtime", "tests/models", "tests/training")
 SHOWN = ("batch", "hidden", "precision", "by", "ms", "ms prepared", "ms in a row", "host ms", "device ms",
          "sentences/s", "batches", "launches", "waits", "GFLOP", "MB", "% of matrix rate", "% of copy bandwidth",
-         "memory, MB", "ratio", "ratio prepared", "ratio in a row")  # fmt: skip
+         "memory, MB", "ratio", "ratio prepared", "ratio in a row", "profile")  # fmt: skip
 TO_COMPILE = 60  # seconds that have to be left for a point with torch.compile
 
 
@@ -59,7 +59,8 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1, ... or cpu (default: cuda)")
     parser.add_argument("--minutes", type=float, default=9, help="time for everything (default: 9)")
-    parser.add_argument("--json", type=Path, help="file for everything that was found out")
+    parser.add_argument("--json", type=Path, help="file for everything that was found out, written after every point")
+    parser.add_argument("--show", type=Path, help="print the tables of such a file, and nothing else")
     parser.add_argument("--quick", action="store_true", help="small sizes and few points")
     parser.add_argument("--models", nargs="+", help="TreeLSTM, 'BiLSTM tagger', LatticeLSTM (default: all)")
     parser.add_argument("--rounds", type=int, default=None, help="mini-batches that a median is of (default: 9)")
@@ -114,29 +115,36 @@ def about(device: str) -> dict[str, Any]:
     return found
 
 
-def measured(
-    todo: list[Point], tasks: dict[str, Task], options: argparse.Namespace, rates: dict[str, float], deadline: float
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Rows of all points that the time suffices for, and what it did not suffice for."""
-    rows: list[dict[str, Any]] = []
-    left: list[str] = []
-    progress = tqdm(todo, "points", disable=None)
+def run_points(
+    todo: list[Point], tasks: dict[str, Task], options: argparse.Namespace, results: dict[str, Any], deadline: float
+) -> None:
+    """Rows of all points that the time suffices for, and what it did not suffice for, are added to the results."""
     broken = ""
+    progress = tqdm(todo, "points", disable=None)
     for point in progress:
         if broken or perf_counter() + (TO_COMPILE if point.compiled else 0) > deadline:
-            left.append(f"{point}{broken}")
+            results["not run"].append(f"{point}{broken}")
             continue
         progress.set_postfix_str(str(point))
         try:
-            rows += run_point(point, tasks[point.model], options.device, rates, options.rounds, seconds=4)
+            rows = run_point(point, tasks[point.model], options.device, results["ceilings"], options.rounds, seconds=4)
         except Exception as error:
-            rows.append({**point.place, "by": "all", "error": message(error)})
+            rows = [{**point.place, "by": "all", "error": message(error)}]
+        results["points"] += rows
+        save(results, options.json)
         if options.device != "cpu":
             if not usable():
                 broken = " (an error before has made the GPU unusable)"
             else:
                 torch.cuda.empty_cache()  # EdBatch has a pool of its own beside it
-    return rows, left
+
+
+def save(results: dict[str, Any], path: Path | None) -> None:
+    """Replace the file in one step: whatever ends the run, what was measured is there."""
+    if path is not None:
+        beside = path.with_name(f".{path.name}")
+        beside.write_text(json.dumps(results, indent=2) + "\n")
+        beside.replace(path)
 
 
 def usable() -> bool:
@@ -190,6 +198,9 @@ def compared(names: list[str], tasks: dict[str, Task], options: argparse.Namespa
 def main(given: list[str] | None = None) -> int:
     """Run everything; the exit code."""
     options = arguments(given)
+    if options.show:
+        show(json.loads(options.show.read_text()))
+        return 0
     deadline = perf_counter() + 60 * options.minutes
     if options.device == "cpu":
         torch.set_num_threads(1)
@@ -211,18 +222,17 @@ def main(given: list[str] | None = None) -> int:
     if options.tests:
         results["tests"] = run_tests(options.device, options.tests)
     results["ceilings"] = ceilings(options.device, options.quick)
+    results |= {"asked for": [], "points": [], "not run": []}
     todo = points(names, options.device, options.quick)
-    rows, left = measured(todo, tasks, options, results["ceilings"], deadline)
-    key = (todo[0].batch, todo[0].hidden)
-    results |= {"asked for": figures(rows, *key), "points": rows, "not run": left}
+    run_points(todo, tasks, options, results, deadline)
+    results["asked for"] = figures(results["points"], todo[0].batch, todo[0].hidden)
     if options.device != "cpu" and usable():
         free, total = torch.cuda.mem_get_info()
         results["machine"]["GPU memory in use at the end, GB"] = 1e-9 * (total - free)
+    save(results, options.json)
     show(results)
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
     wrong = [row for row in [*results["correctness"], results.get("tests", {"right": True})] if not row["right"]]
-    return int(bool(wrong) or any("error" in row for row in rows))
+    return int(bool(wrong) or any("error" in row for row in results["points"]))
 
 
 if __name__ == "__main__":

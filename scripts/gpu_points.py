@@ -57,10 +57,15 @@ class Point:
 
 def points(models: list[str], device: str, quick: bool = False) -> list[Point]:
     """All points, the most important first."""
-    if quick:
-        found = [Point(model, 4, 16, training, per_sample=True) for training in (False, True) for model in models]
-        return [*found, *(Point("TreeLSTM", *at) for at in list(PAPER)[:1] if "TreeLSTM" in models)]
     gpu = device != "cpu"
+    if quick:  # every kind once
+        found = [Point(model, 4, 16, training, per_sample=True, graphed=gpu)
+                 for training in (False, True) for model in models]  # fmt: skip
+        if gpu:
+            found += [Point(models[0], 4, 16, training, precision) for precision in ("tf32", "bf16")
+                      for training in (False, True)]  # fmt: skip
+            found += [Point(models[0], 4, 16, training, compiled=True) for training in (False, True)]
+        return [*found, *(Point("TreeLSTM", *at, graphed=gpu) for at in list(PAPER)[:1] if "TreeLSTM" in models)]
     ordered = [
         Point(model, 64, 256, training, per_sample=True, graphed=gpu) for training in (False, True) for model in models
     ]
@@ -178,6 +183,8 @@ def _inside(
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     seen: Profile = profile(lambda: side.run(prepared))
+    if not seen.launches:
+        return row | {"profile": "saw no kernels; is CUPTI there?"}
     if side.name != OWN:
         row["memory, MB"] = 1e-6 * (torch.cuda.max_memory_allocated() - before)
     return row | {
@@ -235,17 +242,16 @@ def _graphed(
     peer = kind(own.model, device)
     run = _runner(peer, point.training, numbers)
     graphs, batches = [], []
-    pool = torch.cuda.graph_pool_handle()
+    pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
     for samples in mini_batches:
         batch = peer.batch([peer.prepare(sample) for sample in samples])
-        stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             run(batch)
         torch.cuda.current_stream().wait_stream(stream)
         peer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
+        with torch.cuda.graph(graph, pool=pool, stream=stream):
             run(batch)
         graphs.append(graph)
         batches.append(batch)  # its memory is what the graph reads

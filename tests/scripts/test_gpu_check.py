@@ -47,6 +47,26 @@ def test_everything_is_in_the_tables_and_in_the_file(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "### TreeLSTM, training, made-up data" in printed
     assert "- torch: " in printed
+    import gpu_check
+
+    assert gpu_check.main(["--show", str(tmp_path / "results.json")]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_what_was_measured_is_kept_when_the_run_is_killed(tmp_path, monkeypatch):
+    import gpu_check
+
+    def point(point, *given, **named):
+        if point.training:
+            raise KeyboardInterrupt
+        return [{**point.place, "by": "EdBatch"}]
+
+    monkeypatch.setattr(gpu_check, "run_point", point)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert [row["mode"] for row in found["points"]] == ["forward"]
+    assert found["correctness"]
 
 
 def test_what_there_is_no_time_for_is_listed(tmp_path, capsys):
