@@ -11,7 +11,7 @@ import bench_common  # noqa: F401 (it sets up the environment before NumPy loads
 import torch
 from gpu_ceilings import torch_precision
 from gpu_clock import WARM_UPS, Profile, Side, Times, measure, message, profile, waiter
-from gpu_tasks import LR, Own, Task
+from gpu_tasks import LR, Counts, Own, Task
 from torch_peers import Peer, training_step
 
 OWN = "EdBatch"
@@ -105,7 +105,8 @@ def run_point(
     mini_batches = task.mini_batches(point.batch, WARM_UPS + rounds)
     counts = [task.count(samples, point.hidden) for samples in mini_batches[WARM_UPS:]]
     factor = 3 if point.training else 1  # products and traffic of backward are twice those of forward
-    flops, moved = (factor * sum(each) / len(counts) for each in zip(*counts, strict=True))
+    mean = Counts(*(factor * sum(each) / len(counts) for each in zip(*counts, strict=True)))
+    first = Counts(*(factor * each for each in counts[0]))
     rows: list[dict[str, Any]] = []
     if point.compiled:
         torch.compiler.reset()  # what was compiled for another network does not count against this one's limit
@@ -126,14 +127,12 @@ def run_point(
             if found.error is not None:
                 row["error"] = found.error
                 continue
-            row |= _row(point, found, times[OWN], flops, moved, ceilings)
-            row |= _inside(side, device, flops, moved, point, ceilings)
+            row |= _row(point, found, times[OWN], mean, ceilings)
+            row |= _inside(side, device, first, point, ceilings)
     return rows
 
 
-def _row(
-    point: Point, times: Times, own: Times, flops: float, moved: float, ceilings: dict[str, float]
-) -> dict[str, Any]:
+def _row(point: Point, times: Times, own: Times, costs: Counts, ceilings: dict[str, float]) -> dict[str, Any]:
     assert times.in_a_row is not None
     row = {
         "ms": times.ms("total"),
@@ -143,9 +142,9 @@ def _row(
         "of it preparation": times.ms("preparation"),
         "rounds": len(times.total),
         "sentences/s": round(point.batch / times.in_a_row),
-        "GFLOP": 1e-9 * flops,
-        "MB": 1e-6 * moved,
-        **_fractions("", 1e-3 * times.ms("total"), flops, moved, point, ceilings),
+        "GFLOP": 1e-9 * costs.flops,
+        "MB": 1e-6 * costs.bytes,
+        **_fractions("", 1e-3 * times.ms("total"), costs, point, ceilings),
     }
     if own.error is None:
         row["ratio"] = times.ms("total") / own.ms("total")
@@ -154,18 +153,14 @@ def _row(
     return row
 
 
-def _fractions(
-    of: str, seconds: float, flops: float, moved: float, point: Point, ceilings: dict[str, float]
-) -> dict[str, float]:
+def _fractions(of: str, seconds: float, costs: Counts, point: Point, ceilings: dict[str, float]) -> dict[str, float]:
     return {
-        f"% of matrix rate{of}": 100 * flops / seconds / ceilings[f"{point.precision}, FLOP/s"],
-        f"% of copy bandwidth{of}": 100 * moved / seconds / ceilings["copy, B/s"],
+        f"% of matrix rate{of}": 100 * costs.flops / seconds / ceilings[f"{point.precision}, FLOP/s"],
+        f"% of copy bandwidth{of}": 100 * costs.bytes / seconds / ceilings["copy, B/s"],
     }
 
 
-def _inside(
-    side: Side, device: str, flops: float, moved: float, point: Point, ceilings: dict[str, float]
-) -> dict[str, Any]:
+def _inside(side: Side, device: str, costs: Counts, point: Point, ceilings: dict[str, float]) -> dict[str, Any]:
     """What one more run shows that is not timed: batches, stages, memory, and on a GPU the profiler's figures."""
     row: dict[str, Any] = {}
     if side.name == OWN:
@@ -193,7 +188,7 @@ def _inside(
         "copies": seen.copies,
         "waits": seen.waits,
         "kernels, ms": {name: 1e3 * seconds for name, seconds in seen.kernels.items()},
-        **_fractions(", device", seen.busy, flops, moved, point, ceilings),
+        **_fractions(", device", seen.busy, costs, point, ceilings),
     }
 
 

@@ -35,8 +35,8 @@ class Counts(NamedTuple):
             code reads these and the states that it needs, and writes states.
     """
 
-    flops: int
-    bytes: int
+    flops: float
+    bytes: float
 
 
 @dataclass(frozen=True)
