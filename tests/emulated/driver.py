@@ -212,7 +212,7 @@ class EmulatedDriver:
         assert not self._recording, f"{what} while work is recorded"
 
     def run(self, kernel, grid, block, *parameters):
-        """Launch a kernel from Python: whole numbers, None (null), arrays by their addresses, ctypes structures."""
+        """Launch a kernel from Python: numbers, None (null), arrays by their addresses, ctypes structures."""
         _, addresses = parameters_of(parameters)
         grid, block = (tuple(sizes) + (1,) * (3 - len(sizes)) for sizes in (grid, block))
         status = core().cuLaunchKernel(kernel, *grid, *block, 0, self.stream, addresses, None)
@@ -225,7 +225,9 @@ def parameters_of(values):
     for value in values:
         if isinstance(value, np.ndarray):
             value = value.ctypes.data
-        boxes.append(value if isinstance(value, ctypes.Structure) else ctypes.c_longlong(value or 0))
+        if isinstance(value, float):
+            value = ctypes.c_double(value)
+        boxes.append(value if isinstance(value, ctypes.Structure | ctypes.c_double) else ctypes.c_longlong(value or 0))
     return boxes, (ctypes.c_void_p * len(boxes))(*(ctypes.addressof(box) for box in boxes))
 
 

@@ -88,10 +88,10 @@ def source_of(recipe: Recipe, name: str = "kernel") -> str:
     return source_in(CUDA, recipe).replace("{name}", name)
 
 
-def cuda_expression(expression: str) -> str:
+def cuda_expression(expression: str, functions: Mapping[str, tuple[str, int]] = FUNCTIONS) -> str:
     """A scalar expression of the op table, over values v0, v1, ..., in CUDA C++.
 
-    Knows + - * /, signs, conditional expressions on one comparison, the functions of `FUNCTIONS`, and numbers written
+    Knows + - * /, signs, conditional expressions on one comparison, functions of a table, and numbers written
     float32(...). A bare number would make Numba compute in float64.
 
     Raises:
@@ -102,7 +102,7 @@ def cuda_expression(expression: str) -> str:
         '(v0 > 0.0f ? v0 : (0.30000001192092896f * v0))'
     """
     try:
-        return _value(ast.parse(expression, mode="eval").body)
+        return _value(ast.parse(expression, mode="eval").body, functions)
     except (SyntaxError, ValueError) as error:
         raise EdBatchError(f"the scalar expression {expression!r} has no translation to CUDA: {error}") from None
 
@@ -118,21 +118,24 @@ CUDA = Language(
 )
 
 
-def _value(node: ast.expr) -> str:
+def _value(node: ast.expr, functions: Mapping[str, tuple[str, int]]) -> str:
+    def value(operand: ast.expr) -> str:
+        return _value(operand, functions)
+
     match node:
         case ast.Name(name) if re.fullmatch("v[0-9]+", name):
             return name
         case ast.Call(ast.Name("float32"), [number], []):
             return _number(number)
-        case ast.Call(ast.Name(name), arguments, []) if FUNCTIONS.get(name, ("", -1))[1] == len(arguments):
-            return f"{FUNCTIONS[name][0]}({', '.join(map(_value, arguments))})"
+        case ast.Call(ast.Name(name), arguments, []) if functions.get(name, ("", -1))[1] == len(arguments):
+            return f"{functions[name][0]}({', '.join(map(value, arguments))})"
         case ast.UnaryOp(sign, operand) if type(sign) in SIGNS:
-            return f"({SIGNS[type(sign)]}{_value(operand)})"
+            return f"({SIGNS[type(sign)]}{value(operand)})"
         case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
-            return f"({_value(left)} {OPERATORS[type(operator)]} {_value(right)})"
+            return f"({value(left)} {OPERATORS[type(operator)]} {value(right)})"
         case ast.IfExp(ast.Compare(left, [comparison], [right]), then, other) if type(comparison) in COMPARISONS:
-            condition = f"{_value(left)} {COMPARISONS[type(comparison)]} {_value(right)}"
-            return f"({condition} ? {_value(then)} : {_value(other)})"
+            condition = f"{value(left)} {COMPARISONS[type(comparison)]} {value(right)}"
+            return f"({condition} ? {value(then)} : {value(other)})"
     raise ValueError(f"unexpected {ast.unparse(node)!r}")
 
 
