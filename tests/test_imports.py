@@ -9,7 +9,10 @@ import edbatch as eb
 model = eb.ParameterCollection()
 model.add_parameters(3)
 assert not {"numba", "scipy", "safetensors", "torch"} & set(sys.modules)
-eb.Adam(model)
+trainer = eb.Adam(model)
+assert "numba" not in sys.modules
+model["p0"].accumulator()[0][...] = 1
+trainer.update()
 assert "numba" in sys.modules
 model.save(sys.argv[1])
 assert "safetensors" in sys.modules

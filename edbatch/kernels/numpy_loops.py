@@ -12,10 +12,11 @@ from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.products import sgemm_address
 from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.scatter import add_rows, add_rows_at
+from edbatch.kernels.update import update
 
 __all__ = [
     "add_all", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows", "gather_rows_to", "groups",
-    "run_batches", "run_steps", "sum_equal",
+    "run_batches", "run_steps", "sum_equal", "update",
 ]  # fmt: skip
 
 

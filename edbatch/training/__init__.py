@@ -1,7 +1,7 @@
-"""Optimizers and learning-rate schedules; of the other folders they know the graph's parameters only.
+"""Optimizers and learning-rate schedules; they know the graph's parameters, and kernels that update these.
 
-`trainer` is what all have in common, `storage` runs a rule over parameters as they lie in memory, and `sgd`,
-`adaptive` and `adam` declare optimizers: hyper-parameters, and one compiled loop over the entries.
+`trainer` is what all have in common, `storage` runs a rule over parameters as they lie in memory, `arrays` is what is
+done with arrays besides, and `sgd`, `adaptive` and `adam` declare optimizers: hyper-parameters and a rule for an entry.
 """
 
 from edbatch.training import schedules

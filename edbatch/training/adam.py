@@ -6,77 +6,34 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-import numpy as np
-from numba import njit, uint64
-
 from edbatch.errors import EdBatchError
+from edbatch.kernels.rule import Rule
 from edbatch.training.numbers import check_number
 from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer
 
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def adam_rule(
-    p: np.ndarray,
-    g: np.ndarray,
-    state: np.ndarray,
-    rows: np.ndarray,
-    scale: float,
-    lr: float,
-    decay: float,
-    shrink: float,
-    keep: float,
-    add: float,
-    keep_square: float,
-    add_square: float,
-    correction: float,
-    eps: float,
-) -> None:
-    """p = shrink p - lr mean / (correction √mean_square + eps); lr has the correction of the mean in it."""
-    width: int = p.shape[1]
-    for i in range(uint64(len(rows))):
-        at = uint64(rows[i])
-        for j in range(uint64(width)):
-            x = p[at, j]
-            d = scale * g[i, j] + decay * x
-            mean = keep * state[at, 0, j] + add * d
-            mean_square = keep_square * state[at, 1, j] + add_square * d * d
-            state[at, 0, j] = mean
-            state[at, 1, j] = mean_square
-            p[at, j] = shrink * x - lr * mean / (correction * np.sqrt(mean_square) + eps)
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def amsgrad_rule(
-    p: np.ndarray,
-    g: np.ndarray,
-    state: np.ndarray,
-    rows: np.ndarray,
-    scale: float,
-    lr: float,
-    decay: float,
-    shrink: float,
-    keep: float,
-    add: float,
-    keep_square: float,
-    add_square: float,
-    correction: float,
-    eps: float,
-) -> None:
-    """`adam_rule` by the largest mean square so far."""
-    width: int = p.shape[1]
-    for i in range(uint64(len(rows))):
-        at = uint64(rows[i])
-        for j in range(uint64(width)):
-            x = p[at, j]
-            d = scale * g[i, j] + decay * x
-            mean = keep * state[at, 0, j] + add * d
-            mean_square = keep_square * state[at, 1, j] + add_square * d * d
-            largest = max(mean_square, state[at, 2, j])
-            state[at, 0, j] = mean
-            state[at, 1, j] = mean_square
-            state[at, 2, j] = largest
-            p[at, j] = shrink * x - lr * mean / (correction * np.sqrt(largest) + eps)
+CONSTANTS = ("scale", "lr", "decay", "shrink", "keep", "add", "keep_square", "add_square", "correction", "eps")
+MEANS = """
+d = scale * g + decay * p
+mean = keep * mean + add * d
+mean_square = keep_square * mean_square + add_square * d * d
+"""
+# lr has the correction of the mean in it.
+ADAM = Rule(
+    slots=("mean", "mean_square"),
+    constants=CONSTANTS,
+    body=f"""{MEANS}
+p = shrink * p - lr * mean / (correction * sqrt(mean_square) + eps)
+""",
+)
+AMSGRAD = Rule(
+    slots=("mean", "mean_square", "largest_mean_square"),
+    constants=CONSTANTS,
+    body=f"""{MEANS}
+largest_mean_square = maximum(mean_square, largest_mean_square)
+p = shrink * p - lr * mean / (correction * sqrt(largest_mean_square) + eps)
+""",
+)
 
 
 @dataclass(eq=False)
@@ -106,8 +63,7 @@ class Adam(Trainer):
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
 
-    slots: ClassVar[tuple[str, ...]] = ("mean", "mean_square")
-    rule = staticmethod(adam_rule)
+    rule: ClassVar[Rule] = ADAM
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,5 +125,4 @@ class AMSGrad(Adam):
         array([0.75, 0.75], dtype=float32)
     """
 
-    slots = ("mean", "mean_square", "largest_mean_square")
-    rule = staticmethod(amsgrad_rule)
+    rule = AMSGRAD

@@ -4,64 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numba import njit, uint64
-
+from edbatch.kernels.rule import Rule
 from edbatch.training.numbers import check_number
 from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def root_of_squares_rule(
-    p: np.ndarray,
-    g: np.ndarray,
-    state: np.ndarray,
-    rows: np.ndarray,
-    scale: float,
-    lr: float,
-    decay: float,
-    keep: float,
-    add: float,
-    eps: float,
-) -> None:
-    """squares = keep squares + add d²; p -= lr d / (√squares + eps), where d = scale g + decay p."""
-    width: int = p.shape[1]
-    for i in range(uint64(len(rows))):
-        at = uint64(rows[i])
-        for j in range(uint64(width)):
-            x = p[at, j]
-            d = scale * g[i, j] + decay * x
-            squares = keep * state[at, 0, j] + add * d * d
-            state[at, 0, j] = squares
-            p[at, j] = x - lr * d / (np.sqrt(squares) + eps)
+def by_root_of(squares: str) -> Rule:
+    """The rule whose slot has this name: every entry has a learning rate of lr / (√squares + eps)."""
+    return Rule(
+        slots=(squares,),
+        constants=("scale", "lr", "decay", "keep", "add", "eps"),
+        body=f"""
+d = scale * g + decay * p
+{squares} = keep * {squares} + add * d * d
+p = p - lr * d / (sqrt({squares}) + eps)
+""",
+    )
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def adadelta_rule(
-    p: np.ndarray,
-    g: np.ndarray,
-    state: np.ndarray,
-    rows: np.ndarray,
-    scale: float,
-    lr: float,
-    decay: float,
-    keep: float,
-    add: float,
-    eps: float,
-) -> None:
-    """Means of squares of gradients and of steps: step = √(steps + eps) / √(squares + eps) d; p -= lr step."""
-    width: int = p.shape[1]
-    for i in range(uint64(len(rows))):
-        at = uint64(rows[i])
-        for j in range(uint64(width)):
-            x = p[at, j]
-            d = scale * g[i, j] + decay * x
-            squares = keep * state[at, 0, j] + add * d * d
-            step = np.sqrt(state[at, 1, j] + eps) / np.sqrt(squares + eps) * d
-            state[at, 0, j] = squares
-            state[at, 1, j] = keep * state[at, 1, j] + add * step * step
-            p[at, j] = x - lr * step
+ADADELTA = Rule(
+    slots=("mean_square", "mean_square_step"),
+    constants=("scale", "lr", "decay", "keep", "add", "eps"),
+    body="""
+d = scale * g + decay * p
+mean_square = keep * mean_square + add * d * d
+step = sqrt(mean_square_step + eps) / sqrt(mean_square + eps) * d
+mean_square_step = keep * mean_square_step + add * step * step
+p = p - lr * step
+""",
+)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -84,8 +56,7 @@ class Adagrad(Trainer):
 
     eps: float = 1e-10
 
-    slots = ("sum_of_squares",)
-    rule = staticmethod(root_of_squares_rule)
+    rule = by_root_of("sum_of_squares")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,8 +91,7 @@ class RMSProp(Trainer):
     alpha: float = 0.99
     eps: float = 1e-8
 
-    slots = ("mean_square",)
-    rule = staticmethod(root_of_squares_rule)
+    rule = by_root_of("mean_square")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -157,8 +127,7 @@ class Adadelta(Trainer):
     rho: float = 0.9
     eps: float = 1e-6
 
-    slots = ("mean_square", "mean_square_step")
-    rule = staticmethod(adadelta_rule)
+    rule = ADADELTA
 
     def __post_init__(self) -> None:
         super().__post_init__()

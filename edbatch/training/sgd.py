@@ -4,49 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numba import njit, uint64
-
+from edbatch.kernels.rule import Rule
 from edbatch.training.numbers import check_number
 from edbatch.training.trainer import Trainer
 
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def sgd_rule(
-    p: np.ndarray, g: np.ndarray, state: np.ndarray, rows: np.ndarray, scale: float, lr: float, decay: float
-) -> None:
-    """p -= lr d, where d = scale g + decay p."""
-    width: int = p.shape[1]
-    for i in range(uint64(len(rows))):
-        at = uint64(rows[i])
-        for j in range(uint64(width)):
-            x = p[at, j]
-            p[at, j] = x - lr * (scale * g[i, j] + decay * x)
-
-
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
-def momentum_rule(
-    p: np.ndarray,
-    g: np.ndarray,
-    state: np.ndarray,
-    rows: np.ndarray,
-    scale: float,
-    lr: float,
-    decay: float,
-    keep: float,
-    of_gradient: float,
-    of_velocity: float,
-) -> None:
-    """velocity = keep velocity + d; p -= lr (of_gradient d + of_velocity velocity)."""
-    width: int = p.shape[1]
-    for i in range(uint64(len(rows))):
-        at = uint64(rows[i])
-        for j in range(uint64(width)):
-            x = p[at, j]
-            d = scale * g[i, j] + decay * x
-            velocity = keep * state[at, 0, j] + d
-            state[at, 0, j] = velocity
-            p[at, j] = x - lr * (of_gradient * d + of_velocity * velocity)
+GRADIENT_DESCENT = Rule(
+    slots=(),
+    constants=("scale", "lr", "decay"),
+    body="""
+d = scale * g + decay * p
+p = p - lr * d
+""",
+)
+MOMENTUM = Rule(
+    slots=("velocity",),
+    constants=("scale", "lr", "decay", "keep", "of_gradient", "of_velocity"),
+    body="""
+d = scale * g + decay * p
+velocity = keep * velocity + d
+p = p - lr * (of_gradient * d + of_velocity * velocity)
+""",
+)
 
 
 @dataclass(eq=False)
@@ -66,7 +44,7 @@ class SGD(Trainer):
         (array([0.8, 0.8], dtype=float32), False)
     """
 
-    rule = staticmethod(sgd_rule)
+    rule = GRADIENT_DESCENT
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
         """lr and weight decay."""
@@ -96,8 +74,7 @@ class Momentum(Trainer):
     momentum: float = 0.9
     nesterov: bool = False
 
-    slots = ("velocity",)
-    rule = staticmethod(momentum_rule)
+    rule = MOMENTUM
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
-
-import numpy as np
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from edbatch.graph.parameters import LookupParameters, Parameter
-
-Rule = Callable[..., None]
-
-ONE_ROW = np.zeros(1, np.int64)
+from edbatch.kernels.rule import Rule
+from edbatch.training.arrays import as_stored, backend_of, one_row, order_of, zeros
 
 
 class Storage:
     """The array that a parameter, or a stack of them, owns, with what an optimizer remembers of each entry.
 
-    A rule is compiled code `rule(p, g, state, rows, *constants)` that sees the parameters as p [n, width], state as
-    [n, slots, width], and gradients g [k, width] of the rows `rows` [k], all contiguous. A table has its own rows; any
-    other storage is one long row, in the order of its memory. All slots are one array: what the compiler cannot see to
-    lie apart, it checks at run time, and with many arrays it uses no vector instructions.
+    A rule sees the parameters as p [n, width], the state as [n, slots, width], and gradients g [k, width] of some rows,
+    all contiguous. A table has its own rows; any other storage is one long row, in the order of its memory.
 
     Args:
         owner: a parameter that is no part of another's storage.
-        slots: how many numbers are remembered for each entry.
+        rule: what is done to each entry; of its slots there is one number for each.
 
     Example:
         >>> import edbatch as eb
         >>> W = eb.ParameterCollection().add_parameters((2, 3), init=1.0)
-        >>> storage = Storage(W, slots=2)
+        >>> storage = Storage(W, eb.Adam.rule)
         >>> storage.state.shape, storage.slot(0, W).shape
         ((1, 2, 6), (2, 3))
     """
 
-    def __init__(self, owner: Parameter, slots: int) -> None:
+    def __init__(self, owner: Parameter, rule: Rule) -> None:
         self.owner = owner
+        self.rule = rule
         array = owner.array
         rows = len(array) if isinstance(owner, LookupParameters) else 1
-        self.state = np.zeros((rows, slots, array.size // rows), array.dtype)
+        self.state = zeros(owner, (rows, len(rule.slots), array.size // rows))
         self._shape = array.shape
-        self._order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
+        self._order = order_of(array)
 
     def take_over(self, other: Storage) -> None:
         """Copy what was remembered of a parameter while it had a storage of its own; it is now a part of this one's."""
-        for number in range(self.state.shape[1]):
+        for number in range(len(self.rule.slots)):
             self.slot(number, other.owner)[...] = other.slot(number, other.owner)
 
-    def slot(self, number: int, parameter: Parameter) -> np.ndarray:
+    def slot(self, number: int, parameter: Parameter) -> Any:
         """What one slot holds of the owner or of a part of it; of the parameter's shape, to read or to write to."""
-        of_owner = self.state[:, number].reshape(self._shape, order=self._order)
+        of_owner = as_stored(self.state[:, number], self._shape, self._order)
         return of_owner if parameter is self.owner else of_owner[parameter.rows]
 
-    def apply(self, rule: Rule, constants: Sequence[float]) -> None:
-        """Run a rule over all that has a gradient: the rows of a table, or everything."""
+    def apply(self, constants: Sequence[float]) -> None:
+        """Run the rule over all that has a gradient: the rows of a table, or everything."""
         array = self.owner.array
         if isinstance(self.owner, LookupParameters):
             found = self.owner.sparse_grad()
@@ -62,26 +57,21 @@ class Storage:
             flat = array.reshape(len(array), -1)
             gradient = gradient.reshape(len(rows), -1)
         else:
-            rows, flat, gradient = ONE_ROW, _row(array), _row(self.owner.grad())
-        rule(flat, gradient, self.state, rows, *map(array.dtype.type, constants))
+            rows, flat, gradient = None, one_row(array), one_row(self.owner.grad())
+        backend_of(self.owner).loops.update(self.rule, flat, gradient, self.state, rows, constants)
 
-    def apply_to_part(self, part: Parameter, rule: Rule, constants: Sequence[float]) -> None:
-        """Run a rule over one part of a stack: through copies, for a part of a matrix is not contiguous."""
+    def apply_to_part(self, part: Parameter, constants: Sequence[float]) -> None:
+        """Run the rule over one part of a stack: through copies, for a part of a matrix is not contiguous."""
         array = part.array
-        flat = _row(array)
-        slots = range(self.state.shape[1])
-        state = np.empty((1, len(slots), array.size), array.dtype)
-        for number in slots:
-            state[0, number] = _row(self.slot(number, part))
-        rule(flat, _row(part.grad()), state, ONE_ROW, *map(array.dtype.type, constants))
-        array[...] = flat.reshape(array.shape, order="F")
-        for number in slots:
-            self.slot(number, part)[...] = state[0, number].reshape(array.shape, order="F")
-
-
-def _row(array: np.ndarray) -> np.ndarray:
-    """The entries in the order of their memory, [1, size]; a copy only of what is not contiguous."""
-    return array.ravel(order="K").reshape(1, -1)
+        flat, order = one_row(array), order_of(array)
+        slots = [self.slot(number, part) for number in range(len(self.rule.slots))]
+        state = zeros(part, (1, len(slots), array.size))
+        for number, slot in enumerate(slots):
+            state[:, number] = one_row(slot)
+        backend_of(part).loops.update(self.rule, flat, one_row(part.grad()), state, None, constants)
+        array[...] = as_stored(flat, array.shape, order)
+        for number, slot in enumerate(slots):
+            slot[...] = as_stored(state[:, number], array.shape, order)
 
 
 def by_storage(parameters: Iterable[Parameter]) -> dict[Parameter, list[Parameter]]:

@@ -12,18 +12,20 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.collection import ParameterCollection
-from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.parameters import Parameter
+from edbatch.kernels.rule import Rule
+from edbatch.training.arrays import is_finite, norm, read, write
 from edbatch.training.numbers import check_number
 from edbatch.training.schedules import Schedule
-from edbatch.training.storage import Rule, Storage, by_storage, is_whole, owner_of
+from edbatch.training.storage import Storage, by_storage, is_whole, owner_of
 
 
 @dataclass(eq=False)
 class Trainer:
     """Updates the parameters of a model by their gradients; the base of all optimizers.
 
-    An optimizer declares its hyper-parameters, the slots it remembers for every entry of a parameter, its rule for one
-    entry, and the rule's constants. Formulas, defaults and the place of every epsilon are PyTorch's.
+    An optimizer declares its hyper-parameters, its rule for one entry of a parameter (with what is remembered of it),
+    and the rule's constants. Formulas, defaults and the place of every epsilon are PyTorch's.
 
     A parameter without a gradient is left as it is and its updates are not counted, as in PyTorch. The same holds for
     each row of a look-up table: a row that was not looked up gets no weight decay, and what is remembered of it neither
@@ -55,9 +57,7 @@ class Trainer:
     clip: float | None = None
     on_bad_gradient: Literal["raise", "skip"] = "raise"
 
-    slots: ClassVar[tuple[str, ...]] = ()
-    # Updates rows [k] of p [n, width] and state [n, slots, width] by g [k, width], see `Storage`; compiled.
-    rule: ClassVar[Rule]
+    rule: ClassVar[Rule]  # its first constant is what gradients are scaled by
 
     def __post_init__(self) -> None:
         self.steps = 0
@@ -78,7 +78,7 @@ class Trainer:
             raise EdBatchError(f"{self._name}: on_bad_gradient={self.on_bad_gradient!r}; expected 'raise' or 'skip'")
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
-        """The rule's constants at a parameter's update number `updates`, which counts from 1."""
+        """The rule's constants but the first, at a parameter's update number `updates`, which counts from 1."""
         raise NotImplementedError
 
     @property
@@ -102,23 +102,26 @@ class Trainer:
         groups = by_storage(parameter for parameter in self.model if parameter.has_grad)
         if not groups:
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; call loss.backward() first")
-        self.gradient_norm = self._norm(groups)
-        if not math.isfinite(self.gradient_norm):
-            self._refuse()
-            return
-        # The small number is PyTorch's (clip_grad_norm_).
-        scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
-        for owner, members in groups.items():
-            storage = self._storage(owner)
-            counts = [self._updates.get(member, 0) + 1 for member in members]
-            self._updates.update(zip(members, counts, strict=True))
-            if is_whole(owner, members) and len(set(counts)) == 1:
-                storage.apply(self.rule, (scale, *self.constants(lr, counts[0])))
-            else:
-                for member, count in zip(members, counts, strict=True):
-                    storage.apply_to_part(member, self.rule, (scale, *self.constants(lr, count)))
-        self.steps += 1
-        self.model.zero_grad()
+        with self.model.device.backend.active():
+            self.gradient_norm = norm(
+                [one for owner, members in groups.items() for one in ([owner] if is_whole(owner, members) else members)]
+            )
+            if not math.isfinite(self.gradient_norm):
+                self._refuse()
+                return
+            # The small number is PyTorch's (clip_grad_norm_).
+            scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
+            for owner, members in groups.items():
+                storage = self._storage(owner)
+                counts = [self._updates.get(member, 0) + 1 for member in members]
+                self._updates.update(zip(members, counts, strict=True))
+                if is_whole(owner, members) and len(set(counts)) == 1:
+                    storage.apply((scale, *self.constants(lr, counts[0])))
+                else:
+                    for member, count in zip(members, counts, strict=True):
+                        storage.apply_to_part(member, (scale, *self.constants(lr, count)))
+            self.steps += 1
+            self.model.zero_grad()
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What the trainer remembers, for `load_state`: copies of arrays by name, and numbers that JSON can hold.
@@ -139,11 +142,12 @@ class Trainer:
             {'optimizer': 'Adam', 'steps': 1, 'skipped': 0, 'updates': {'W': 1}}
         """
         seen = [parameter for parameter in self.model if parameter in self._updates]
-        arrays = {
-            f"{slot}/{parameter.name}": self._storage(owner_of(parameter)).slot(number, parameter).copy(order="C")
-            for parameter in seen
-            for number, slot in enumerate(self.slots)
-        }
+        with self.model.device.backend.active():
+            arrays = {
+                f"{slot}/{parameter.name}": read(parameter, self._storage(owner_of(parameter)).slot(number, parameter))
+                for parameter in seen
+                for number, slot in enumerate(self.rule.slots)
+            }
         return arrays, {
             "optimizer": self._name,
             "steps": self.steps,
@@ -161,7 +165,7 @@ class Trainer:
             f"{slot}/{parameter.name}": parameter
             for parameter in self.model
             if parameter.name in numbers["updates"]
-            for slot in self.slots
+            for slot in self.rule.slots
         }
         found = {name: "not in the file" for name in expected if name not in arrays}
         for name, array in arrays.items():
@@ -185,11 +189,13 @@ class Trainer:
             return
         self.steps, self.skipped = numbers["steps"], numbers["skipped"]
         for parameter in self.model:
-            names = [f"{slot}/{parameter.name}" for slot in self.slots]
+            names = [f"{slot}/{parameter.name}" for slot in self.rule.slots]
             if parameter.name in numbers["updates"] and not any(name in wrong for name in names):
                 self._updates[parameter] = numbers["updates"][parameter.name]
-                for number, name in enumerate(names):
-                    self._storage(owner_of(parameter)).slot(number, parameter)[...] = arrays[name]
+                with self.model.device.backend.active():
+                    storage = self._storage(owner_of(parameter))
+                    for number, name in enumerate(names):
+                        write(parameter, storage.slot(number, parameter), arrays[name])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are trainers of the copied model; its parameters are parts of no stack yet."""
@@ -203,28 +209,16 @@ class Trainer:
         """The storage of an owner; parts that have become a stack since they were last seen bring what they had."""
         found = self._storages.get(owner)
         if found is None:
-            found = self._storages[owner] = Storage(owner, len(self.slots))
+            found = self._storages[owner] = Storage(owner, self.rule)
             for spec in owner.parts:
                 part = spec.parameter()
                 if part is not None and (before := self._storages.pop(part, None)) is not None:
                     found.take_over(before)
         return found
 
-    def _norm(self, groups: Mapping[Parameter, list[Parameter]]) -> float:
-        """The norm of all gradients together; not a finite number if one of their entries is not."""
-        arrays = []
-        for owner, members in groups.items():
-            arrays += [_gradient(one) for one in ([owner] if is_whole(owner, members) else members)]
-        with np.errstate(all="ignore"):
-            norm = math.sqrt(sum(float(np.dot(flat, flat)) for flat in arrays))
-            if not math.isfinite(norm):  # perhaps only the squares are too large
-                largest = np.max([np.abs(flat).max() for flat in arrays]).item()
-                norm = largest * math.sqrt(sum(float(np.sum(np.square(flat / largest))) for flat in arrays))
-        return norm
-
     def _refuse(self) -> None:
         """A gradient is not finite: raise or skip."""
-        bad = [repr(p.name) for p in self.model if p.has_grad and not np.isfinite(_gradient(p)).all()]
+        bad = [repr(p.name) for p in self.model if p.has_grad and not is_finite(p)]
         names = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
         message = f"{self._name}.update: NaN or infinite gradient of {names} after {self.steps} updates"
         if self.on_bad_gradient == "raise":
@@ -241,15 +235,6 @@ def _restored(
     trainer = kind(**arguments)
     trainer.load_state(arrays, numbers)
     return trainer
-
-
-def _gradient(parameter: Parameter) -> np.ndarray:
-    """The entries of the gradient; of a table only the rows that have one."""
-    if isinstance(parameter, LookupParameters):
-        found = parameter.sparse_grad()
-        assert found is not None
-        return found[1].ravel(order="K")
-    return parameter.grad().ravel(order="K")
 
 
 def _is_state(numbers: Mapping[str, Any]) -> bool:

@@ -3,23 +3,21 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.stacking import stacked
+from edbatch.kernels.rule import Rule
 from edbatch.training.storage import Storage, by_storage, is_whole
 
-
-def count(p, g, state, rows, scale, by):
-    """A rule that is not compiled: the rows that have a gradient take a step, and every slot counts it."""
-    p[rows] += scale * g + by
-    state[rows] += 1
+# Entries take a step, and two slots count it.
+COUNT = Rule(("a", "b"), ("scale", "by", "one"), "p = p + (scale * g + by); a = a + one; b = b + one")
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (3, 2), (1, 5), (2, 3, 4)])
 def test_everything_that_a_parameter_has_is_updated_in_place(shape):
     W = eb.ParameterCollection(dtype="float64").add_parameters(shape, init=1.0)
-    storage = Storage(W, slots=2)
+    storage = Storage(W, COUNT)
     gradient = W.accumulator()[0]
     gradient[...] = np.arange(W.spec.size, dtype=float).reshape(shape)
     before = W.array
-    storage.apply(count, (2.0, 0.5))
+    storage.apply((2.0, 0.5, 1.0))
     assert W.array is before
     np.testing.assert_array_equal(W.value(), 1.5 + 2 * gradient)
     for slot in range(2):
@@ -31,8 +29,8 @@ def test_everything_that_a_parameter_has_is_updated_in_place(shape):
 def test_of_a_table_the_rows_that_have_a_gradient():
     table = eb.ParameterCollection().add_lookup_parameters((5, 2, 3), init=0.0)
     table.add_rows(np.array([3, 1, 3]), np.ones((3, 2, 3), np.float32))
-    storage = Storage(table, slots=1)
-    storage.apply(count, (1.0, 0.0))
+    storage = Storage(table, COUNT)
+    storage.apply((1.0, 0.0, 1.0))
     np.testing.assert_array_equal(table.value()[:, 0, 0], [0, 1, 0, 2, 0])
     np.testing.assert_array_equal(storage.slot(0, table)[:, 1, 2], [0, 1, 0, 1, 0])
 
@@ -42,15 +40,15 @@ def test_a_part_of_a_stack():
     a, b, c = (model.add_parameters((n, 3), init=0.0) for n in (2, 1, 3))
     stack = stacked([p.spec for p in (a, b, c)]).parameter()
     stack.accumulator()[0][...] = np.arange(18.0).reshape(6, 3)
-    storage = Storage(stack, slots=2)
+    storage = Storage(stack, COUNT)
     storage.slot(1, c)[...] = np.arange(9).reshape(3, 3)
-    storage.apply_to_part(c, count, (1.0, 0.0))
+    storage.apply_to_part(c, (1.0, 0.0, 1.0))
     assert not a.value().any()
     assert not b.value().any()
     np.testing.assert_array_equal(c.value(), np.arange(9.0, 18.0).reshape(3, 3))
     np.testing.assert_array_equal(storage.slot(1, c), 1 + np.arange(9).reshape(3, 3))
     assert not storage.slot(0, a).any()
-    storage.apply(count, (1.0, 0.0))
+    storage.apply((1.0, 0.0, 1.0))
     np.testing.assert_array_equal(a.value(), np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(c.value(), 2 * np.arange(9.0, 18.0).reshape(3, 3))
     np.testing.assert_array_equal(storage.slot(0, c), np.full((3, 3), 2))

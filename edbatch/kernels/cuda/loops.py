@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from edbatch.kernels.cuda import calls, launch
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.fused import module_of
-from edbatch.kernels.cuda.geometry import THREADS, over_rows
+from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
 from edbatch.kernels.cuda.groups import Groups, group
 from edbatch.kernels.cuda.source import rows as rows_source
+from edbatch.kernels.cuda.update import module_of as updates_of
 from edbatch.kernels.recipe import Recipe
+from edbatch.kernels.rule import Rule
 
 BYTES = 4
 _ON_ROWS = (
@@ -55,6 +58,7 @@ class CudaLoops:
         self._driver = driver
         self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
         self._fused: dict[Recipe, int] = {}
+        self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
         self._gpu = np.zeros(len(Gpu), np.int64)
         known = {
             Gpu.LAUNCH: driver.launch,
@@ -178,6 +182,28 @@ class CudaLoops:
         launch.segment_reduce(
             self._gpu, kernel, len(out), offsets, listed, address(rows), width, address(out), width, width, kind
         )
+        check(self._gpu)
+
+    def update(
+        self, rule: Rule, p: Any, g: Any, state: Any, rows: np.ndarray | None, constants: Sequence[float]
+    ) -> None:
+        """See `kernels.update.update`."""
+        if rule not in self._updates:
+            kernels = self._driver.load(updates_of({"update": rule}), ["update_float", "update_double"])
+            self._updates[rule] = dict(zip(("float", "double"), kernels, strict=True))
+        listed, address = 0, self._driver.address
+        if rows is not None:
+            on_device = self._driver.empty(len(rows), rows.dtype)
+            self._driver.upload(rows, on_device)
+            listed = address(on_device)
+        (k, width), slots = g.shape, state.shape[1]
+        given = np.array([k, width, listed, address(p), address(g), address(state) if slots else 0, slots], np.int64)
+        values = np.concatenate([given, np.array(constants, np.float64).view(np.int64)])
+        across = threads_for(width)
+        down = THREADS // across
+        blocks = min(parts(width, across), MOST_BLOCKS), min(parts(k, down), MOST_BLOCKS)
+        kernel = self._updates[rule][_name(p.dtype)]
+        calls.launch(self._gpu, kernel, *blocks, across, down, 0, values, len(values))
         check(self._gpu)
 
     def run_steps(

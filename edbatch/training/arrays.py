@@ -1,0 +1,86 @@
+"""All that training does with arrays, wherever they are: on the CPU or on a device.
+
+Arrays that parameters own, their gradients, and what optimizers remember are the device's; its backend has NumPy's
+functions for them (see `NumPyBackend`). Checkpoints, and which rows of a table have a gradient, are the host's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from edbatch.graph.parameters import LookupParameters, Parameter
+
+
+def backend_of(parameter: Parameter) -> Any:
+    """What computes where the parameter's array is."""
+    return parameter.device.backend
+
+
+def one_row(array: Any) -> Any:
+    """The entries in the order of their memory, [1, size]; a copy only of what is not contiguous."""
+    return (array if order_of(array) == "C" else array.T).reshape(1, -1)
+
+
+def order_of(array: Any) -> Literal["C", "F"]:
+    """How the entries follow each other in `one_row`: by rows, or by columns."""
+    return "C" if array.flags.c_contiguous else "F"
+
+
+def as_stored(entries: Any, shape: tuple[int, ...], order: Literal["C", "F"]) -> Any:
+    """Of entries in the order of their memory an array of this shape: the inverse of `one_row`."""
+    return entries.reshape(shape) if order == "C" else entries.reshape(shape[::-1]).T
+
+
+def gradient_of(parameter: Parameter) -> Any:
+    """The entries of the gradient, [size]; of a table only the rows that have one."""
+    if isinstance(parameter, LookupParameters):
+        found = parameter.sparse_grad()
+        assert found is not None
+        return one_row(found[1])[0]
+    return one_row(parameter.grad())[0]
+
+
+def norm(parameters: Sequence[Parameter]) -> float:
+    """The norm of all gradients together; not a finite number if one of their entries is not.
+
+    The sums of each parameter stay on the device until all are computed, and come to the host together: the only time
+    that an update waits for it. Once or twice more, if that norm is not finite: perhaps only squares are too large.
+    """
+    backend, entries = backend_of(parameters[0]), [gradient_of(parameter) for parameter in parameters]
+
+    def on_host(numbers: list[Any]) -> np.ndarray:
+        return backend.to_host(backend.array(numbers))
+
+    with np.errstate(all="ignore"):
+        dot = backend.dot
+        found = math.sqrt(sum(on_host([dot(x, x) for x in entries]).tolist()))
+        if math.isfinite(found):
+            return found
+        largest = on_host([backend.abs(x).max() for x in entries]).max().item()
+        if not math.isfinite(largest):
+            return largest
+        return largest * math.sqrt(sum(on_host([backend.sum(backend.square(x / largest)) for x in entries]).tolist()))
+
+
+def is_finite(parameter: Parameter) -> bool:
+    """Whether all entries of the gradient are finite numbers."""
+    return bool(backend_of(parameter).isfinite(gradient_of(parameter)).all())
+
+
+def zeros(parameter: Parameter, shape: tuple[int, ...]) -> Any:
+    """An array of the parameter's dtype, where the parameter is."""
+    return backend_of(parameter).zeros(shape, parameter.dtype)
+
+
+def read(parameter: Parameter, array: Any) -> np.ndarray:
+    """A copy on the host of an array that is where the parameter is; contiguous."""
+    return np.array(backend_of(parameter).to_host(array), order="C")
+
+
+def write(parameter: Parameter, array: Any, values: np.ndarray) -> None:
+    """Copy values of the host into an array that is where the parameter is; of any layout."""
+    array[...] = backend_of(parameter).from_host(values, "C")
