@@ -52,8 +52,13 @@ def values(
         with eb.Graph(policy="sufficient", dtype=dtype):
             loss = eb.sum([network.loss(*sample) for sample in samples])
         loss.backward()
-        gradients = {f"gradient of {parameter.name}": np.asarray(parameter.grad()) for parameter in model}
+        gradients = {f"gradient of {parameter.name}": on_host(parameter.grad()) for parameter in model}
         return {"probabilities": np.array(eb.forward(found)), "loss": np.asarray(loss.value()), **gradients}
+
+
+def on_host(array: Any) -> np.ndarray:
+    """A NumPy array of CuPy's or NumPy's."""
+    return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
 def worst(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> tuple[float, str]:

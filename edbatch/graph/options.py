@@ -28,6 +28,9 @@ class Options:
             equal look-ups.
         recompute: going back through a cell computes all of its intermediate values again; off: a forward run that
             `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
+        record: on a GPU, mini-batches whose plan comes again are recorded (as CUDA graphs), and enqueued by one call.
+        precision: of matrix products of float32 on a GPU: "float32", "tf32" (10 bits of mantissa) or "bf16" (7 bits);
+            sums are of float32 in any case. On the CPU always float32.
     """
 
     cells: bool = True
@@ -38,6 +41,8 @@ class Options:
     fuse: bool = True
     split: bool = True
     recompute: bool = False
+    record: bool = True
+    precision: str = "float32"
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -45,7 +50,7 @@ class Options:
         return tuple(
             field.name
             for field in fields(self)
-            if field.name not in ("cells", "split", "recompute") and not getattr(self, field.name)
+            if field.name not in ("cells", "split", "recompute", "record") and not getattr(self, field.name)
         )
 
     @property
@@ -53,6 +58,8 @@ class Options:
         """The same as part of a name; empty if nothing is switched off."""
         return "".join(f"_{name}" for name in self.without)
 
+
+PRECISIONS = ("float32", "tf32", "bf16")
 
 _DEFAULT = Options()
 _current: ContextVar[Options] = ContextVar("edbatch_options", default=_DEFAULT)
@@ -64,11 +71,11 @@ def current_options() -> Options:
 
 
 @contextmanager
-def options(**changes: bool) -> Iterator[Options]:
+def options(**changes: bool | str) -> Iterator[Options]:
     """Graphs opened and run inside the block have these options; see `Options` for what there is.
 
     Raises:
-        EdBatchError: there is no such option.
+        EdBatchError: there is no such option, or no such precision.
 
     Example:
         >>> import edbatch as eb
@@ -85,7 +92,9 @@ def options(**changes: bool) -> Iterator[Options]:
     for name in changes:
         if name not in known:
             raise EdBatchError(f"there is no option {name!r}; there are {', '.join(known)}")
-    token = _current.set(replace(_current.get(), **changes))
+    if changes.get("precision", PRECISIONS[0]) not in PRECISIONS:
+        raise EdBatchError(f"option precision={changes['precision']!r}: expected one of {', '.join(PRECISIONS)}")
+    token = _current.set(replace(_current.get(), **changes))  # type: ignore[arg-type]
     try:
         yield _current.get()
     finally:

@@ -73,6 +73,11 @@ class NumPyBackend:
         return host
 
     @staticmethod
+    def plan_indices(host: np.ndarray) -> Any:
+        """`indices` for a plan's index buffer; slices of it may not outlive it."""
+        return host
+
+    @staticmethod
     def calls_at_once(least: int, cached: int, width: int) -> int:
         """How many calls of a program to compute at a time, at most.
 
@@ -82,6 +87,10 @@ class NumPyBackend:
             width: entries of an intermediate row.
         """
         return max(least, cached)
+
+    @staticmethod
+    def configure(record: bool, precision: str) -> None:
+        """Options of GPUs; here there is nothing to choose."""
 
     @staticmethod
     def active() -> AbstractContextManager[Any]:

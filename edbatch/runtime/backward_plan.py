@@ -146,7 +146,7 @@ class BackwardPlan:
 
     def _run_tables(self, tables: BackwardTables, rest: Iterator[Callable[[], None]]) -> None:
         plan, programs, backend = tables.plan(), tables.programs(), self._backend
-        indices = backend.indices(plan.indices) if tables.has_lists else self._ran.indices
+        indices = backend.plan_indices(plan.indices) if tables.has_lists else self._ran.indices
         scratch = self._pool.acquire(programs.scratch(plan.batches), _FLOAT32)
         windows, addresses = tables.windows(), tables.addresses()
         kept = np.zeros((len(tables.program_of), 3), np.int64)
@@ -182,7 +182,7 @@ class BackwardPlan:
 
     def release(self) -> None:
         """Give the buffers back."""
-        for rows in self._rows.values():
+        for rows in reversed(self._rows.values()):
             self._pool.release(rows.flat)
 
     def _type_rows(self, type: BoundType, n: int, operands: int, saved: Saved | None) -> TypeRows:

@@ -52,7 +52,7 @@ class Executor:
         arenas, table = self._arenas, self._table
         for window in np.flatnonzero(plan.rows).tolist():
             arenas.reserve(window, int(plan.rows[window]))
-        self._indices = self._backend.indices(plan.indices)
+        self._indices = self._backend.plan_indices(plan.indices)
         for batch in plan.batches[:n_sources].tolist():
             self._stage(batch, plan.indices, inputs)
         programs = table.programs if current_options().fuse else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
@@ -112,15 +113,16 @@ class Graph(Columns):
             self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
 
     def __del__(self) -> None:
-        if hasattr(self, "_arenas"):
-            self._arenas.release()
-        if getattr(self, "_executor", None) is not None:
-            self._executor.release()
+        # In the reverse order of coming, see `Arenas.release`.
         if getattr(self, "_backward", None) is not None:
             self._backward.release()
-        for ran in getattr(self, "_ran", ()):
-            for saved in ran.saved.values():
+        for ran in reversed(getattr(self, "_ran", [])):
+            for saved in reversed(ran.saved.values()):
                 saved.release()
+        if getattr(self, "_executor", None) is not None:
+            self._executor.release()
+        if hasattr(self, "_arenas"):
+            self._arenas.release()
 
     @property
     def policy(self) -> Policy | None:
@@ -165,7 +167,7 @@ class Graph(Columns):
         self._backward = Backward(
             self._table, self._arenas, self._nodes, self._ran, expression.id, seed, self._check_nan
         )
-        with self._table.backend.active():
+        with self._computing():
             self._backward.run()
 
     def gradient(self, expression: Expression) -> Any:
@@ -173,7 +175,7 @@ class Graph(Columns):
         backward = self._backward
         if backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
-        with self._table.backend.active():
+        with self._computing():
             return backward.gradient(expression.id, expression.spec)
 
     def run(self) -> None:
@@ -273,6 +275,12 @@ class Graph(Columns):
         self._table = shared_table(self._device or next(of_parameters, None) or current_device())
         self._arenas = Arenas(self._table.windows, self._table.pool)
 
+    def _computing(self) -> AbstractContextManager[Any]:
+        """In its block, what is computed is computed on the device, under the options in force."""
+        options, backend = current_options(), self._table.backend
+        backend.configure(options.record, options.precision)
+        return backend.active()
+
     def _all_nodes(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
         from edbatch.runtime.split import split_nodes
@@ -344,7 +352,7 @@ class Graph(Columns):
             saving_table = SavingTable(table, plan)
             saved = saving_table.saved
             executor = Executor(self._arenas, saving_table, self._check_nan)  # type: ignore[arg-type]
-        with table.backend.active():
+        with self._computing():
             indices = executor.run(plan, n_sources, self.inputs)
         if saving:
             executor.release()

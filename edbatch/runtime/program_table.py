@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from edbatch.kernels.program import NONE, STEP_WIDTH, SUM
 from edbatch.runtime.cell_link import Tables
 from edbatch.runtime.cell_program import Program, Variant
 
+_versions = itertools.count()
 _PARTS = ("slots", "arguments", "steps", "places", "kernels", "addresses")
 _WIDTHS = {"slots": 4, "arguments": 3, "steps": STEP_WIDTH, "places": 2, "kernels": 0, "addresses": 0}
 
@@ -23,8 +25,10 @@ class ProgramTable:
         program_of: per type its program, -1 if it has none, SUM for sums over lists.
         programs: [., 10] see `kernels.interpreter.run_batches`.
         slots, arguments, steps, places, kernels, addresses: of all programs, one after the other.
+        version: another one whenever any of these change.
     """
 
+    version: int
     slots: np.ndarray
     arguments: np.ndarray
     steps: np.ndarray
@@ -77,6 +81,12 @@ class ProgramTable:
         width, most = self._sizes[batches[:, 0]].T
         return int(np.max(width * np.minimum(batches[:, 2], most), initial=1))
 
+    def runs_whole(self, batches: np.ndarray) -> bool:
+        """Whether compiled loops run all of these batches, each of them in one piece."""
+        kinds = batches[:, 0]
+        small = (self.program_of[kinds] < 0) | (batches[:, 2] <= self._sizes[kinds, 1])
+        return bool((small & (self.program_of[kinds] != NONE)).all())
+
     def having(self, program_of: np.ndarray) -> Self:
         """The same programs, of more types: `program_of` begins as this table's."""
         other = copy.copy(self)
@@ -104,6 +114,7 @@ class ProgramTable:
             )  # fmt: skip
             begins = ends
         self.programs = np.array(programs, np.int64).reshape(len(programs), 10)
+        self.version = next(_versions)
         for part in _PARTS:
             shape = (0, _WIDTHS[part]) if _WIDTHS[part] else (0,)
             setattr(

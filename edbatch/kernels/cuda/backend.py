@@ -86,10 +86,18 @@ class CudaBackend:
         """A list of rows as loops and functions of the device take it; its slices are arrays of the device."""
         return self.loops.upload(host)
 
+    def plan_indices(self, host: np.ndarray) -> Indices:
+        """`indices` for a plan's index buffer; slices of it may not outlive it."""
+        return self.loops.upload_plan(host)
+
     @staticmethod
     def calls_at_once(least: int, cached: int, width: int) -> int:
         """How many calls of a program to compute at a time, at most: as many as there is memory for."""
         return max(1024, SCRATCH_ENTRIES // max(1, width))
+
+    def configure(self, record: bool, precision: str) -> None:
+        """See `graph.options.Options`; holds for what is enqueued from now on."""
+        self.loops.configure(record, precision)
 
     def active(self) -> AbstractContextManager[Any]:
         """In its block, functions of this backend run on its device."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.fused import module_of
 from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
 from edbatch.kernels.cuda.groups import Groups, group
+from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.cuda.update import module_of as updates_of
 from edbatch.kernels.recipe import Recipe
@@ -57,6 +60,9 @@ class CudaLoops:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
+        self._record = True
+        self.recordings = Recordings(driver)
+        self._buffers: dict[int, list[Any]] = {}
         self._fused: dict[Recipe, int] = {}
         self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
         self._gpu = np.zeros(len(Gpu), np.int64)
@@ -78,13 +84,33 @@ class CudaLoops:
         for position, value in known.items():
             self._gpu[position] = value
 
+    def configure(self, record: bool, precision: str) -> None:
+        """See `CudaBackend.configure`."""
+        self._record = record
+        self._gpu[Gpu.COMPUTE] = PRECISIONS[precision]
+
     def upload(self, host: np.ndarray) -> Indices:
         """A list of integers for the device."""
         host = np.ascontiguousarray(host, np.int32)
-        device = self._driver.empty(max(1, len(host)), np.dtype(np.int32))[: len(host)]
+        return self._uploaded(host, self._driver.empty(max(1, len(host)), host.dtype))
+
+    def upload_plan(self, host: np.ndarray) -> Indices:
+        """The index buffer of a plan: slices of it may not outlive it.
+
+        Its memory is used again, so that a mini-batch that comes again has its lists where its recording reads them.
+        """
+        size = 1 << max(6, len(host).bit_length())
+        free = self._buffers.setdefault(size, [])
+        buffer = free.pop() if free else self._driver.empty(size, np.dtype(np.int32))
+        found = self._uploaded(np.ascontiguousarray(host, np.int32), buffer)
+        finalize(found, free.append, buffer)
+        return found
+
+    def _uploaded(self, host: np.ndarray, buffer: Any) -> Indices:
+        device = buffer[: len(host)]
         if len(host):
             self._driver.upload(host, device)
-        return Indices(host, device, self._driver.address(device))
+        return Indices(host, device, self._driver.address(buffer))
 
     def fused(self, recipe: Recipe) -> int:
         """The handle of a fused kernel."""
@@ -223,13 +249,32 @@ class CudaLoops:
         results: np.ndarray, kept: np.ndarray, programs: Any, scratch: int,
     ) -> int:  # fmt: skip
         """See `kernels.numpy_loops.run_batches`."""
-        at: int = launch.enqueue_batches(
-            self._gpu, first, stop, plan.batches, plan.operands, plan.segments, indices.host, indices.address, windows,
-            arenas, results, kept, programs.program_of, programs.programs, programs.slots, programs.arguments,
-            programs.steps, programs.places, programs.addresses, programs.kernels, scratch,
-        )  # fmt: skip
-        check(self._gpu)
-        return at
+        end = stop
+
+        def enqueue() -> bool:
+            nonlocal end
+            end = launch.enqueue_batches(
+                self._gpu, first, stop, plan.batches, plan.operands, plan.segments, indices.host, indices.address,
+                windows, arenas, results, kept, programs.program_of, programs.programs, programs.slots,
+                programs.arguments, programs.steps, programs.places, programs.addresses, programs.kernels, scratch,
+            )  # fmt: skip
+            check(self._gpu)
+            return end == stop
+
+        if not self._record or not programs.runs_whole(plan.batches[first:stop]):
+            enqueue()
+            return end
+        words = (first, stop, indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
+        tables = (plan.batches, plan.operands, plan.segments, windows, arenas, results, kept)
+        key = hashlib.blake2b(repr(words).encode(), digest_size=16)
+        for table in tables:
+            key.update(np.ascontiguousarray(table).data)
+        rows = np.bincount(plan.batches[first:stop, 0], plan.batches[first:stop, 2], len(kept)).astype(np.int64)
+        after = kept[:, 2] + rows * (kept[:, 0] != 0)
+        self.recordings.run(key.digest(), enqueue)
+        if end == stop:
+            kept[:, 2] = after
+        return end
 
     def _entry(self, array: Any, entry: int) -> int:
         return self._driver.address(array) + int(array.itemsize) * entry

@@ -1,0 +1,71 @@
+"""CUDA graphs of mini-batches that come again: the whole of one is enqueued by one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+
+from edbatch.errors import EdBatchWarning
+from edbatch.kernels.cuda.driver import Driver, Recording
+
+
+class Recordings:
+    """Recordings by what they depend on, those used last; made when something comes for the second time.
+
+    What comes once (a mini-batch of trees that no other is like) costs only the look-up.
+
+    Args:
+        driver: records.
+        capacity: recordings kept.
+
+    Attributes:
+        recorded, replayed, dropped: how often that happened.
+    """
+
+    def __init__(self, driver: Driver, capacity: int = 32) -> None:
+        self._driver = driver
+        self._capacity = capacity
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._kept: OrderedDict[bytes, Recording] = OrderedDict()
+        self.recorded = self.replayed = self.dropped = 0
+
+    def run(self, key: bytes, enqueue: Callable[[], bool]) -> None:
+        """Have done what `enqueue` enqueues, which is the same for equal keys; it says whether that is all there is.
+
+        Warns once when recordings are dropped about as often as they are made: recording costs more than enqueueing.
+        """
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+            self.replayed += 1
+            found.launch()
+        elif key not in self._seen:
+            if enqueue():
+                self._remember(key)
+        else:
+            with self._driver.capture() as recording:
+                enqueue()
+            self._keep(key, recording)
+            recording.launch()
+
+    def _remember(self, key: bytes) -> None:
+        self._seen[key] = None
+        if len(self._seen) > 8 * self._capacity:
+            self._seen.popitem(last=False)
+
+    def _keep(self, key: bytes, recording: Recording) -> None:
+        self._kept[key] = recording
+        self.recorded += 1
+        if len(self._kept) <= self._capacity:
+            return
+        self._kept.popitem(last=False)
+        self.dropped += 1
+        if self.dropped == self._capacity and self.replayed < self.recorded:
+            warnings.warn(
+                f"{self._driver.name}: {self.recorded} CUDA graphs were recorded, {self.dropped} of them dropped again "
+                f"and {self.replayed} runs served by one; recording costs more than it saves here: switch it off with "
+                "eb.options(record=False)",
+                EdBatchWarning,
+                stacklevel=2,
+            )
