@@ -15,8 +15,8 @@ from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.kernels.update import update
 
 __all__ = [
-    "add_all", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows", "gather_rows_to", "groups",
-    "run_batches", "run_steps", "sum_equal", "update",
+    "add_all", "add_product", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows",
+    "gather_rows_to", "groups", "run_batches", "run_steps", "sum_equal", "update",
 ]  # fmt: skip
 
 
@@ -60,6 +60,15 @@ def add_all(rows: Any, whole: Any) -> None:
         segment_sums.add_all(len(rows), _address(rows), stride, _address(whole), whole.size)
     else:
         whole += rows.sum(axis=0)
+
+
+def add_product(left: Any, right: Any, whole: Any, fresh: bool) -> None:
+    """whole [m, n] += leftᵀ right, of left [k, m] and right [k, n]; fresh: `whole` is all zeros."""
+    # Matrices are stored by columns: the transpose is what lies row by row.
+    if fresh:
+        np.matmul(right.T, left, out=whole.T)
+    else:
+        whole += np.matmul(right.T, left).T
 
 
 def sum_equal(indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:

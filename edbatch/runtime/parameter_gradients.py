@@ -61,9 +61,4 @@ def _add_term(parameter: Parameter, term: Term, parts: list[Any], payload: list[
         add_sum(parameter, parts[0], backend)
     else:
         left, right = (part.reshape(-1, part.shape[-1]) for part in parts)
-        whole, fresh = parameter.accumulator()
-        # Matrices are stored by columns: the transpose is what lies row by row.
-        if fresh:
-            backend.matmul(right.T, left, out=whole.T)
-        else:
-            whole += backend.matmul(right.T, left).T
+        backend.loops.add_product(left, right, *parameter.accumulator())

@@ -194,6 +194,20 @@ def multiply_each(
         gpu[_STATUS] = -status
 
 
+@njit(cache=True)
+def add_product(
+    gpu: np.ndarray, m: int, n: int, k: int, left: int, ld_left: int, right: int, ld_right: int, fresh: bool, out: int,
+    ldo: int,
+) -> None:  # fmt: skip
+    """out[m, n], by columns, = left[k, m]ᵀ @ right[k, n], both by rows [+ out]."""
+    status = call_gemm(
+        gpu[_GEMM], gpu[_BLAS], 0, 1, m, n, k, left, ld_left, right, ld_right, np.float32(0 if fresh else 1), out,
+        ldo, gpu[_COMPUTE],
+    )  # fmt: skip
+    if status != 0 and gpu[_STATUS] == 0:
+        gpu[_STATUS] = -status
+
+
 def check(gpu: np.ndarray) -> None:
     """Raise `EdBatchError` if a call that was enqueued has failed since the last check."""
     status = int(gpu[_STATUS])

@@ -187,6 +187,21 @@ class CudaLoops:
         if total is not whole:
             whole += total
 
+    def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
+        """See `kernels.numpy_loops.add_product`."""
+        xp, address = self._driver.xp, self._driver.address
+        size = whole.itemsize
+        if left.dtype != np.float32 or whole.strides[0] != size or whole.strides[1] < size * len(whole):
+            whole += xp.matmul(left.T, right)
+            return
+        left, right = (x if _by_rows(x) else xp.ascontiguousarray(x) for x in (left, right))
+        m, n = whole.shape
+        calls.add_product(
+            self._gpu, m, n, len(left), address(left), left.strides[0] // size,
+            address(right), right.strides[0] // size, fresh, address(whole), whole.strides[1] // size,
+        )  # fmt: skip
+        check(self._gpu)
+
     def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
         """See `kernels.numpy_loops.sum_equal`."""
         xp = self._driver.xp
@@ -314,6 +329,11 @@ class CudaLoops:
     def _launch(self, name: str, gx: int, gy: int, bx: int, by: int, values: list[int]) -> None:
         calls.launch(self._gpu, self._kernels[name], gx, gy, bx, by, 0, np.array(values, np.int64), len(values))
         check(self._gpu)
+
+
+def _by_rows(x: Any) -> bool:
+    """Whether a matrix lies row by row, perhaps with gaps."""
+    return bool(x.strides[1] == x.itemsize and x.strides[0] >= x.itemsize * x.shape[1])
 
 
 def _name(dtype: np.dtype) -> str:
