@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from tests.arrays import on_host
+
 
 def numeric(function, x, step=1e-6):
     """The gradient of a function of one array that returns a number."""
@@ -36,7 +38,7 @@ def compare(model, wants, rtol=1e-6, atol=1e-8):
     """Compare the gradients that parameters have."""
     for parameter in model:
         np.testing.assert_allclose(
-            parameter.grad(), wants[parameter.name], rtol=rtol, atol=atol, err_msg=parameter.name
+            on_host(parameter.grad()), wants[parameter.name], rtol=rtol, atol=atol, err_msg=parameter.name
         )
 
 

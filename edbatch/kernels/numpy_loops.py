@@ -15,7 +15,7 @@ from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.kernels.update import update
 
 __all__ = [
-    "add_all", "add_product", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows",
+    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows",
     "gather_rows_to", "groups", "run_batches", "run_steps", "sum_equal", "update",
 ]  # fmt: skip
 
@@ -46,6 +46,11 @@ def run_batches(
         programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
         programs.places, programs.addresses, programs.kernels, scratch, sgemm_address(),
     )  # fmt: skip
+
+
+def add_at(array: Any, rows: np.ndarray, values: Any) -> None:
+    """array[rows[i]] += values[i], one after the other; for arrays whose rows are not contiguous."""
+    np.add.at(array, rows, values)
 
 
 def groups(rows: np.ndarray) -> None:

@@ -109,7 +109,7 @@ class Backward:
         if view_stops[code] or not self.active[root]:
             self.active[:] = False
             return
-        self.gradients.array(self._window(root, code))[nodes.row[root]] = self._backend.from_host(self._seed, "C")
+        self.gradients.array(self._window(root, code))[int(nodes.row[root])] = self._backend.from_host(self._seed, "C")
         for ran in reversed(self._ran):
             number, rows, operands = per_batch(
                 ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.active, view_stops,
@@ -179,7 +179,7 @@ class Backward:
     def _row(self, array: Callable[[int], Any], id: int) -> Any:
         """The row [1, *shape] of an id, of values or of gradients."""
         node = id & NODE_MASK
-        row = self._nodes.row[node]
+        row = int(self._nodes.row[node])
         return array(self._window(node, id >> NODE_BITS))[row : row + 1]
 
     def _window(self, node: int, code: int) -> int:

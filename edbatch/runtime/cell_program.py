@@ -195,7 +195,7 @@ def _run_python(step: Python, views: dict[Any, Any], payload: list[Any], m: int,
     elif step.variadic:
         count, shape = len(operands), out.shape[1:]
         rows = k.stack([k.broadcast_to(x, (m, *shape)) for x in operands], axis=1).reshape(m * count, *shape)
-        step.call(out, rows, k.arange(0, m * count + 1, count))
+        step.call(out, rows, k.arange(0, m * count + 1, count, dtype=np.int32))
     else:
         integers = [payload[-1 - x] if x < 0 else k.full(m, x, np.int32) for x in step.payload]
         step.call(out, *operands, *integers)

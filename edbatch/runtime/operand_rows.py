@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from edbatch.graph.spec import Spec
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
@@ -121,8 +123,8 @@ def add(
         found = k.lib.stride_tricks.as_strided(source[begin:], (count, spec.size), (stride * itemsize, itemsize))
         if positions >= 0:
             found = found[indices[positions : positions + n]]
-        to = start + distance * k.arange(n) if even else indices[rows : rows + n]
-        k.add.at(gradients.array(seen), to, found.reshape(n, *spec.shape))
+        to = start + distance * np.arange(n) if even else ran.plan.indices[rows : rows + n]
+        loops.add_at(gradients.array(seen), to, found.reshape(n, *spec.shape))
 
 
 def _segments(operand: list[int], plan: Plan) -> list[Any]:

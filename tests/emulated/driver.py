@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.emulated.arrays import DeviceArray, DeviceFunctions, plain
+
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 with_cpp = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
 
@@ -124,7 +126,7 @@ class EmulatedDriver:
     """
 
     name = "cuda:0"
-    xp = np
+    xp = DeviceFunctions()
     processors = 2
 
     def __init__(self):
@@ -160,7 +162,7 @@ class EmulatedDriver:
         memory[begin : begin + bytes] = 0xFF  # NaN
         number = self.allocations
         self._memory[number] = weakref.ref(memory, lambda _: self._memory.pop(number, None)), begin, bytes
-        return memory[begin : begin + bytes].view(dtype)
+        return memory[begin : begin + bytes].view(dtype).view(DeviceArray)
 
     def check_memory(self):
         """Nothing was written beyond the ends of arrays that are still in use."""
@@ -176,16 +178,17 @@ class EmulatedDriver:
     def upload(self, host, target):
         self._not_recording("an array was uploaded")
         self.uploads += 1
-        assert isinstance(host, np.ndarray)
+        assert type(host) is np.ndarray
+        assert isinstance(target, DeviceArray)
         assert target.flags.c_contiguous
         assert host.nbytes == target.nbytes, f"{host.nbytes} bytes for {target.nbytes}"
-        target.reshape(-1).view(np.uint8)[:] = np.frombuffer(host.tobytes(), np.uint8)
+        plain(target).reshape(-1).view(np.uint8)[:] = np.frombuffer(host.tobytes(), np.uint8)
 
     def download(self, array):
         self._not_recording("an array was downloaded")
         self.downloads += 1
         self.check_memory()
-        return array.copy()
+        return plain(array).copy()
 
     def synchronize(self):
         self._not_recording("the host waited")

@@ -11,6 +11,7 @@ from edbatch.graph.spec import ParameterSpec, spec_of
 from edbatch.graph.trace import ARGUMENT, Trace
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.runtime.type_table import bind, places_of
+from tests.arrays import on_host
 
 
 def trace(function, *shapes, dtype="float64"):
@@ -27,7 +28,7 @@ def compute(body, *arguments):
 
     def seen(operand):
         if isinstance(operand, ParameterSpec):
-            return parameter_array(operand)[None]
+            return on_host(parameter_array(operand))[None]
         array = arrays[operand.node]
         return array if operand.view is None else operand.view.look(array)
 
@@ -36,7 +37,7 @@ def compute(body, *arguments):
         if node.type.op is ARGUMENT:
             out[0] = next(given)
         elif node.type.op.name == "parameter":
-            out[0] = parameter_array(node.type.attributes[0][1])
+            out[0] = on_host(parameter_array(node.type.attributes[0][1]))
         elif node.type.op.kind is Kind.SOURCE:
             out[0] = node.value if node.value is not None else float(node.type.op.name == "ones")
         elif node.type.op.places is not None:

@@ -9,6 +9,7 @@ from edbatch.graph.op import OPS, Kind, Share, no_gradient
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import to_node
 from edbatch.graph.views import look
+from tests.arrays import on_host
 from tests.gradients import compare, numeric, numeric_gradients
 from tests.graph.test_ops import BATCH, CASES, OPERANDS, draw, place
 from tests.oracle import ORACLE
@@ -86,7 +87,7 @@ def test_gradients_equal_finite_differences(op, sample, how):
         loss, wants, _ = build(op, sample, how, policy, cells)
         loss.backward()
         for operand, want in wants:
-            got = operand.grad() if isinstance(operand, Parameter) else operand.gradient()
+            got = on_host(operand.grad()) if isinstance(operand, Parameter) else operand.gradient()
             assert got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 

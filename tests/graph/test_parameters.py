@@ -6,13 +6,14 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.graph.stacking import stacked
+from tests.arrays import on_host
 
 
 def test_gradients_add_up_until_they_are_forgotten():
     model = eb.ParameterCollection(dtype="float64")
     W = model.add_parameters((2, 3))
     assert not W.has_grad
-    np.testing.assert_array_equal(W.grad(), np.zeros((2, 3)))
+    np.testing.assert_array_equal(on_host(W.grad()), np.zeros((2, 3)))
     for expected_fresh in (True, False):
         array, fresh = W.accumulator()
         assert fresh is expected_fresh
@@ -20,10 +21,10 @@ def test_gradients_add_up_until_they_are_forgotten():
     assert W.has_grad
     assert W.grad().dtype == np.float64
     assert W.grad().flags.f_contiguous  # as its array: updates run through both side by side
-    np.testing.assert_array_equal(W.grad(), np.full((2, 3), 3.0))
+    np.testing.assert_array_equal(on_host(W.grad()), np.full((2, 3), 3.0))
     model.zero_grad()
     assert not W.has_grad
-    np.testing.assert_array_equal(W.grad(), np.zeros((2, 3)))
+    np.testing.assert_array_equal(on_host(W.grad()), np.zeros((2, 3)))
 
 
 def test_parts_of_a_stack_see_its_gradient():
@@ -36,13 +37,13 @@ def test_parts_of_a_stack_see_its_gradient():
     array, fresh = stack.accumulator()
     assert not fresh
     array += np.arange(6, dtype=np.float32).reshape(3, 2)
-    np.testing.assert_array_equal(a.grad(), [[7, 8]])
-    np.testing.assert_array_equal(b.grad(), [[2, 3], [4, 5]])
+    np.testing.assert_array_equal(on_host(a.grad()), [[7, 8]])
+    np.testing.assert_array_equal(on_host(b.grad()), [[2, 3], [4, 5]])
     a.zero_grad()
     assert (a.has_grad, b.has_grad, stack.has_grad) == (False, True, True)
-    np.testing.assert_array_equal(stack.grad(), [[0, 0], [2, 3], [4, 5]])
+    np.testing.assert_array_equal(on_host(stack.grad()), [[0, 0], [2, 3], [4, 5]])
     b.accumulator()[0][...] += 1  # used alone
-    np.testing.assert_array_equal(stack.grad(), [[0, 0], [3, 4], [5, 6]])
+    np.testing.assert_array_equal(on_host(stack.grad()), [[0, 0], [3, 4], [5, 6]])
     stack.zero_grad()
     assert not a.has_grad
     assert not b.has_grad
@@ -61,13 +62,13 @@ def test_rows_of_a_table_are_merged():
     assert rows.dtype == np.int64
     assert (np.diff(rows) > 0).all()
     np.testing.assert_allclose(values, expected[rows], rtol=1e-12)
-    np.testing.assert_allclose(table.grad(), expected, rtol=1e-12)
+    np.testing.assert_allclose(on_host(table.grad()), expected, rtol=1e-12)
     values *= 2  # in place, as clipping does
-    np.testing.assert_allclose(table.grad(), 2 * expected, rtol=1e-12)
+    np.testing.assert_allclose(on_host(table.grad()), 2 * expected, rtol=1e-12)
     table.zero_grad()
     assert not table.has_grad
     assert table.sparse_grad() is None
-    np.testing.assert_array_equal(table.grad(), np.zeros((20, 3)))
+    np.testing.assert_array_equal(on_host(table.grad()), np.zeros((20, 3)))
 
 
 def test_copies_have_gradients_of_their_own():

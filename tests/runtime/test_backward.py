@@ -11,6 +11,7 @@ import edbatch as eb
 from edbatch.devices import device
 from edbatch.runtime import derivatives
 from edbatch.runtime.type_table import shared_table
+from tests.arrays import on_host
 from tests.gradients import check_parameters, compare, numeric, numeric_gradients
 
 POLICIES = ["none", "depth", "agenda", "sufficient"]
@@ -116,7 +117,7 @@ def gradients(program, policy, reads=True, **options):
     with eb.options(**options):
         loss, inputs, xs = program.build(policy, reads)
         loss.backward()
-        found = [parameter.grad().copy() for parameter in program.model]
+        found = [on_host(parameter.grad()).copy() for parameter in program.model]
         return found + [x.gradient() for x in inputs] + [x.gradient() for x in xs]
 
 
@@ -174,10 +175,10 @@ def test_gradients_add_up_over_calls_and_graphs(model):
         other.backward()
         other.backward()
         expected = expected + 2 * np.outer(np.ones(3), x)
-    np.testing.assert_allclose(W.grad(), expected, rtol=1e-12)
+    np.testing.assert_allclose(on_host(W.grad()), expected, rtol=1e-12)
     model.zero_grad()
     loss.backward()  # the graph is still there
-    np.testing.assert_allclose(W.grad(), 2 * np.outer(W.value() @ x, x), rtol=1e-12)
+    np.testing.assert_allclose(on_host(W.grad()), 2 * np.outer(W.value() @ x, x), rtol=1e-12)
 
 
 def test_through_a_graph_that_grew(model):
@@ -286,9 +287,9 @@ def test_gradients_of_inputs_leave_parameters_alone(model):
         x = eb.input([1.0, 2.0])
         loss = squared(W, x)
     loss.backward()
-    before = W.grad().copy()
+    before = on_host(W.grad()).copy()
     np.testing.assert_allclose(x.gradient(), 2 * W.value().T @ W.value() @ [1, 2])
-    np.testing.assert_array_equal(W.grad(), before)
+    np.testing.assert_array_equal(on_host(W.grad()), before)
 
 
 def test_a_seed_gradient(model):
@@ -296,9 +297,9 @@ def test_a_seed_gradient(model):
     with eb.Graph(policy="sufficient", dtype="float64"):
         y = W @ eb.input([1.0, 2.0])
         y.backward([1, 0, -2])
-        np.testing.assert_array_equal(W.grad(), np.outer([1, 0, -2], [1, 2]))
+        np.testing.assert_array_equal(on_host(W.grad()), np.outer([1, 0, -2], [1, 2]))
         y[1].backward()  # of a part
-        np.testing.assert_array_equal(W.grad(), np.outer([1, 1, -2], [1, 2]))
+        np.testing.assert_array_equal(on_host(W.grad()), np.outer([1, 1, -2], [1, 2]))
 
 
 def test_stopped_and_scaled(model):
@@ -307,7 +308,7 @@ def test_stopped_and_scaled(model):
         y = W @ eb.input([1.0, 2.0])
         loss = eb.sum(eb.stop_gradient(y) * y) + eb.sum(eb.scale_gradient(y, -3.0)) + eb.sum(eb.stop_gradient(y))
     loss.backward()
-    np.testing.assert_allclose(W.grad(), np.outer(W.value() @ [1, 2] - 3, [1, 2]))
+    np.testing.assert_allclose(on_host(W.grad()), np.outer(W.value() @ [1, 2] - 3, [1, 2]))
     model.zero_grad()
     eb.stop_gradient(loss).backward()
     assert not W.has_grad
@@ -320,7 +321,7 @@ def test_table_gradients_are_sparse(model):
     loss.backward()
     rows, values = table.sparse_grad()
     np.testing.assert_array_equal(rows, [1, 3, 4])
-    np.testing.assert_allclose(values, np.array([[2.0], [4.0], [2.0]]) * table.value()[rows])
+    np.testing.assert_allclose(on_host(values), np.array([[2.0], [4.0], [2.0]]) * table.value()[rows])
 
 
 def test_rows_of_a_table_that_a_cell_fixes(model):
@@ -364,7 +365,7 @@ def test_what_is_not_reached_does_not_matter(model):
                 with np.errstate(invalid="ignore"):
                     lists[number].backward()
             x = [1, 2, 1, 2]
-            np.testing.assert_allclose(W.grad(), 2 * np.outer(W.value() @ x, x))
+            np.testing.assert_allclose(on_host(W.grad()), 2 * np.outer(W.value() @ x, x))
 
 
 def test_nothing_is_computed_where_no_gradient_is_asked_for(model):
@@ -395,7 +396,7 @@ def test_determinism():
                     h = eb.tanh(W @ (h + table[word]))
                 losses.append(eb.sum(h))
             eb.sum(losses).backward()
-        results.append((W.grad(), table.grad()))
+        results.append((on_host(W.grad()), on_host(table.grad())))
     for first, second in zip(*results, strict=True):
         np.testing.assert_array_equal(first, second)
 

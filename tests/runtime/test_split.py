@@ -19,6 +19,7 @@ from edbatch.models import (
     TreeLSTM,
 )
 from edbatch.policy import recorded
+from tests.arrays import on_host
 
 IN, DIM, OUT = 3, 4, 5
 POLICIES = ["none", "depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct"]
@@ -474,7 +475,7 @@ class Leaf:
             loss.backward()
         gradients = [x.gradient() for pair in outs for x in pair]
         values = [x.value() for pair in outs for x in pair]
-        found = [self.W.grad().copy(), self.b.grad().copy(), self.table.grad().copy()]
+        found = [on_host(self.W.grad()).copy(), on_host(self.b.grad()).copy(), on_host(self.table.grad()).copy()]
         self.model.zero_grad()
         return values, gradients, found, graph.report()
 
@@ -508,6 +509,6 @@ def test_a_graph_that_grows_shares_anew():
     with eb.Graph(policy="sufficient") as graph:
         a = network.leaf(4)[0].value()
         b = [network.leaf(word)[0] for word in (4, 4, 2, 4, 2)]
-        np.testing.assert_allclose(b[0].value(), a, rtol=1e-6)
-        np.testing.assert_allclose(b[2].value(), network.leaf(2)[0].value(), rtol=1e-6)
+        np.testing.assert_allclose(b[0].value(), a, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(b[2].value(), network.leaf(2)[0].value(), rtol=1e-6, atol=1e-8)
     assert graph.report().nodes == 1 + 5 + 2 + 1

@@ -116,8 +116,9 @@ class CudaBackend:
         xp.add(out, 0.5, out=out)
 
     def segment_reduce(self, ufunc: Any, out: Any, rows: Any, offsets: Any) -> None:
-        """out[i] = reduction of rows[offsets[i]:offsets[i + 1]]; no segment is empty."""
+        """out[i] = reduction of rows[offsets[i]:offsets[i + 1]]; no segment is empty; offsets are int32."""
         xp = self._xp
+        assert offsets.dtype == np.int32
         kind = [xp.add, xp.maximum, xp.minimum].index(ufunc)
         rows, target = xp.ascontiguousarray(rows), xp.ascontiguousarray(out)
         self.loops.segment_reduce(self.address(offsets), 0, rows, target, kind)
