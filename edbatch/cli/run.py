@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--hidden", type=integer(1), default=128, help="size of embeddings and states (default: %(default)s)"
     )
     parser.add_argument("--seed", type=integer(0), default=0, help="of the parameters (default: %(default)s)")
+    parser.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)")
     parser.add_argument(
         "--policy",
         help="the policy that predicts: a file or a heuristic by name "
@@ -63,12 +65,19 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, learn, compare, write.
+    """Read, learn, compare, write, on the device that was chosen.
 
     Raises:
-        EdBatchError: there is no such model, the data or the policy cannot be read, or the predictions cannot be
-            written.
+        EdBatchError: there is no such model or device, the data or the policy cannot be read, or the predictions
+            cannot be written.
     """
+    import edbatch as eb
+
+    with eb.device(arguments.device) if arguments.device else nullcontext():
+        _run(arguments)
+
+
+def _run(arguments: argparse.Namespace) -> None:
     import edbatch as eb
     from edbatch.models.compare import compare
     from edbatch.models.workloads import get_workload
@@ -80,7 +89,8 @@ def run(arguments: argparse.Namespace) -> None:
     samples, sizes, labels = workload.number(_read(workload, arguments)[: arguments.limit])
     size = arguments.batch_size
     mini_batches = [samples[start : start + size] for start in range(0, len(samples), size)]
-    network = workload.network(eb.ParameterCollection(seed=arguments.seed), *sizes, arguments.hidden)
+    model = eb.ParameterCollection(seed=arguments.seed)
+    network = workload.network(model, *sizes, arguments.hidden)
 
     def probabilities(sample: Any) -> list[eb.Expression]:
         return workload.probabilities(network, sample)
@@ -110,6 +120,7 @@ def run(arguments: argparse.Namespace) -> None:
         "places": sum(len(prediction.best) for prediction in measured[name].predictions),
         "labels": len(labels),
         "hidden": arguments.hidden,
+        "device": model.device.name,
         "seed": arguments.seed,
         "batch_size": size,
         "mini_batches": len(mini_batches),
@@ -169,8 +180,9 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
         )
     )
     source = " ".join(facts["data"] or ["made up"])
+    device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
     print(
-        f"{facts['model']}, hidden size {facts['hidden']:,}, random parameters (seed {facts['seed']})\n"
+        f"{facts['model']}{device}, hidden size {facts['hidden']:,}, random parameters (seed {facts['seed']})\n"
         f"{source}: {sizes}\n"
         f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(facts['batch_size'], facts['sample'])}, "
         f"each run {rounds} by every policy in turn, after a warm-up"

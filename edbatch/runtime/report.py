@@ -24,7 +24,7 @@ class Report:
         fallbacks: steps at which the FSM did not know the state and the path ratio decided.
         memory_bytes: all values of the graph.
         seconds: by stage: construction (since the graph was opened or last ran), scheduling, planning, execution,
-            and learning where a policy was learned.
+            and learning where a policy was learned. On a GPU, execution is what it takes until everything is enqueued.
     """
 
     policy: str = ""

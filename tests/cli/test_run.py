@@ -50,6 +50,19 @@ def test_json(edbatch_json, trees, tmp_path):
         assert {"construction", "scheduling", "planning", "execution", "reading"} <= set(row["seconds"])
 
 
+def test_on_a_gpu(edbatch, edbatch_json, trees, cuda):
+    results = [
+        edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--device", name) for name in ("cpu", cuda.name)
+    ]
+    assert [result["device"] for result in results] == ["cpu", "cuda:0"]
+    cpu, gpu = ([row["batches"] for row in result["policies"]] for result in results)
+    assert cpu == gpu
+    assert all(row["largest_difference"] < 1e-6 for row in results[1]["policies"])
+    status, _, err = edbatch("run", "tree-lstm", "--device", "gpu")
+    assert status == 2
+    assert err == 'edbatch: error: device \'gpu\': expected "cpu", "cuda" or "cuda:1"\n'
+
+
 def test_predictions_do_not_depend_on_policy_or_batch_size(edbatch_json, trees, tmp_path):
     outs = [tmp_path / name for name in ("a.txt", "b.txt", "c.txt")]
     edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--out", outs[0])
