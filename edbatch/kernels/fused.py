@@ -25,6 +25,8 @@ def kernel(n, d, places):
 '''
 
 
+FUNCTIONS = frozenset({"abs", "exp", "maximum", "minimum", "sigmoid", "sqrt", "tanh"})  # that a scalar may call
+
 NUMBA = Language(
     kernel=HEADER,
     place="p{0}, d{0} = floats_at(places[{1}]), places[{2}]",

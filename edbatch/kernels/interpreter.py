@@ -15,7 +15,7 @@ from edbatch.kernels.softmax import softmax_rows
 # Numba takes plain integers for constants.
 _ARGUMENT, _SCRATCH, _RESULT, _FIXED = map(int, Slot)
 _UNUSED, _IF_NOT_ROWS, _ALWAYS = int(Move.UNUSED), int(Move.IF_NOT_ROWS), int(Move.ALWAYS)
-_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _PYTHON = map(int, Step)
+_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 _GATHER, _GATHER_MANY = 3, 4  # memory.plan.Access
 
 BYTES = 4  # of an entry

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from edbatch.kernels import interpreter, segment_sums
-from edbatch.kernels.fused import compiled
+from edbatch.kernels.fused import FUNCTIONS, compiled
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.products import sgemm_address
 from edbatch.kernels.recipe import Recipe
@@ -15,15 +16,24 @@ from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.kernels.update import update
 
 __all__ = [
-    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "copy_rows", "fused", "gather_rows",
-    "gather_rows_to", "groups", "run_batches", "run_steps", "sum_equal", "update",
+    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "computes", "copy_rows", "functions", "gather_rows",
+    "gather_rows_to", "groups", "handles", "list_reductions", "run_batches", "run_steps", "sum_equal", "update",
 ]  # fmt: skip
 
+#: What fused kernels may call.
+functions = FUNCTIONS
+#: Reductions of lists that need no Python, by the names of their ops.
+list_reductions = ("sum_list",)
 
-def fused(recipe: Recipe) -> int:
-    """The address of a fused kernel."""
-    address: int = compiled(recipe).address
-    return address
+
+def handles(recipes: Sequence[Recipe]) -> list[int]:
+    """The addresses of fused kernels."""
+    return [compiled(recipe).address for recipe in recipes]
+
+
+def computes(op: str, scalar: str, operands: int) -> bool:
+    """Whether there are kernels for single ops; NumPy's functions are as fast."""
+    return False
 
 
 def run_steps(

@@ -40,7 +40,8 @@ class Step(IntEnum):
     # A product per call; a: slot, column; b: slot, column; m, k, n; of the one that is a parameter (LEFT: a, RIGHT: b)
     # the distance between rows, and LEFT or RIGHT + TRANSPOSED; out: slot, column
     MULTIPLY_EACH = 5
-    PYTHON = 6  # anything else: left to the caller
+    CALL = 6  # number of the kernel of one op; first place, number of places; groups, lanes; integer (-1: none)
+    PYTHON = 7  # anything else: left to the caller
 
 
 STEP_WIDTH = 12

@@ -13,6 +13,7 @@ from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
+from edbatch.kernels.call import by_rows
 from edbatch.kernels.program import STEP_WIDTH, TRANSPOSED, Move, Slot, Step
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_places import Place
@@ -25,7 +26,7 @@ class Tables:
 
     Attributes:
         slots, arguments, steps, places: int64 tables.
-        kernels, addresses: of fused kernels, of fixed values.
+        kernels, addresses: of generated kernels, of fixed values.
         parameters: the arrays of parameters that the addresses are of.
         fixed: per parameter and per node that is a parameter or constant, its array with a batch axis.
     """
@@ -93,7 +94,7 @@ class Link:
         body = self._body
         self._slots: list[tuple[int, int, int, int]] = []
         self._slot_of: dict[Any, int] = {}
-        self._kernels: dict[int, int] = {}
+        self._kernels: dict[Any, int] = {}
         self._place_list: list[tuple[int, int]] = []
         self._fixed: list[Any] = []
         self._arrays: dict[Any, Any] = {}
@@ -113,7 +114,7 @@ class Link:
             row = step.encode(self) if isinstance(step, Native) else (int(Step.PYTHON),)
             if row[0] == Step.MULTIPLY:
                 self._as_rows.add(row[1])
-            if row[0] != Step.FUSED:
+            if row[0] not in (Step.FUSED, Step.CALL):
                 read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
             rows.append((*map(int, row), *(0,) * (STEP_WIDTH - len(row))))
         used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
@@ -130,7 +131,7 @@ class Link:
             _table(arguments, 3),
             _table(rows, STEP_WIDTH),
             _table(self._place_list, 2),
-            np.array(list(self._kernels), np.int64),
+            np.array(self._backend.loops.handles(list(self._kernels)), np.int64),
             np.array([self._backend.address(array) for array in self._fixed], np.int64),
             self._parameters,
             self._arrays,
@@ -167,12 +168,20 @@ class Link:
         distance = max(inner, stride if outer > 1 else 0)
         return self._fixed_slot(spec), distance, 0 if by_columns == from_left else TRANSPOSED
 
-    def kernel(self, address: int) -> int:
-        """Number of a fused kernel."""
-        return self._kernels.setdefault(address, len(self._kernels))
+    def kernel(self, kernel: Any) -> int:
+        """Number of a kernel: a `Recipe`, or a `Call`."""
+        return self._kernels.setdefault(kernel, len(self._kernels))
+
+    def strides(self, operand: Operand) -> tuple[int, ...]:
+        """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
+        array = self._arrays.get(operand.node if isinstance(operand, Value) else operand)
+        if array is not None:
+            return tuple(stride // array.itemsize for stride in array.strides[1:])
+        assert isinstance(operand, Value)
+        return by_rows(self._body.nodes[operand.node].type.out.shape)
 
     def place_list(self, positions: list[tuple[int, int]]) -> tuple[int, int]:
-        """First and number of a fused kernel's places."""
+        """First and number of a generated kernel's places."""
         self._place_list += positions
         return len(self._place_list) - len(positions), len(positions)
 

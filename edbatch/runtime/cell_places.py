@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from edbatch.graph.body import Body, Value, operands_of
 from edbatch.graph.op import Kind
@@ -20,12 +21,15 @@ class Place:
     stride: int
 
 
-def homes_of(body: Body, fused: bool, in_result: dict[int, int], parts_of: PartsOf) -> dict[int, tuple[int, int]]:
+def homes_of(
+    body: Body, fused: bool, in_result: dict[int, int], parts_of: PartsOf, backend: Any
+) -> dict[int, tuple[int, int]]:
     """Values that are computed, or gathered, right where a concatenation wants them, instead of copied there.
 
     Args:
         fused: whether element-wise nodes are computed by fused kernels.
         in_result: nodes computed right in the cell's result.
+        backend: what computes.
 
     Returns:
         Per such node the concatenation's node and the column in it.
@@ -39,10 +43,18 @@ def homes_of(body: Body, fused: bool, in_result: dict[int, int], parts_of: Parts
             if not isinstance(operand, Value) or operand.view is not None or operand.node in in_result:
                 continue
             type = body.nodes[operand.node].type
-            by_native_step = type.op is ARGUMENT or type.op.name in MAKERS or (fused and bool(type.op.scalar))
+            op = type.op
+            is_fused = fused and bool(op.scalar) and op.functions <= backend.loops.functions
+            by_native_step = op is ARGUMENT or op.name in MAKERS or is_fused or _is_called(body, operand.node, backend)
             if by_native_step and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))
     return homes
+
+
+def _is_called(body: Body, number: int, backend: Any) -> bool:
+    """Whether a node is computed by a kernel of its own."""
+    node = body.nodes[number]
+    return bool(backend.loops.computes(node.type.op.name, node.type.op.scalar, len(operands_of(node))))
 
 
 def place_values(

@@ -16,6 +16,7 @@ from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.interpreter import block_rows, place_slots
 from edbatch.kernels.program import Move
 from edbatch.memory.pool import BufferPool
+from edbatch.runtime.call_steps import copy_any
 from edbatch.runtime.cell_link import Link, Tables
 from edbatch.runtime.cell_places import homes_of, place_values
 from edbatch.runtime.cell_steps import Python, copy_step, is_native, is_row, steps_of
@@ -90,13 +91,14 @@ class Variant:
             elif in_result.get(value.node) != column or value.view is not None:
                 copied.append((column, value))
         self._interpreted = is_native(body)
-        homes = homes_of(body, fuse, in_result, parts_of)
+        homes = homes_of(body, fuse, in_result, parts_of, backend)
         self._steps = steps_of(body, fuse, in_result, homes, bind, parts_of, backend)
         for column, value in copied:
             if self._interpreted and is_row(body, value):
                 self._steps.append(copy_step(value, spec_of_value(body, value).size, None, column))
             else:
-                self._steps.append(Python(None, backend.copyto, (value,), column=column))
+                python = Python(None, backend.copyto, (value,), column=column)
+                self._steps.append(copy_any(body, value, column, backend) or python)
         places, self.width = place_values(body, self._steps, in_result, homes)
         self.is_native = not any(isinstance(step, Python) for step in self._steps)
         out_width = sum({c: spec_of_value(body, v).size for c, v in zip(columns, body.outputs, strict=True)}.values())

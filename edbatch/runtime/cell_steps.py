@@ -74,17 +74,20 @@ def steps_of(
         in_result: nodes computed right in the cell's result, and their column there.
         homes: see `cell_places.homes_of`.
         bind, parts_of: make a single node's kernel from its type.
-        backend: what compiles fused kernels.
+        backend: what computes.
     """
+    from edbatch.runtime.call_steps import call_steps
     from edbatch.runtime.fused_steps import fused_step
     from edbatch.runtime.native_steps import native_step
 
-    order: list[Run | int]
-    order = fuse(body) if fused else [n for n, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE]
+    computed: list[Run | int] = [
+        number for number, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE
+    ]
+    order = fuse(body, backend.loops.functions) if fused else computed
     steps: list[CellStep] = []
     for item in order:
         if isinstance(item, Run):
-            steps.append(fused_step(body, item, in_result, homes, backend))
+            steps.append(fused_step(body, item, in_result, homes))
             continue
         node = body.nodes[item]
         columns = columns_of(body, node, parts_of)
@@ -96,6 +99,8 @@ def steps_of(
             ]
         elif (native := native_step(body, item)) is not None:
             steps += native
+        elif (calls := call_steps(body, item, parts_of, backend)) is not None:
+            steps += calls
         else:
             call, parts = bind(node.type), parts_of(node.type)
             steps.append(Python(item, call, operands_of(node), node.payload, node.type.op.variadic, parts))

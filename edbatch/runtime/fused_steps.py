@@ -19,15 +19,12 @@ from edbatch.runtime.cell_steps import Native, Operand
 Place = tuple[int | ParameterSpec | None, int]
 
 
-def fused_step(
-    body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]], backend: Any
-) -> Native:
+def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> Native:
     """The step of a run.
 
     Args:
         in_result: nodes computed right in the cell's result, and their column there.
         homes: see `cell_places.homes_of`.
-        backend: what compiles the kernel.
     """
     parts = Parts(in_result, homes)
     outside, inputs = reads(body, run)
@@ -57,14 +54,14 @@ def fused_step(
         column, offset = divmod(begin, run.size)
         place: Place = (of, offset)
         stores.append(Store(computed[node], places.setdefault(place, len(places)), column))
-    kernel = backend.loops.fused(Recipe(len(places), tuple(instructions), tuple(stores)))
+    recipe = Recipe(len(places), tuple(instructions), tuple(stores))
 
     def encode(link: Any) -> tuple[int, ...]:
         positions = []
         for of, offset in places:
             slot, column = link.result(0) if of is None else link.at(Value(of) if isinstance(of, int) else of)
             positions.append((slot, column + offset))
-        return Step.FUSED, link.kernel(kernel), run.size, *link.place_list(positions)
+        return Step.FUSED, link.kernel(recipe), run.size, *link.place_list(positions)
 
     loaded = tuple(operand for operand, at in zip(outside, given, strict=True) if isinstance(at, int))
     return Native(encode, loaded, run.stores)

@@ -25,7 +25,7 @@ def broadcast_shape(*shapes: Shape) -> Shape:
 
 
 def _unary(
-    name: str, formula: str, forward: Callable, gradient: Callable, example: str, scalar: str = "", **domain: Any
+    name: str, formula: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
 ) -> Callable[[Any], Expression]:
     """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
     op = declare(
@@ -58,7 +58,7 @@ def _unary(
 
 
 def _two_operands(
-    name: str, forward: Callable, gradient: Callable, scalar: str = "", **domain: Any
+    name: str, forward: Callable, gradient: Callable, scalar: str, **domain: Any
 ) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands."""
     shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
@@ -69,7 +69,7 @@ def _two_operands(
 
 
 def _binary(
-    name: str, symbol: str, forward: Callable, gradient: Callable, example: str, scalar: str = "", **domain: Any
+    name: str, symbol: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
 ) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
     doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
@@ -91,7 +91,7 @@ def _binary(
 
 
 def _attributed(
-    name: str, forward: Callable, gradient: Callable, samples: list[dict[str, float]], scalar: str = ""
+    name: str, forward: Callable, gradient: Callable, samples: list[dict[str, float]], scalar: str
 ) -> Callable[..., Expression]:
     """Declare an element-wise op of one operand with attributes that are numbers."""
     op = declare(
@@ -178,7 +178,7 @@ sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out),
               lambda g, out, x: 0.5 * g / out, "0.7071", "sqrt({0})", low=0.1, high=3)
 exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), lambda g, out, x: g * out, "1.6487", "exp({0})")
 log = _unary("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out),
-             lambda g, out, x: g / x, "-0.6931", low=0.1, high=3)
+             lambda g, out, x: g / x, "-0.6931", "log({0})", low=0.1, high=3)
 tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out),
               lambda g, out, x: g * (1 - out * out), "0.4621", "tanh({0})")
 sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out),
@@ -186,21 +186,24 @@ sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, o
 relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out),
               lambda g, out, x: g * greater(x, 0), "0.5000", "maximum({0}, float32(0))")
 gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu,
-              lambda g, out, x: g * _gelu_slope(x), "0.3457")
+              lambda g, out, x: g * _gelu_slope(x), "0.3457",
+              "float32(0.5) * {0} * (float32(1) + erf({0} * float32(0.7071067811865476)))")
 silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu,
               lambda g, out, x: g * _silu_slope(x), "0.3112", "{0} * sigmoid({0})")
 softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out),
-                  lambda g, out, x: g * sigmoid(x), "0.9741")
+                  lambda g, out, x: g * sigmoid(x), "0.9741",
+                  "maximum({0}, float32(0)) + log1p(exp(-abs({0})))")
 softsign = _unary("softsign", "x / (1 + |x|)", _softsign,
                   lambda g, out, x: g / square(1 + abs(x)), "0.3333", "{0} / (float32(1) + abs({0}))")
 log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid,
-                     lambda g, out, x: g * sigmoid(-x), "-0.4741")
+                     lambda g, out, x: g * sigmoid(-x), "-0.4741",
+                     "minimum({0}, float32(0)) - log1p(exp(-abs({0})))")
 erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out),
-             lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205")
+             lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205", "erf({0})")
 sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out),
-             lambda g, out, x: g * cos(x), "0.4794")
+             lambda g, out, x: g * cos(x), "0.4794", "sin({0})")
 cos: Callable[[Any], Expression] = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out),
-             lambda g, out, x: -g * sin(x), "0.8776")
+             lambda g, out, x: -g * sin(x), "0.8776", "cos({0})")
 
 add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out),
               lambda g, out, a, b: (g, g), "5.0000", "{0} + {1}")
@@ -220,6 +223,7 @@ _power_call = _two_operands(
     "power",
     lambda k, out, a, b: k.power(a, b, out=out),
     lambda g, out, a, b: (g * b * power(a, b - 1), g * out * log(a + is_zero(abs(a)))),
+    "power({0}, {1})",
     low=0.1,
 )
 _leaky_relu_call = _attributed(
@@ -234,6 +238,7 @@ _elu_call = _attributed(
     _elu,
     lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * (out + alpha)),
     [{"alpha": 1.0}, {"alpha": 0.3}],
+    "{0} if {0} > float32(0) else {alpha} * expm1(minimum({0}, float32(0)))",
 )
 _clip_call = _attributed(
     "clip",
@@ -248,6 +253,7 @@ _power_of = _attributed(
     lambda k, out, x, exponent: k.power(x, exponent, out=out),
     lambda g, out, x, exponent: g * exponent * power(x, exponent - 1),
     [{"exponent": 3.0}],
+    "power({0}, {exponent})",
 )
 _scale_gradient_call = _attributed(
     "scale_gradient",

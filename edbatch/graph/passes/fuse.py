@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,25 +29,30 @@ class Run:
     stores: tuple[int, ...]
 
 
-def fuse(body: Body) -> list[Run | int]:
+def fuse(body: Body, functions: Set[str]) -> list[Run | int]:
     """What to run, in order: runs, and single nodes.
 
     A node's stage is the number of changes between element-wise and other ops on the way to it; element-wise ops of
     one size and stage form a run. Everything that a stage reads from outside is of an earlier stage.
+
+    Args:
+        body: the body.
+        functions: that a kernel may call; other ops are no part of runs.
     """
+    sizes = [_size(body, node, functions) for node in body.nodes]
     stages: list[int] = []
-    for node in body.nodes:
+    for node, size in zip(body.nodes, sizes, strict=True):
         stage = 0
         for value in node.operands:
-            below = body.nodes[value.node]
-            in_register = value.view is None and _size(body, node) == _size(body, below) != 0
-            both_other = _size(body, node) == 0 == _size(body, below)
+            below = sizes[value.node]
+            in_register = value.view is None and size == below != 0
+            both_other = size == 0 == below
             stage = max(stage, stages[value.node] + (0 if in_register or both_other else 1))
         stages.append(stage)
     runs: dict[tuple[int, int], list[int]] = defaultdict(list)
     for number, node in enumerate(body.nodes):
         if node.type.op.kind is not Kind.SOURCE:
-            runs[stages[number], _size(body, node)].append(number)
+            runs[stages[number], sizes[number]].append(number)
     order: list[Run | int] = []
     for (_, size), numbers in sorted(runs.items()):
         if size == 0:
@@ -66,10 +72,11 @@ def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:
     return tuple(sorted(inside & read))
 
 
-def _size(body: Body, node: Node) -> int:
+def _size(body: Body, node: Node, functions: Set[str]) -> int:
     """Entries of the value if the node can be part of a run, else 0."""
     out = node.type.out
-    if not node.type.op.scalar or out.dtype != np.float32:
+    op = node.type.op
+    if not op.scalar or not op.functions <= functions or out.dtype != np.float32:
         return 0
     values = iter(node.operands)
     for spec in node.type.operands:

@@ -115,6 +115,14 @@ class CudaBackend:
         xp.multiply(out, 0.5, out=out)
         xp.add(out, 0.5, out=out)
 
+    def erf(self, x: Any, out: Any) -> None:
+        """out = erf(x)."""
+        x = self._xp.ascontiguousarray(x)
+        target = out if out.flags.c_contiguous and len(x) == len(out) else self._xp.empty_like(x)
+        self.loops.error_function(x, target)
+        if target is not out:
+            out[...] = target
+
     def segment_reduce(self, ufunc: Any, out: Any, rows: Any, offsets: Any) -> None:
         """out[i] = reduction of rows[offsets[i]:offsets[i + 1]]; no segment is empty; offsets are int32."""
         xp = self._xp

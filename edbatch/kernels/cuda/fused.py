@@ -10,19 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.kernels.cuda.source import common
 from edbatch.kernels.recipe import Language, Recipe, source_in
-
-PRELUDE = """// Written by EdBatch.
-#ifndef INFINITY  // NVRTC has no <math.h>
-#define INFINITY __int_as_float(0x7f800000)
-#endif
-
-__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-
-// Both are NaN if an argument is.
-__device__ inline float maximum(float a, float b) { return a >= b || a != a ? a : b; }
-__device__ inline float minimum(float a, float b) { return a <= b || a != a ? a : b; }
-"""
 
 KERNEL = """
 extern "C" __global__ void {name}(long long n, long long d, {places}) {
@@ -41,10 +30,17 @@ extern "C" __global__ void {name}(long long n, long long d, {places}) {
 
 FUNCTIONS = {  # with their numbers of arguments; the accurate ones, not the fast intrinsics
     "abs": ("fabsf", 1),
+    "cos": ("cosf", 1),
+    "erf": ("erff", 1),
     "exp": ("expf", 1),
+    "expm1": ("expm1f", 1),
+    "log": ("logf", 1),
+    "log1p": ("log1pf", 1),
     "maximum": ("maximum", 2),
     "minimum": ("minimum", 2),
+    "power": ("powf", 2),
     "sigmoid": ("sigmoid", 1),
+    "sin": ("sinf", 1),
     "sqrt": ("sqrtf", 1),
     "tanh": ("tanhf", 1),
 }
@@ -55,7 +51,7 @@ COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "
 
 def module_of(recipes: Mapping[str, Recipe]) -> str:
     """CUDA C++ of kernels by name, without includes: what `source_of` says of each, and what they share."""
-    return PRELUDE + "".join(source_of(recipe, name) for name, recipe in recipes.items())
+    return common() + "".join(source_of(recipe, name) for name, recipe in recipes.items())
 
 
 def source_of(recipe: Recipe, name: str = "kernel") -> str:

@@ -15,7 +15,7 @@ from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED,
 _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
     int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
 )
-_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _PYTHON = map(int, Step)
+_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 _SLICE, _SHARED, _GATHER, _GATHER_MANY = 0, 1, 3, 4  # memory.plan.Access
 _LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
 _GATHER_KERNEL, _SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.GATHER, Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
@@ -94,6 +94,13 @@ def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray
 
 
 @njit(cache=True)
+def by_groups(gpu: np.ndarray, kernel: int, groups: int, lanes: int, values: np.ndarray) -> None:
+    """Enqueue a kernel of which so many threads each compute a group."""
+    y = THREADS // lanes
+    launch(gpu, kernel, parts(groups, y), 1, lanes, y, 0, values, len(values))
+
+
+@njit(cache=True)
 def enqueue_steps(
     gpu: np.ndarray,
     steps: np.ndarray,
@@ -131,6 +138,15 @@ def enqueue_steps(
                 values[3 + 3 * place] = strides[slot]
                 values[4 + 3 * place] = lists[slot]
             fused(gpu, kernels[a], m, b, values, len(values))
+        elif kind == _CALL:
+            values = np.empty(2 + 3 * c, np.int64)
+            values[0], values[1] = m, payload + BYTES * f * payload_stride if f >= 0 else 0
+            for place in range(c):
+                slot = places[b + place, 0]
+                values[2 + 3 * place] = addresses[slot] + BYTES * places[b + place, 1]
+                values[3 + 3 * place] = strides[slot]
+                values[4 + 3 * place] = lists[slot]
+            by_groups(gpu, kernels[a], m * d, e, values)
         elif kind == _COPY:
             move(
                 moves, 0, addresses[a] + BYTES * b, strides[a], 0, 0, m, addresses[c] + BYTES * d, strides[c], e

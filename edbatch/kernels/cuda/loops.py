@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import finalize
 
 import numpy as np
 
-from edbatch.kernels.cuda import calls, launch
+from edbatch.kernels.call import Call
+from edbatch.kernels.cuda import calls, fused, launch, row_ops
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver
-from edbatch.kernels.cuda.fused import module_of
+from edbatch.kernels.cuda.fused import FUNCTIONS
 from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
 from edbatch.kernels.cuda.groups import Groups, group
 from edbatch.kernels.cuda.recordings import Recordings
+from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.cuda.update import module_of as updates_of
 from edbatch.kernels.recipe import Recipe
@@ -24,6 +26,7 @@ from edbatch.kernels.rule import Rule
 BYTES = 4
 _ON_ROWS = (
     "softmax", "cross_entropy", "cross_entropy_gradient", "segment_reduce", "add_rows", "add_grouped", "add_all",
+    "error_function",
 )  # fmt: skip
 KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("float", "double")))
 
@@ -57,13 +60,18 @@ class CudaLoops:
         driver: of the GPU.
     """
 
+    functions = frozenset(FUNCTIONS)
+    list_reductions = ("sum_list", "maximum_list", "minimum_list", "mean_list", "logsumexp_list")  # as rows.cu numbers
+    computes = staticmethod(row_ops.computes)
+    work_of = staticmethod(row_ops.work_of)
+
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
         self._record = True
         self.recordings = Recordings(driver)
         self._buffers: dict[int, list[Any]] = {}
-        self._fused: dict[Recipe, int] = {}
+        self._made: dict[Recipe | Call, int] = {}
         self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
         self._gpu = np.zeros(len(Gpu), np.int64)
         known = {
@@ -112,11 +120,20 @@ class CudaLoops:
             self._driver.upload(host, device)
         return Indices(host, device, self._driver.address(buffer))
 
-    def fused(self, recipe: Recipe) -> int:
-        """The handle of a fused kernel."""
-        if recipe not in self._fused:
-            (self._fused[recipe],) = self._driver.load(module_of({"kernel": recipe}), ["kernel"])
-        return self._fused[recipe]
+    def handles(self, wanted: Sequence[Recipe | Call]) -> list[int]:
+        """The handles of generated kernels; those that are new are compiled together."""
+        new = [one for one in dict.fromkeys(wanted) if one not in self._made]
+        if new:
+            names = [f"kernel{at}" for at in range(len(new))]
+            self._made |= zip(new, self._driver.load(source_of(dict(zip(names, new, strict=True))), names), strict=True)
+        return [self._made[one] for one in wanted]
+
+    def error_function(self, x: Any, out: Any) -> None:
+        """out = erf(x), both contiguous."""
+        n, address = out.size, self._driver.address
+        self._launch(
+            f"error_function_{_name(out.dtype)}", parts(n, THREADS), 1, THREADS, 1, [n, address(x), address(out)]
+        )
 
     def copy_rows(self, n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
         """See `kernels.gather.copy_rows`."""
@@ -334,6 +351,14 @@ class CudaLoops:
 def _by_rows(x: Any) -> bool:
     """Whether a matrix lies row by row, perhaps with gaps."""
     return bool(x.strides[1] == x.itemsize and x.strides[0] >= x.itemsize * x.shape[1])
+
+
+def source_of(kernels: Mapping[str, Recipe | Call]) -> str:
+    """CUDA C++ of generated kernels by name."""
+    texts = [
+        fused.source_of(x, name) if isinstance(x, Recipe) else row_ops.source_of(x, name) for name, x in kernels.items()
+    ]
+    return common() + "".join(texts)
 
 
 def _name(dtype: np.dtype) -> str:

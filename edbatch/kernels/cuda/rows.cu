@@ -1,19 +1,7 @@
-// Kernels on rows of entries, for NVRTC: no includes. All parameters have 8 bytes, but for `Moves`.
+// Kernels on rows of entries, for NVRTC; after common.cu. All parameters have 8 bytes, but for `Moves`.
 //
 // Rows and columns are numbers of any size; lists of rows are int32. Everything is computed in a fixed order: the
 // same launch gives the same bits again.
-#ifndef INFINITY  // NVRTC has no <math.h>
-#define INFINITY __int_as_float(0x7f800000)
-#endif
-
-// Both are NaN if an argument is.
-template <typename T> __device__ inline T maximum(T a, T b) { return a >= b || a != a ? a : b; }
-template <typename T> __device__ inline T minimum(T a, T b) { return a <= b || a != a ? a : b; }
-
-__device__ inline float exponential(float x) { return expf(x); }
-__device__ inline double exponential(double x) { return exp(x); }
-__device__ inline float logarithm_of(float x) { return logf(x); }
-__device__ inline double logarithm_of(double x) { return log(x); }
 
 // The rows and columns of one thread: (row, row + rows, ...) and (column, column + columns, ...). A row is given to
 // the least power of two of neighbouring threads that covers it, so that narrow rows leave no thread idle, and
@@ -91,32 +79,6 @@ extern "C" __global__ void gather(const __grid_constant__ Moves moves) {
     }
 }
 
-struct Add {
-    template <typename T> __device__ T operator()(T a, T b) const { return a + b; }
-};
-
-struct Greater {
-    template <typename T> __device__ T operator()(T a, T b) const { return maximum(a, b); }
-};
-
-// The values of the threads of a row (all with the same threadIdx.y), in one; all of them get it.
-template <typename T, typename Combine> __device__ inline T over_row(T value, Combine combine) {
-    __shared__ T parts[32];
-    for (int distance = 16; distance > 0; distance /= 2) {
-        value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
-    }
-    if (blockDim.x > 32) {
-        const unsigned warps = blockDim.x / 32;
-        T* const of_row = parts + threadIdx.y * warps;
-        __syncthreads();  // those of the time before have been read
-        if (threadIdx.x % 32 == 0) of_row[threadIdx.x / 32] = value;
-        __syncthreads();
-        value = of_row[0];
-        for (unsigned warp = 1; warp < warps; warp++) value = combine(value, of_row[warp]);
-    }
-    return value;
-}
-
 template <typename T> __device__ inline T over_row_maximum(const T* x, long long width) {
     T top = x[0];  // as good as any for those without an entry
     for (long long j = threadIdx.x; j < width; j += blockDim.x) top = maximum(top, x[j]);
@@ -128,21 +90,6 @@ template <typename T> __device__ inline T over_row_exponentials(const T* x, long
     for (long long j = threadIdx.x; j < width; j += blockDim.x) total += exponential(x[j] - top);
     return over_row(total, Add());
 }
-
-// A row for the threads of one threadIdx.y; blockDim.x is a multiple of 32. All threads of a block take as many turns,
-// as they wait for each other: those without a row take the last one again, and do not write.
-struct Turns {
-    long long first, step;
-
-    __device__ Turns() : first((long long)blockIdx.x * blockDim.y), step((long long)gridDim.x * blockDim.y) {}
-
-    __device__ long long row(long long turn, long long n) const {
-        const long long i = turn + threadIdx.y;
-        return i < n ? i : n - 1;
-    }
-
-    __device__ bool mine(long long turn, long long n) const { return turn + threadIdx.y < n; }
-};
 
 // out row i = softmax of x row i [width], or its logarithm; may be in place.
 template <typename T>
@@ -214,12 +161,17 @@ __device__ inline T over_rows(
     return value;
 }
 
-struct Less {
-    template <typename T> __device__ T operator()(T a, T b) const { return minimum(a, b); }
-};
+// log sum exp of an entry in rows; -inf contributes nothing.
+template <typename T>
+__device__ inline T log_sum_exp(const T* source, long long stride, const int* rows, long long begin, long long end) {
+    const T top = over_rows<T>(-INFINITY, source, stride, rows, begin, end, Greater());
+    const T shift = top - top == 0 ? top : 0;
+    const auto add = [shift](T total, T value) { return total + exponential(value - shift); };
+    return logarithm_of(over_rows<T>(0, source, stride, rows, begin, end, add)) + shift;
+}
 
-// out row i = the sum (kind 0), maximum (1) or minimum (2) of source rows rows[k], k in [offsets[i], offsets[i + 1]);
-// `rows` null: of rows k. No rows have the sum 0, the maximum -inf and the minimum inf.
+// out row i = the sum (kind 0), maximum (1), minimum (2), mean (3) or log sum exp (4) of source rows rows[k], k in
+// [offsets[i], offsets[i + 1]); `rows` null: of rows k. No rows have the sum 0, the maximum -inf and the minimum inf.
 template <typename T>
 __device__ inline void segment_reduce(
     long long n, const int* offsets, const int* rows, const T* source, long long source_stride, T* out,
@@ -233,7 +185,9 @@ __device__ inline void segment_reduce(
             const T value =
                 kind == 0   ? over_rows<T>(0, column, source_stride, rows, begin, end, Add())
                 : kind == 1 ? over_rows<T>(-INFINITY, column, source_stride, rows, begin, end, Greater())
-                            : over_rows<T>(INFINITY, column, source_stride, rows, begin, end, Less());
+                : kind == 2 ? over_rows<T>(INFINITY, column, source_stride, rows, begin, end, Less())
+                : kind == 3 ? over_rows<T>(0, column, source_stride, rows, begin, end, Add()) / (end - begin)
+                            : log_sum_exp(column, source_stride, rows, begin, end);
             out[i * out_stride + j] = value;
         }
     }
@@ -298,6 +252,15 @@ __device__ inline void add_all(long long n, const T* source, long long source_st
     }
 }
 
+__device__ inline float erf_of(float x) { return erff(x); }
+__device__ inline double erf_of(double x) { return erf(x); }
+
+// out[i] = erf(x[i]), for i < n.
+template <typename T> __device__ inline void error_function(long long n, const T* x, T* out) {
+    const long long threads = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads) out[i] = erf_of(x[i]);
+}
+
 #define FOR_BOTH(NAME, PARAMETERS_OF, ...) \
     extern "C" __global__ void NAME##_float(PARAMETERS_OF(float)) { NAME<float>(__VA_ARGS__); } \
     extern "C" __global__ void NAME##_double(PARAMETERS_OF(double)) { NAME<double>(__VA_ARGS__); }
@@ -334,3 +297,6 @@ FOR_BOTH(
 
 #define ADD_ALL(T) long long n, const T* source, long long source_stride, T* target, long long width
 FOR_BOTH(add_all, ADD_ALL, n, source, source_stride, target, width)
+
+#define ERROR_FUNCTION(T) long long n, const T* x, T* out
+FOR_BOTH(error_function, ERROR_FUNCTION, n, x, out)

@@ -9,4 +9,14 @@ from importlib.resources import files
 @cache
 def rows() -> str:
     """Gathers, scatters, reductions and softmax: `rows.cu`, for NVRTC."""
-    return files("edbatch.kernels.cuda").joinpath("rows.cu").read_text(encoding="utf-8")
+    return common() + "\n" + _text("rows.cu")
+
+
+@cache
+def common() -> str:
+    """What written and generated kernels share."""
+    return _text("common.cu")
+
+
+def _text(name: str) -> str:
+    return files("edbatch.kernels.cuda").joinpath(name).read_text(encoding="utf-8")

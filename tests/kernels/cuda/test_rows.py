@@ -1,6 +1,7 @@
 """The kernels of rows.cu: NVRTC compiles them for every GPU, and on the CPU they compute what NumPy computes."""
 
 import ctypes
+import math
 import re
 import sys
 
@@ -16,7 +17,8 @@ from tests.kernels import nvrtc
 with_nvrtc = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
 
 FOR_BOTH = [
-    "softmax", "cross_entropy", "cross_entropy_gradient", "segment_reduce", "add_rows", "add_grouped", "add_all"
+    "softmax", "cross_entropy", "cross_entropy_gradient", "segment_reduce", "add_rows", "add_grouped", "add_all",
+    "error_function",
 ]  # fmt: skip
 NAMES = ["gather", *(f"{name}_{number}" for name in FOR_BOTH for number in ("float", "double"))]
 DTYPES = {"float": np.float32, "double": np.float64}
@@ -303,6 +305,25 @@ def test_segment_reduce(gpu, kind, number, n, width, room, geometry, seed):
 
 
 @with_cpp
+@pytest.mark.parametrize("number", ["float", "double"])
+def test_means_and_logarithms_of_sums_of_lists(gpu, number):
+    random = np.random.default_rng(0)
+    source, _ = gpu.matrix(random, (9, 3), 3, DTYPES[number])
+    source[:4, 0] = -np.inf, -np.inf, 1000, -np.inf
+    source[:3, 1] = np.inf, -np.inf, np.nan
+    offsets = gpu.array(np.array([0, 2, 3, 9], np.int32))
+    rows = gpu.array(random.permutation(9).astype(np.int32))
+    for listed in (None, rows):
+        lists = np.split(source if listed is None else source[listed], offsets[1:-1])
+        with np.errstate(all="ignore"):
+            wanted = [[x.mean(axis=0) for x in lists], [np.logaddexp.reduce(x, axis=0) for x in lists]]
+        for kind, want in zip((3, 4), wanted, strict=True):
+            out = gpu.array(np.zeros((3, 3), DTYPES[number])).reshape(3, 3)
+            gpu.run(f"segment_reduce_{number}", ((1, 1), (32, 1)), 3, offsets, listed, source, 3, out, 3, 3, kind)
+            np.testing.assert_allclose(out, want, rtol=1e-6 if number == "float" else 1e-14)
+
+
+@with_cpp
 @rows_of_numbers
 def test_add_rows(gpu, number, n, width, room, geometry, seed):
     random = np.random.default_rng(seed)
@@ -359,3 +380,12 @@ def test_add_all(gpu, number, n, width, room, geometry, seed):
     gpu.run(f"add_all_{number}", geometry, n, source, width + room, target, width)
     np.testing.assert_array_equal(target, again)
     unchanged_but(memory, before, target)
+
+
+@with_cpp
+@pytest.mark.parametrize("number", ["float", "double"])
+def test_error_function(gpu, number):
+    x = gpu.array(np.concatenate([np.linspace(-4, 4, 41), EXTREMES]).astype(DTYPES[number]))
+    out = gpu.array(np.zeros_like(x))
+    gpu.run(f"error_function_{number}", ((2, 1), (8, 1)), len(x), x, out)
+    np.testing.assert_allclose(out, [math.erf(value) for value in x], rtol=1e-6 if number == "float" else 1e-15)

@@ -1,0 +1,72 @@
+"""One op on a batch, as data: what a device needs to know to make a kernel for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the entries of a row lie in memory.
+
+    Args:
+        shape: of the row.
+        strides: entries between neighbours along each axis, from the row's first entry on.
+        first, stored: if `stored` is given, these positions (from `first` on) are not places in memory: they number,
+            row by row, the entries of an array that is stored with this shape and these strides.
+    """
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    first: int = 0
+    stored: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many entries."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An op.
+
+    Args:
+        op: its name in the op table; "copy" copies its operand.
+        scalar: of an element-wise op, the expression of one entry; otherwise empty.
+        attributes: of the op.
+        operands, out: how rows lie.
+        integer: the op's integer, if it is the same for all rows; None if rows have their own, or there is none.
+    """
+
+    op: str
+    scalar: str
+    attributes: tuple[tuple[str, Any], ...]
+    operands: tuple[Layout, ...]
+    out: Layout
+    integer: int | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """How a kernel shares out its work.
+
+    Args:
+        groups: parts of a row that are computed each by itself.
+        lanes: threads for each.
+    """
+
+    groups: int
+    lanes: int
+
+
+def by_rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of an array whose entries lie row by row.
+
+    Example:
+        >>> by_rows((2, 3, 4))
+        (12, 4, 1)
+    """
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

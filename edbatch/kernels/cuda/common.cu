@@ -1,0 +1,82 @@
+// What all kernels share, for NVRTC: no includes.
+#ifndef INFINITY  // NVRTC has no <math.h>
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+
+// Both are NaN if an argument is.
+template <typename T> __device__ inline T maximum(T a, T b) { return a >= b || a != a ? a : b; }
+template <typename T> __device__ inline T minimum(T a, T b) { return a <= b || a != a ? a : b; }
+
+__device__ inline float exponential(float x) { return expf(x); }
+__device__ inline double exponential(double x) { return exp(x); }
+__device__ inline float logarithm_of(float x) { return logf(x); }
+__device__ inline double logarithm_of(double x) { return log(x); }
+
+struct Add {
+    template <typename T> __device__ T operator()(T a, T b) const { return a + b; }
+};
+
+struct Greater {
+    template <typename T> __device__ T operator()(T a, T b) const { return maximum(a, b); }
+};
+
+struct Less {
+    template <typename T> __device__ T operator()(T a, T b) const { return minimum(a, b); }
+};
+
+// The values of the threads of a row (all with the same threadIdx.y), in one; all of them get it.
+template <typename T, typename Combine> __device__ inline T over_row(T value, Combine combine) {
+    __shared__ T parts[32];
+    for (int distance = 16; distance > 0; distance /= 2) {
+        value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    }
+    if (blockDim.x > 32) {
+        const unsigned warps = blockDim.x / 32;
+        T* const of_row = parts + threadIdx.y * warps;
+        __syncthreads();  // those of the time before have been read
+        if (threadIdx.x % 32 == 0) of_row[threadIdx.x / 32] = value;
+        __syncthreads();
+        value = of_row[0];
+        for (unsigned warp = 1; warp < warps; warp++) value = combine(value, of_row[warp]);
+    }
+    return value;
+}
+
+// A row for the threads of one threadIdx.y; blockDim.x is a multiple of 32. All threads of a block take as many turns,
+// as they wait for each other: those without a row take the last one again, and do not write.
+struct Turns {
+    long long first, step;
+
+    __device__ Turns() : first((long long)blockIdx.x * blockDim.y), step((long long)gridDim.x * blockDim.y) {}
+
+    __device__ long long row(long long turn, long long n) const {
+        const long long i = turn + threadIdx.y;
+        return i < n ? i : n - 1;
+    }
+
+    __device__ bool mine(long long turn, long long n) const { return turn + threadIdx.y < n; }
+};
+
+// The value of entries 0, 1, ..., count - 1, of the LANES threads of a row (see `Turns`) together; of one by itself.
+template <unsigned LANES, typename Combine, typename Entry>
+__device__ inline float reduced(unsigned count, float value, Combine combine, Entry entry) {
+    for (unsigned k = LANES == 1 ? 0 : threadIdx.x; k < count; k += LANES) value = combine(value, entry(k));
+    return LANES == 1 ? value : over_row(value, combine);
+}
+
+__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+// 0 instead of what is no finite number.
+__device__ inline float finite(float x) { return x - x == 0.0f ? x : 0.0f; }
+
+__device__ inline unsigned long long mixed(unsigned long long z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+// A number in [0, 1) that depends on a seed and an entry's position; see `kernels.random`.
+__device__ inline double uniform(unsigned seed, unsigned entry) {
+    const unsigned long long step = 0x9E3779B97F4A7C15ull;
+    return (mixed(mixed(seed * step) + (entry + 1) * step) >> 11) * 0x1p-53;
+}

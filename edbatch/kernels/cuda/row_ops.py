@@ -1,0 +1,405 @@
+"""Kernels of single ops as CUDA C++: for each op of the op table what is computed of a row, shapes being constants."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from edbatch.kernels.call import Call, Layout, Work
+from edbatch.kernels.cuda.fused import cuda_expression
+from edbatch.kernels.recipe import with_attributes
+
+KERNEL = """
+extern "C" __global__ void {name}(long long n, {integers}, {places}) {
+    const Turns turns;
+    for (long long turn = turns.first; turn < n * {groups}; turn += turns.step) {
+        const long long at = turns.row(turn, n * {groups});
+        const bool mine = turns.mine(turn, n * {groups});
+        const long long i = at / {groups};
+        {lines}
+    }
+}
+"""
+MOST_OPERANDS = 100  # CUDA passes no more than 4,096 bytes
+
+#: (variable, sizes and strides of the axes that it numbers the entries of): where an operand's entry lies.
+Parts = tuple[tuple[str, Sequence[int], Sequence[int]], ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a kernel computes.
+
+    Attributes:
+        code: returns the value of group g of row i; or, after EACH, says what its entry k is. Operands are x0(), x1(),
+            or x0(k) for the k-th entry of the group; `sum`, `largest` and `smallest` are over the group's entries;
+            `integer` is that of the row.
+        groups: of a row.
+        entries: of a group.
+        operands, out: where they lie, by g, k, and what `before` defines.
+        before: lines before the operands are defined.
+    """
+
+    code: str
+    groups: int
+    entries: int
+    operands: tuple[Parts, ...]
+    out: Parts
+    before: tuple[str, ...] = ()
+
+    @property
+    def lanes(self) -> int:
+        """Threads for a group: neighbours in a group, unless neighbouring groups are enough, and neighbours too."""
+        if self.entries <= 16:
+            return 1
+        of_entries = [strides[-1] for x in self.operands for name, _, strides in x if name == "k" and strides]
+        return (
+            1
+            if self.groups >= 32 and any(stride != 1 for stride in of_entries)
+            else 32
+            if self.entries <= 1024
+            else 256
+        )
+
+
+def computes(op: str, scalar: str, operands: int) -> bool:
+    """Whether there is a kernel for an op of so many operands."""
+    return (bool(scalar) or op in PLANS) and operands <= MOST_OPERANDS
+
+
+def work_of(call: Call) -> Work:
+    """How the work of a call's kernel is shared out."""
+    plan = _plan(call)
+    return Work(plan.groups, plan.lanes)
+
+
+def source_of(call: Call, name: str) -> str:
+    """The kernel as CUDA C++, after common.cu: `extern "C" __global__ void NAME(n, integers, p0, d0, i0, p1, ...)`.
+
+    Operands, then the result, are places as of fused kernels (see `fused.source_of`). Blocks are `lanes` threads wide
+    (see `work_of`), of any height; a grid of any size computes all.
+
+    Args:
+        call: what it computes.
+        name: of the kernel.
+
+    Example:
+        >>> row = Layout((2, 3), (3, 1))
+        >>> call = Call("sum", "", (("axes", (1,)), ("keepdims", False)), (row,), Layout((2,), (1,)))
+        >>> print(source_of(call, "total").split("at / 2;")[1])
+        <BLANKLINE>
+                const unsigned g = at % 2;
+                const long long r0 = (i0 ? i0[i] : i) * d0;
+                const auto x0 = [&](unsigned k) { return p0[r0 + (int)(g * 3u + k)]; };
+                const auto sum = [&](auto entry) { return reduced<1>(3, 0.0f, Add(), entry); };
+                const float value = [&]() -> float { return sum(x0); }();
+                const long long r1 = (i1 ? i1[i] : i) * d1;
+                if (mine) p1[r1 + (int)(g)] = value;
+            }
+        }
+    """
+    plan = _plan(call)
+    lanes, entries, last = plan.lanes, plan.entries, len(plan.operands)
+    lane = "threadIdx.x" if lanes > 1 else "0"
+    integer = "integers[i]" if call.integer is None else f"{call.integer}"
+    combined = f"return reduced<{lanes}>({entries}, "
+    out_row = f"const long long r{last} = (i{last} ? i{last}[i] : i) * d{last};"
+    out = f"p{last}[r{last} + {_position(call.out, plan.out)}]"
+    lines = [f"const unsigned g = at % {plan.groups};", f"const unsigned integer = {integer};", *plan.before]
+    for at, (operand, parts) in enumerate(zip(call.operands, plan.operands, strict=True)):
+        position = _position(operand, parts)
+        given = "unsigned k" if _uses(position, "k") else "unsigned" if any(part[0] == "k" for part in parts) else ""
+        lines.append(f"const long long r{at} = (i{at} ? i{at}[i] : i) * d{at};")
+        lines.append(f"const auto x{at} = [&]({given}) {{ return p{at}[r{at} + {position}]; }};")
+    lines += [f"const float {name} = {value!r}f;" for name, value in call.attributes if isinstance(value, float)]
+    lines += [
+        f"const auto sum = [&](auto entry) {{ {combined}0.0f, Add(), entry); }};",
+        f"const auto largest = [&](auto entry) {{ {combined}-INFINITY, Greater(), entry); }};",
+        f"const auto smallest = [&](auto entry) {{ {combined}INFINITY, Less(), entry); }};",
+    ]
+    if "EACH" in plan.code:
+        each = f"for (unsigned k = {lane}; mine && k < {entries}; k += {lanes}) {out} ="
+        code = [out_row, plan.code.replace("EACH", each)]
+    else:
+        first = f" && {lane} == 0" if lanes > 1 else ""
+        code = [f"const float value = [&]() -> float {{ {plan.code} }}();", out_row, f"if (mine{first}) {out} = value;"]
+    lines = _with_definitions(lines, code)
+    integers = "const int* integers" if any("integers[" in line for line in lines) else "const int*"
+    places = [f"const float* __restrict__ p{at}, long long d{at}, const int* i{at}" for at in range(last)]
+    places.append(f"float* __restrict__ p{last}, long long d{last}, const int* i{last}")
+    return (
+        KERNEL.replace("{name}", name)
+        .replace("{integers}", integers)
+        .replace("{places}", ", ".join(places))
+        .replace("{groups}", str(plan.groups))
+        .replace("{lines}", "\n        ".join(lines))
+    )
+
+
+def _plan(call: Call) -> Plan:
+    return PLANS[call.op](call) if call.op in PLANS else _elementwise(call)
+
+
+def _uses(text: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
+
+
+def _with_definitions(lines: list[str], code: list[str]) -> list[str]:
+    """Lines of definitions before code; without those that nothing uses, of which compilers would warn."""
+    kept = code
+    for line in reversed(lines):
+        found = re.match(r"const (?:\w+ )+(\w+) = ", line)
+        if found is not None and any(_uses(other, found[1]) for other in kept):
+            kept = [line, *kept]
+    return kept
+
+
+def _position(layout: Layout, parts: Parts) -> str:
+    """Where an entry lies, counted from its row's first."""
+    terms = [term for part in parts for term in _terms(*part)]
+    if layout.stored is None:
+        return f"(int)({' + '.join(terms) or '0'})"
+    numbered = f"((unsigned)({' + '.join([f'{layout.first}', *terms])}))"
+    return f"(int)({' + '.join(_terms(numbered, *layout.stored)) or '0'})"
+
+
+def _terms(variable: str, sizes: Sequence[int], strides: Sequence[int]) -> list[str]:
+    """What to add up for the position of entry number `variable` of an array, numbered row by row."""
+    axes: list[tuple[int, int]] = []
+    for size, stride in zip(sizes, strides, strict=True):
+        if size == 1:
+            continue
+        if axes and axes[-1][1] == stride * size:  # goes on where the axis before has its next entry
+            axes[-1] = axes[-1][0] * size, stride
+        else:
+            axes.append((size, stride))
+    terms = []
+    inner = math.prod(size for size, _ in axes)
+    for number, (size, stride) in enumerate(axes):
+        inner //= size
+        index = variable if inner == 1 else f"{variable} / {inner}u"
+        if number > 0:
+            index = f"{index} % {size}u"
+        if stride != 0:
+            factor = f"{stride}u" if stride > 0 else f"({stride})"
+            text = index if index == variable else f"({index})"
+            text = text if stride > 0 else f"(int){text}"
+            terms.append(text if stride == 1 else f"{text} * {factor}")
+    return terms
+
+
+def _all(variable: str, layout: Layout) -> Parts:
+    return ((variable, layout.shape, layout.strides),)
+
+
+def _axes(layout: Layout, axes: Sequence[int], inside: str = "k", outside: str = "g") -> Parts:
+    """Some axes numbered by one variable, the others by another."""
+    listed = [(outside, [a for a in range(len(layout.shape)) if a not in axes]), (inside, list(axes))]
+    return tuple((name, [layout.shape[a] for a in of], [layout.strides[a] for a in of]) for name, of in listed)
+
+
+def _broadcast(layout: Layout, shape: tuple[int, ...]) -> Parts:
+    """Entry g of `shape`, as NumPy broadcasts."""
+    strides = [0 if size == 1 else stride for size, stride in zip(layout.shape, layout.strides, strict=True)]
+    return (("g", shape, [0] * (len(shape) - len(strides)) + strides),)
+
+
+def _by_entries(call: Call, code: str, *operands: Parts, before: Sequence[str] = ()) -> Plan:
+    """Every entry of the result by itself."""
+    return Plan(code, call.out.size, 1, operands, _all("g", call.out), tuple(before))
+
+
+def _elementwise(call: Call) -> Plan:
+    operands = [f"x{at}" for at in range(len(call.operands))]
+    names = {f"v{at}": f"{name}()" for at, name in enumerate(operands)}
+    text = cuda_expression(with_attributes(call.scalar, call.attributes).format(*names))
+    text = re.sub(r"\bv[0-9]+\b", lambda found: names[found[0]], text)
+    return _by_entries(call, f"return {text};", *(_broadcast(x, call.out.shape) for x in call.operands))
+
+
+def _list(code: Callable[[list[str]], str]) -> Callable[[Call], Plan]:
+    """A reduction of a list of operands; `code` gets them."""
+
+    def plan(call: Call) -> Plan:
+        names = [f"x{at}()" for at in range(len(call.operands))]
+        return _by_entries(call, code(names), *(_all("g", x) for x in call.operands))
+
+    return plan
+
+
+def _nested(function: str, names: list[str]) -> str:
+    text = names[0]
+    for name in names[1:]:
+        text = f"{function}({text}, {name})"
+    return text
+
+
+def _log_sum_exp(names: list[str]) -> str:
+    total = " + ".join(f"expf({name} - top)" for name in names)
+    return f"const float top = finite({_nested('maximum', names)}); return logf({total}) + top;"
+
+
+def _copy(call: Call) -> Plan:
+    return _by_entries(call, "return x0();", _all("g", call.operands[0]))
+
+
+def _pick(call: Call) -> Plan:
+    (x,) = call.operands
+    return _by_entries(call, "return x0();", _axes(x, range(1, len(x.shape)), inside="g", outside="integer"))
+
+
+def _unpick(call: Call) -> Plan:
+    (x,) = call.operands
+    code = f"return g / {x.size} == integer ? x0() : 0.0f;"
+    return _by_entries(call, code, _all(f"(g % {x.size})", x))
+
+
+def _embed(call: Call) -> Plan:
+    """Of an entry, the index on each axis says whether the operand has it, and where."""
+    attributes = dict(call.attributes)
+    shape, index = attributes["shape_to"], attributes["index"]
+    before, tests, parts, inner = [], [], [], math.prod(shape)
+    axes = iter(range(len(call.operands[0].shape)))
+    for axis, (size, part) in enumerate(zip(shape, index, strict=True)):
+        inner //= size
+        before.append(f"const int c{axis} = g / {inner} % {size};")
+        if isinstance(part, int):
+            tests.append(f"c{axis} == {part % size}")
+            continue
+        start, stop, step = slice(*part).indices(size)
+        length = len(range(start, stop, step))
+        before.append(f"const int q{axis} = (c{axis} - ({start})) / ({step});")
+        tests.append(f"q{axis} >= 0 && q{axis} < {length} && q{axis} * ({step}) + ({start}) == c{axis}")
+        at = next(axes)
+        parts.append((f"q{axis}", [length], [call.operands[0].strides[at]]))
+    return _by_entries(call, f"return {' && '.join(tests) or 'true'} ? x0() : 0.0f;", tuple(parts), before=before)
+
+
+def _outer(call: Call) -> Plan:
+    a, b = call.operands
+    return _by_entries(call, "return x0() * x1();", _all(f"(g / {b.size})", a), _all(f"(g % {b.size})", b))
+
+
+def _dropout(call: Call) -> Plan:
+    rate = dict(call.attributes)["rate"]
+    code = f"return (float)(x0() * (uniform(integer, g) >= {rate!r} ? {1 / (1 - rate)!r} : 0.0));"
+    return _by_entries(call, code, _all("g", call.operands[0]))
+
+
+def _matmul(call: Call) -> Plan:
+    """Also `affine`, a product and a bias. A group's entries are those of a row of a and of a column of b."""
+    a, b = call.operands[:2]
+    columns = b.shape[1] if len(b.shape) == 2 else 1
+    before = [f"const unsigned row = g / {columns};", f"const unsigned column = g % {columns};"]
+    parts = [_axes(a, [len(a.shape) - 1], outside="row"), _axes(b, [0], outside="column")]
+    code = "return sum([&](unsigned k) { return x0(k) * x1(k); });"
+    if call.op == "affine":
+        parts.append(_all("g", call.operands[2]))
+        code = code[:-1] + " + x2();"
+    return Plan(code, call.out.size, a.shape[-1], tuple(parts), _all("g", call.out), tuple(before))
+
+
+def _over_axes(code: str) -> Callable[[Call], Plan]:
+    """A reduction over the op's axes."""
+
+    def plan(call: Call) -> Plan:
+        (x,) = call.operands
+        axes = dict(call.attributes)["axes"]
+        entries = math.prod(x.shape[axis] for axis in axes)
+        counted = code.replace("COUNT", f"{entries}.0f")
+        return Plan(counted, call.out.size, entries, (_axes(x, axes),), _all("g", call.out))
+
+    return plan
+
+
+def _of_all(code: str) -> Callable[[Call], Plan]:
+    """One number of all entries of the operands, which have one shape."""
+
+    def plan(call: Call) -> Plan:
+        operands = tuple(_all("k", x) for x in call.operands)
+        return Plan(code, 1, call.operands[0].size, operands, ())
+
+    return plan
+
+
+def _along_axis(code: str) -> Callable[[Call], Plan]:
+    """From the entries along an axis to as many."""
+
+    def plan(call: Call) -> Plan:
+        (x,) = call.operands
+        axis = dict(call.attributes)["axis"]
+        return Plan(code, x.size // x.shape[axis], x.shape[axis], (_axes(x, [axis]),), _axes(call.out, [axis]))
+
+    return plan
+
+
+def _layer_norm(call: Call) -> Plan:
+    x, gain, bias = call.operands
+    last = [len(x.shape) - 1]
+    count = x.shape[-1]
+    code = (
+        f"const float mean = sum(x0) / {count}.0f; "
+        "const auto centred = [&](unsigned k) { return x0(k) - mean; }; "
+        f"const float variance = sum([&](unsigned k) {{ return centred(k) * centred(k); }}) / {count}.0f; "
+        "const float deviation = sqrtf(variance + epsilon); "
+        "EACH centred(k) / deviation * x1(k) + x2(k);"
+    )
+    return Plan(code, x.size // count, count, (_axes(x, last), _all("k", gain), _all("k", bias)), _axes(call.out, last))
+
+
+_DIFFERENCE = "const float d = x0(k) - x1(k); "
+_TOTAL = "sum([&](unsigned k) { return expf(x0(k) - top); })"
+
+#: By the name of the op, what is computed of a row; the other ops are element-wise and have a `scalar`.
+PLANS: dict[str, Callable[[Call], Plan]] = {
+    "copy": _copy,
+    "pick": _pick,
+    "unpick": _unpick,
+    "embed": _embed,
+    "outer": _outer,
+    "dropout": _dropout,
+    "matmul": _matmul,
+    "affine": _matmul,
+    "layer_norm": _layer_norm,
+    "sum": _over_axes("return sum(x0);"),
+    "mean": _over_axes("return sum(x0) / COUNT;"),
+    "max": _over_axes("return largest(x0);"),
+    "min": _over_axes("return smallest(x0);"),
+    "logsumexp": _over_axes(f"const float top = finite(largest(x0)); return logf({_TOTAL}) + top;"),
+    "std": _over_axes(
+        "const float mean = sum(x0) / COUNT; "
+        "const auto squared = [&](unsigned k) { const float d = x0(k) - mean; return d * d; }; "
+        "return sqrtf(sum(squared) / COUNT);"
+    ),
+    "norm": _over_axes("return sqrtf(sum([&](unsigned k) { return x0(k) * x0(k); }));"),
+    "softmax": _along_axis(
+        f"const float top = largest(x0); const float total = {_TOTAL}; EACH expf(x0(k) - top) / total;"
+    ),
+    "log_softmax": _along_axis(
+        f"const float top = largest(x0); const float shift = logf({_TOTAL}); EACH x0(k) - top - shift;"
+    ),
+    "dot": _of_all("return sum([&](unsigned k) { return x0(k) * x1(k); });"),
+    "cross_entropy": _of_all(f"const float top = largest(x0); return logf({_TOTAL}) - (x0(integer) - top);"),
+    "hinge": _of_all(
+        "const float right = x0(integer); "
+        "return sum([&](unsigned k) { return maximum(x0(k) - right + margin, 0.0f); }) - margin;"
+    ),
+    "binary_cross_entropy": _of_all(
+        "return sum([&](unsigned k) { "
+        "const float yes = maximum(logf(x0(k)), -100.0f), no = maximum(log1pf(-x0(k)), -100.0f); "
+        "return -(x1(k) * yes + (1.0f - x1(k)) * no); });"
+    ),
+    "squared_distance": _of_all(f"return sum([&](unsigned k) {{ {_DIFFERENCE}return d * d; }});"),
+    "l1_distance": _of_all("return sum([&](unsigned k) { return fabsf(x0(k) - x1(k)); });"),
+    "huber": _of_all(
+        f"return sum([&](unsigned k) {{ {_DIFFERENCE}const float s = fabsf(d); "
+        "return s <= delta ? 0.5f * s * s : delta * (s - 0.5f * delta); });"
+    ),
+    "sum_list": _list(lambda xs: f"return {' + '.join(xs)};"),
+    "mean_list": _list(lambda xs: f"return ({' + '.join(xs)}) / {len(xs)}.0f;"),
+    "maximum_list": _list(lambda xs: f"return {_nested('maximum', xs)};"),
+    "minimum_list": _list(lambda xs: f"return {_nested('minimum', xs)};"),
+    "logsumexp_list": _list(_log_sum_exp),
+}
