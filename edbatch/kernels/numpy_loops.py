@@ -17,13 +17,16 @@ from edbatch.kernels.update import update
 
 __all__ = [
     "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "computes", "copy_rows", "functions", "gather_rows",
-    "gather_rows_to", "groups", "handles", "list_reductions", "run_batches", "run_steps", "sum_equal", "update",
+    "gather_rows_to", "groups", "handles", "list_reductions", "puts_lists_together", "run_batches", "run_steps",
+    "sum_equal", "update",
 ]  # fmt: skip
 
 #: What fused kernels may call.
 functions = FUNCTIONS
 #: Reductions of lists that need no Python, by the names of their ops.
-list_reductions = ("sum_list",)
+list_reductions = frozenset({"sum_list"})
+#: Whether these need scratch, to put lists' rows from several places side by side.
+puts_lists_together = False
 
 
 def handles(recipes: Sequence[Recipe]) -> list[int]:

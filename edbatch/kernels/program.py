@@ -8,6 +8,7 @@ row that the call returns; a fixed value (a parameter, a constant) is one row fo
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Slot(IntEnum):
@@ -49,6 +50,21 @@ STEP_WIDTH = 12
 # In the place of a program: left to Python; sums over lists; rows that are added to those of an operand (of a batch:
 # the first of the rows, and where the list of them begins if they do not follow one another, else -1).
 NONE, SUM, ADD_ROWS = -1, -2, -3
+# Reductions of lists, by the names of their ops.
+LISTS = {"sum_list": SUM, "maximum_list": -4, "minimum_list": -5, "mean_list": -6, "logsumexp_list": -7}
+
+
+class ListReduction(NamedTuple):
+    """A type whose nodes reduce lists.
+
+    Attributes:
+        program: of `LISTS`.
+        width: entries of scratch that an element takes.
+    """
+
+    program: int
+    width: int
+
 
 TRANSPOSED = 1  # w is stored as [n, k]
 ADD = 2  # the product is added to what is there

@@ -147,7 +147,7 @@ class BackwardPlan:
     def _run_tables(self, tables: BackwardTables, rest: Iterator[Callable[[], None]]) -> None:
         plan, programs, backend = tables.plan(), tables.programs(), self._backend
         indices = backend.plan_indices(plan.indices) if tables.has_lists else self._ran.indices
-        scratch = self._pool.acquire(programs.scratch(plan.batches), _FLOAT32)
+        scratch = self._pool.acquire(programs.scratch(plan), _FLOAT32)
         windows, addresses = tables.windows(), tables.addresses()
         kept = np.zeros((len(tables.program_of), 3), np.int64)
         at, end = 0, len(plan.batches)

@@ -67,7 +67,7 @@ class Executor:
         while at < end:
             begin = at
             if programs is not None and interpreted[at]:
-                buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan.batches))
+                buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan))
                 at = self._backend.loops.run_batches(
                     at, at + 1 if self._check_nan else end, plan, self._indices, table.windows.columns(),
                     arenas.addresses(), table.window, table.kept, programs, self._backend.address(buffer),

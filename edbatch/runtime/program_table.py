@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from edbatch.kernels.program import NONE, STEP_WIDTH, SUM
+from edbatch.kernels.program import NONE, STEP_WIDTH, ListReduction
 from edbatch.runtime.cell_link import Tables
 from edbatch.runtime.cell_program import Program, Variant
 
@@ -22,7 +22,7 @@ class ProgramTable:
     """Programs of types that the interpreter runs without coming back to Python.
 
     Attributes:
-        program_of: per type its program, -1 if it has none, SUM for sums over lists.
+        program_of: per type its program, -1 if it has none, for reductions of lists one of LISTS.
         programs: [., 10] see `kernels.interpreter.run_batches`.
         slots, arguments, steps, places, kernels, addresses: of all programs, one after the other.
         version: another one whenever any of these change.
@@ -40,7 +40,7 @@ class ProgramTable:
         self._variants: dict[int, Variant] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
-        self._sums: list[int] = []
+        self._lists: dict[int, ListReduction] = {}
         self.program_of = np.zeros(0, np.int64)
         self._sizes = np.zeros((0, 2), np.int64)  # per type of its program: entries of scratch a call, calls at most
         self._join()
@@ -49,7 +49,7 @@ class ProgramTable:
         """Have the programs of these types ready.
 
         Args:
-            table: a `TypeTable`, or what has its `count`, `program` and `is_sum`.
+            table: a `TypeTable`, or what has its `count`, `program` and `list_reduction`.
 
         Raises:
             EdBatchError: a parameter is gone.
@@ -61,8 +61,9 @@ class ProgramTable:
                 if kind in self._seen:
                     continue
                 self._seen.add(kind)
-                if table.is_sum(kind):
-                    self._sums.append(kind)
+                reduction = table.list_reduction(kind)
+                if reduction is not None:
+                    self._lists[kind] = reduction
                     changed = True
                 program = table.program(kind)
                 if program is None or not program.variant().is_native:
@@ -76,10 +77,14 @@ class ProgramTable:
             self.program_of = np.full(table.count, NONE, np.int64)
             self._join()
 
-    def scratch(self, batches: np.ndarray) -> int:
+    def scratch(self, plan: Any) -> int:
         """Entries of scratch that the largest of a plan's batches needs."""
-        width, most = self._sizes[batches[:, 0]].T
-        return int(np.max(width * np.minimum(batches[:, 2], most), initial=1))
+        kinds = plan.batches[:, 0]
+        width, most = self._sizes[kinds].T
+        calls = int(np.max(width * np.minimum(plan.batches[:, 2], most), initial=1))
+        lists = np.flatnonzero(self._list_widths[kinds])
+        listed = self._list_widths[kinds[lists]] * plan.operands[plan.batches[lists, 3], 4]
+        return max(calls, int(np.max(listed, initial=1)))
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run all of these batches, each of them in one piece."""
@@ -93,13 +98,18 @@ class ProgramTable:
         other.program_of = program_of
         other._sizes = np.zeros((len(program_of), 2), np.int64)
         other._sizes[: len(self._sizes)] = self._sizes
+        other._list_widths = np.zeros(len(program_of), np.int64)
+        other._list_widths[: len(self._list_widths)] = self._list_widths
         return other
 
     def _join(self) -> None:
         begins = dict.fromkeys(_PARTS, 0)
         programs = []
         self._sizes = np.zeros((len(self.program_of), 2), np.int64)
-        self.program_of[self._sums] = SUM
+        self._list_widths = np.zeros(len(self.program_of), np.int64)
+        for kind, reduction in self._lists.items():
+            self.program_of[kind] = reduction.program
+            self._list_widths[kind] = reduction.width
         for number, (kind, tables) in enumerate(self._tables.items()):
             self.program_of[kind] = number
             ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
@@ -149,6 +159,6 @@ class DerivativePrograms(ProgramTable):
         return self._programs[number]
 
     @staticmethod
-    def is_sum(number: int) -> bool:
-        """None is."""
-        return False
+    def list_reduction(number: int) -> ListReduction | None:
+        """None is any."""
+        return None

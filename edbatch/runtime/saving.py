@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.kernels.program import ListReduction
 from edbatch.memory.plan import Plan
 from edbatch.memory.pool import BufferPool
 from edbatch.runtime.cell_program import Program
@@ -81,9 +82,9 @@ class SavingTable:
         """Of all types."""
         return len(self.bound)
 
-    def is_sum(self, kind: int) -> bool:
+    def list_reduction(self, kind: int) -> ListReduction | None:
         """Whether a type sums lists."""
-        return self._table.is_sum(kind)
+        return self._table.list_reduction(kind)
 
     def program(self, kind: int) -> Program | None:
         """What computes a type and saves, if it is compiled."""

@@ -13,11 +13,12 @@ from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
-from edbatch.graph.op import OPS, Kind, no_gradient
+from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.views import NODE_BITS, VIEWS
+from edbatch.kernels.program import LISTS, ListReduction
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows, contiguous_columns
 
@@ -72,7 +73,7 @@ def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
 def runs_as_program(type: NodeType, backend: Any) -> bool:
     """Whether a type is compiled: cells, and single ops where the backend wants them to be."""
     op = type.op
-    return isinstance(op, CellOp) or (backend.ops_are_programs and op.kind is Kind.COMPUTE and not op.variadic)
+    return isinstance(op, CellOp) or (backend.ops_are_programs and op.kind is not Kind.SOURCE and not op.variadic)
 
 
 def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:
@@ -168,10 +169,12 @@ class TypeTable:
         """Of all types."""
         return len(self.bound)
 
-    def is_sum(self, kind: int) -> bool:
-        """Whether a type sums lists, in the dtype of compiled loops."""
-        type = self.bound[kind].type
-        return type.op is OPS["sum_list"] and type.out.dtype == np.float32
+    def list_reduction(self, kind: int) -> ListReduction | None:
+        """How compiled loops reduce a type's lists; None of any other type."""
+        type, loops = self.bound[kind].type, self.backend.loops
+        if type.op.name not in loops.list_reductions or type.out.dtype != np.float32:
+            return None
+        return ListReduction(LISTS[type.op.name], type.out.size if loops.puts_lists_together else 0)
 
     def program(self, kind: int) -> Program | None:
         """What computes a type, if it is compiled."""

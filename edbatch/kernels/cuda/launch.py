@@ -207,11 +207,16 @@ def _all_contiguous(operand: np.ndarray, segments: np.ndarray, windows: np.ndarr
 
 
 @njit(cache=True)
-def _enqueue_sums(
+def _enqueue_lists(
     gpu: np.ndarray, moves: np.ndarray, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
     offsets: int, windows: np.ndarray, arenas: np.ndarray, n: int, out: int, stride: int, width: int, scratch: int,
+    kind: int,
 ) -> None:  # fmt: skip
-    """A batch of sums over lists; what comes from several windows is first put side by side."""
+    """A batch of reductions of lists; what comes from several windows is first put side by side.
+
+    Args:
+        kind: see `segment_reduce` in `rows.cu`.
+    """
     access, window, start, distance, total = operand
     rows = 0
     if access == _GATHER_MANY:
@@ -229,7 +234,7 @@ def _enqueue_sums(
             source += BYTES * start * source_stride
             source_stride *= 1 if access == _SLICE else 0 if access == _SHARED else distance
     segment_reduce(
-        gpu, gpu[_SEGMENTS_KERNEL], n, indices + BYTES * offsets, rows, source, source_stride, out, stride, width, 0
+        gpu, gpu[_SEGMENTS_KERNEL], n, indices + BYTES * offsets, rows, source, source_stride, out, stride, width, kind
     )
 
 
@@ -313,15 +318,15 @@ def enqueue_batches(
     for batch in range(first, stop):
         kind, row, n, operand, payload, offsets = batches[batch]
         program = program_of[kind]
-        if program == SUM:
+        if program == SUM or program < ADD_ROWS:
             if not _all_contiguous(operands[operand], segments, windows):
                 return batch
             out_arena, _, width = windows[results[kind]]
             stride = arenas[out_arena, 1]
             out = arenas[out_arena, 0] + BYTES * row * stride
-            _enqueue_sums(
+            _enqueue_lists(
                 gpu, moves, operands[operand], segments, host, indices, offsets, windows, arenas, n, out, stride,
-                width, scratch,
+                width, scratch, 0 if program == SUM else ADD_ROWS - program,
             )  # fmt: skip
             continue
         if program == ADD_ROWS:

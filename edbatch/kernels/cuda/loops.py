@@ -20,6 +20,7 @@ from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.cuda.update import module_of as updates_of
+from edbatch.kernels.program import LISTS
 from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.rule import Rule
 
@@ -61,7 +62,8 @@ class CudaLoops:
     """
 
     functions = frozenset(FUNCTIONS)
-    list_reductions = ("sum_list", "maximum_list", "minimum_list", "mean_list", "logsumexp_list")  # as rows.cu numbers
+    list_reductions = frozenset(LISTS)
+    puts_lists_together = True
     computes = staticmethod(row_ops.computes)
     work_of = staticmethod(row_ops.work_of)
 
