@@ -23,8 +23,8 @@ def call_steps(body: Body, number: int, parts_of: PartsOf, backend: Any) -> list
     node = body.nodes[number]
     op, operands = node.type.op, operands_of(node)
     parts = parts_of(node.type)
-    copies = parts is not None or op.kind is Kind.VIEW
-    if not is_native(body) or not (copies or backend.loops.computes(op.name, op.scalar, len(operands))):
+    given = ("copy", "", 1) if parts is not None or op.kind is Kind.VIEW else (op.name, op.scalar, len(operands))
+    if not is_native(body) or not backend.loops.computes(*given):
         return None
     if parts is not None:
         whole = np.empty((1, *node.type.out.shape), np.int8)
@@ -76,7 +76,7 @@ def _copy(body: Body, operand: Operand, to: Lying, number: int | None, backend: 
 def _view(body: Body, number: int, node: Node, backend: Any) -> list[Native] | None:
     """The copy that a view is where memory does not allow it: of the operand's entries, as the view shows them."""
     (operand,) = node.operands
-    if body.nodes[operand.node].type.op is PARAMETER and operand.view is not None:
+    if operand.view is not None and body.nodes[operand.node].type.op is PARAMETER:
         return None  # a view of a view of what may be stored by columns
     whole = np.empty((1, *spec_of_value(body, operand).shape), np.int8)
     shown, begin = _lying(whole, node.type.op.forward(whole, **dict(node.type.attributes)))

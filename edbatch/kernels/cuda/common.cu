@@ -57,12 +57,24 @@ struct Turns {
     __device__ bool mine(long long turn, long long n) const { return turn + threadIdx.y < n; }
 };
 
-// The value of entries 0, 1, ..., count - 1, of the LANES threads of a row (see `Turns`) together; of one by itself.
-template <unsigned LANES, typename Combine, typename Entry>
-__device__ inline float reduced(unsigned count, float value, Combine combine, Entry entry) {
-    for (unsigned k = LANES == 1 ? 0 : threadIdx.x; k < count; k += LANES) value = combine(value, entry(k));
-    return LANES == 1 ? value : over_row(value, combine);
-}
+// Entries 0, 1, ..., count - 1, that the LANES threads of a row (see `Turns`) go through together; one by itself.
+template <unsigned LANES> struct Group {
+    unsigned count;
+
+    template <typename Combine, typename Entry>
+    __device__ float reduced(float value, Combine combine, Entry entry) const {
+        for (unsigned k = LANES == 1 ? 0 : threadIdx.x; k < count; k += LANES) value = combine(value, entry(k));
+        return LANES == 1 ? value : over_row(value, combine);
+    }
+
+    template <typename Entry> __device__ float sum(Entry entry) const { return reduced(0.0f, Add(), entry); }
+    template <typename Entry> __device__ float largest(Entry entry) const {
+        return reduced(-INFINITY, Greater(), entry);
+    }
+    template <typename Entry> __device__ float smallest(Entry entry) const {
+        return reduced(INFINITY, Less(), entry);
+    }
+};
 
 __device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 

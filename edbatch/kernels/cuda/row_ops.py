@@ -14,6 +14,7 @@ from edbatch.kernels.recipe import with_attributes
 KERNEL = """
 extern "C" __global__ void {name}(long long n, {integers}, {places}) {
     const Turns turns;
+    #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
     for (long long turn = turns.first; turn < n * {groups}; turn += turns.step) {
         const long long at = turns.row(turn, n * {groups});
         const bool mine = turns.mine(turn, n * {groups});
@@ -93,8 +94,8 @@ def source_of(call: Call, name: str) -> str:
                 const unsigned g = at % 2;
                 const long long r0 = (i0 ? i0[i] : i) * d0;
                 const auto x0 = [&](unsigned k) { return p0[r0 + (int)(g * 3u + k)]; };
-                const auto sum = [&](auto entry) { return reduced<1>(3, 0.0f, Add(), entry); };
-                const float value = [&]() -> float { return sum(x0); }();
+                const Group<1> group = {3};
+                const float value = [&]() -> float { return group.sum(x0); }();
                 const long long r1 = (i1 ? i1[i] : i) * d1;
                 if (mine) p1[r1 + (int)(g)] = value;
             }
@@ -104,7 +105,6 @@ def source_of(call: Call, name: str) -> str:
     lanes, entries, last = plan.lanes, plan.entries, len(plan.operands)
     lane = "threadIdx.x" if lanes > 1 else "0"
     integer = "integers[i]" if call.integer is None else f"{call.integer}"
-    combined = f"return reduced<{lanes}>({entries}, "
     out_row = f"const long long r{last} = (i{last} ? i{last}[i] : i) * d{last};"
     out = f"p{last}[r{last} + {_position(call.out, plan.out)}]"
     lines = [f"const unsigned g = at % {plan.groups};", f"const unsigned integer = {integer};", *plan.before]
@@ -114,17 +114,14 @@ def source_of(call: Call, name: str) -> str:
         lines.append(f"const long long r{at} = (i{at} ? i{at}[i] : i) * d{at};")
         lines.append(f"const auto x{at} = [&]({given}) {{ return p{at}[r{at} + {position}]; }};")
     lines += [f"const float {name} = {value!r}f;" for name, value in call.attributes if isinstance(value, float)]
-    lines += [
-        f"const auto sum = [&](auto entry) {{ {combined}0.0f, Add(), entry); }};",
-        f"const auto largest = [&](auto entry) {{ {combined}-INFINITY, Greater(), entry); }};",
-        f"const auto smallest = [&](auto entry) {{ {combined}INFINITY, Less(), entry); }};",
-    ]
+    lines.append(f"const Group<{lanes}> group = {{{entries}}};")
+    computed = re.sub(r"\b(sum|largest|smallest)\(", r"group.\1(", plan.code)
     if "EACH" in plan.code:
         each = f"for (unsigned k = {lane}; mine && k < {entries}; k += {lanes}) {out} ="
-        code = [out_row, plan.code.replace("EACH", each)]
+        code = [out_row, computed.replace("EACH", each)]
     else:
         first = f" && {lane} == 0" if lanes > 1 else ""
-        code = [f"const float value = [&]() -> float {{ {plan.code} }}();", out_row, f"if (mine{first}) {out} = value;"]
+        code = [f"const float value = [&]() -> float {{ {computed} }}();", out_row, f"if (mine{first}) {out} = value;"]
     lines = _with_definitions(lines, code)
     integers = "const int* integers" if any("integers[" in line for line in lines) else "const int*"
     places = [f"const float* __restrict__ p{at}, long long d{at}, const int* i{at}" for at in range(last)]
@@ -150,7 +147,7 @@ def _with_definitions(lines: list[str], code: list[str]) -> list[str]:
     """Lines of definitions before code; without those that nothing uses, of which compilers would warn."""
     kept = code
     for line in reversed(lines):
-        found = re.match(r"const (?:\w+ )+(\w+) = ", line)
+        found = re.match(r"const (?:[\w<>]+ )+(\w+) = ", line)
         if found is not None and any(_uses(other, found[1]) for other in kept):
             kept = [line, *kept]
     return kept

@@ -1,0 +1,133 @@
+"""Every op of the table on a GPU, in float32: nothing is run from Python but what is named here, forward and backward,
+and all values and gradients are those of the CPU.
+"""
+
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.parameters import Parameter
+from edbatch.kernels.call import Call
+from edbatch.kernels.cuda.loops import source_of
+from edbatch.runtime import cell_program, type_table
+from edbatch.runtime.backward_plan import BackwardPlan
+from edbatch.runtime.execute import Executor
+from tests.graph import test_gradients, test_ops
+from tests.graph.test_ops import CASES
+from tests.kernels import nvrtc
+
+with_nvrtc = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
+NOTHING = 'extern "C" __global__ void nothing(long long) {}'
+
+# What Python runs. Views of nodes of the graph whose entries do not follow one another (inside cells they may), where
+# they are operands; and the way back through lists, of which each element gets a part of its own.
+VIEWS = {("index", 3), ("transpose", 0), ("transpose", 1)}
+WAYS_BACK = {"mean_list", "maximum_list", "minimum_list", "logsumexp_list"}
+
+
+def ways(op, sample):
+    """How operands lie (see `test_ops.OPERANDS`): those that are found in other ways than on the CPU."""
+    return ["rows", "shuffled"] + ["parameter", "parameter first"] * (len(sample.shapes) > 1 and not op.variadic)
+
+
+def values(op, sample, how):
+    """Of a batch of nodes, and what an oracle says."""
+    got, expected, _ = test_ops.build(op, sample, how, "sufficient", np.random.default_rng(3), "float32")
+    return got, expected
+
+
+def gradients(op, sample, how):
+    """Of all operands of a batch of nodes; read inside a cell where they are read in order."""
+    loss, wants, _ = test_gradients.build(op, sample, how, "sufficient", how == "rows", "float32")
+    loss.backward()
+    return [x.grad() if isinstance(x, Parameter) else x.gradient() for x, _ in wants]
+
+
+@pytest.fixture(scope="module")
+def kernels(cuda):
+    """All kernels that the tests need, compiled together: one by one would take minutes.
+
+    A first run, with kernels that do nothing, shows which.
+    """
+    wanted = {}
+    (nothing,) = cuda.backend._driver.load(NOTHING, ["nothing"])
+    loops = cuda.backend.loops
+
+    def note(kernels):
+        wanted.update(dict.fromkeys(kernels))
+        return [nothing] * len(kernels)
+
+    with pytest.MonkeyPatch.context() as patch:
+        # Gradients are compared with the CPU's: no need for finite differences.
+        patch.setattr(test_gradients, "numeric", lambda function, x: np.zeros(np.shape(x)))
+        with pytest.MonkeyPatch.context() as first, cuda, eb.options(record=False), np.errstate(all="ignore"):
+            first.setattr(loops, "handles", note)
+            first.setattr(type_table, "_shared", {})
+            for case in CASES:
+                for how in ways(*case.values):
+                    values(*case.values, how)
+                    gradients(*case.values, how)
+        loops.handles(list(wanted))
+        yield list(wanted)
+
+
+@pytest.fixture
+def python(monkeypatch):
+    """What is run from Python."""
+    found = []
+
+    def noted(function, name):
+        def call(*arguments):
+            found.append(name)
+            return function(*arguments)
+
+        return call
+
+    monkeypatch.setattr(cell_program, "_run_python", noted(cell_program._run_python, "step"))
+    for owner, name in [(Executor, "_run_batch"), (BackwardPlan, "_back"), (BackwardPlan, "_back_variadic")]:
+        monkeypatch.setattr(owner, name, noted(getattr(owner, name), name))
+    monkeypatch.setattr(type_table, "_shared", {})
+    return found
+
+
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
+    for how in ways(op, sample):
+        with cuda, eb.options(record=False):
+            got, expected = values(op, sample, how)
+            assert not python, how
+            of_gpu = gradients(op, sample, how)
+            is_view = (op.name, op.samples.index(sample)) in VIEWS
+            assert bool(python) == (is_view or op.name in WAYS_BACK), (how, python)
+        for value, want in zip(got, expected, strict=True):
+            np.testing.assert_allclose(value, want, rtol=2e-5, atol=2e-6)
+        with eb.device("cpu"):
+            of_cpu = gradients(op, sample, how)
+        for value, want in zip(of_gpu, of_cpu, strict=True):
+            np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-5)
+        python.clear()
+
+
+def of_every_op(kernels):
+    """A kernel for each op, and each way to share out its work."""
+    found = {}
+    for kernel in kernels:
+        if isinstance(kernel, Call):
+            found.setdefault((kernel.op, kernel.integer is None, len(kernel.out.shape)), kernel)
+    return list(found.values())
+
+
+@with_nvrtc
+@pytest.mark.parametrize("capability", [70, 80, 90, 100])
+def test_nvrtc_compiles(kernels, capability):
+    """Every kernel for one GPU, one of each op for the others."""
+    if capability not in nvrtc.supported():
+        pytest.skip(f"this NVRTC does not compile for sm_{capability}")
+    chosen = kernels if capability == 90 else of_every_op(kernels)
+    ptx, cubin = nvrtc.compile_for(capability, source_of({f"kernel{at}": x for at, x in enumerate(chosen)}))
+    assert len(re.findall(r"\.visible \.entry kernel[0-9]+\(", ptx)) == len(chosen)
+    assert re.findall(r"(?:div|rem)\.[su]64", ptx) == []  # slow
+    assert cubin.startswith(b"\x7fELF")
