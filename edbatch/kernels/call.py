@@ -15,13 +15,13 @@ class Layout:
         shape: of the row.
         strides: entries between neighbours along each axis, from the row's first entry on.
         first, stored: if `stored` is given, these positions (from `first` on) are not places in memory: they number,
-            row by row, the entries of an array that is stored with this shape and these strides.
+            row by row, the entries of what lies so.
     """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     first: int = 0
-    stored: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    stored: Layout | None = None
 
     @property
     def size(self) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 
 from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.op import Kind
-from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, Shape
 from edbatch.kernels.call import Call, Layout, by_rows
 from edbatch.kernels.program import Step
@@ -31,7 +30,7 @@ def call_steps(body: Body, number: int, parts_of: PartsOf, backend: Any) -> list
         shown = [_lying(whole, part) for part in parts(whole)]
         return [_copy(body, operand, part, number, backend) for operand, part in zip(operands, shown, strict=True)]
     if op.kind is Kind.VIEW:
-        return _view(body, number, node, backend)
+        return [_view(body, number, node, backend)]
     return [_call(body, number, node, backend)]
 
 
@@ -73,21 +72,19 @@ def _copy(body: Body, operand: Operand, to: Lying, number: int | None, backend: 
     return Native(encode, (operand,), () if number is None else (number,))
 
 
-def _view(body: Body, number: int, node: Node, backend: Any) -> list[Native] | None:
+def _view(body: Body, number: int, node: Node, backend: Any) -> Native:
     """The copy that a view is where memory does not allow it: of the operand's entries, as the view shows them."""
     (operand,) = node.operands
-    if operand.view is not None and body.nodes[operand.node].type.op is PARAMETER:
-        return None  # a view of a view of what may be stored by columns
     whole = np.empty((1, *spec_of_value(body, operand).shape), np.int8)
     shown, begin = _lying(whole, node.type.op.forward(whole, **dict(node.type.attributes)))
 
     def encode(link: Any) -> tuple[int, ...]:
         layout, column = _of_operand(body, operand, link)
-        layout = Layout(shown.shape, shown.strides, begin, (layout.shape, layout.strides))
+        layout = Layout(shown.shape, shown.strides, begin, layout)
         positions = [_position(operand, column, link), link.at(Value(number))]
         return _encoded(Call("copy", "", (), (layout,), _by_rows(node.type.out.shape)), positions, -1, link, backend)
 
-    return [Native(encode, (operand,), (number,))]
+    return Native(encode, (operand,), (number,))
 
 
 def _encoded(call: Call, positions: list[tuple[int, int]], listed: int, link: Any, backend: Any) -> tuple[int, ...]:
@@ -113,7 +110,7 @@ def _of_operand(body: Body, operand: Operand, link: Any) -> Lying:
     shown, begin = _lying(whole, operand.view.look(whole))
     if all(size == 1 or a == b for size, a, b in zip(root, strides, by_rows(root), strict=True)):
         return shown, begin
-    return Layout(shown.shape, shown.strides, begin, (root, strides)), 0
+    return Layout(shown.shape, shown.strides, begin, Layout(root, strides)), 0
 
 
 def _lying(whole: np.ndarray, part: np.ndarray) -> Lying:

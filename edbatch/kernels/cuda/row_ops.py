@@ -156,10 +156,10 @@ def _with_definitions(lines: list[str], code: list[str]) -> list[str]:
 def _position(layout: Layout, parts: Parts) -> str:
     """Where an entry lies, counted from its row's first."""
     terms = [term for part in parts for term in _terms(*part)]
-    if layout.stored is None:
-        return f"(int)({' + '.join(terms) or '0'})"
-    numbered = f"((unsigned)({' + '.join([f'{layout.first}', *terms])}))"
-    return f"(int)({' + '.join(_terms(numbered, *layout.stored)) or '0'})"
+    if layout.first:
+        terms.append(f"{layout.first}u")
+    found = f"(int)({' + '.join(terms) or '0'})"
+    return found if layout.stored is None else _position(layout.stored, _all(f"((unsigned){found})", layout.stored))
 
 
 def _terms(variable: str, sizes: Sequence[int], strides: Sequence[int]) -> list[str]:

@@ -2,6 +2,7 @@
 and all values and gradients are those of the CPU.
 """
 
+import itertools
 import re
 import sys
 
@@ -46,6 +47,40 @@ def gradients(op, sample, how):
     return [x.grad() if isinstance(x, Parameter) else x.gradient() for x, _ in wants]
 
 
+def wide():
+    """Values and gradients of a cell whose rows are shared out to many threads, and do not lie in order."""
+    random = np.random.default_rng(0)
+    model = eb.ParameterCollection(seed=1)
+    W = model.add_parameters((40, 50))
+    gain, bias = model.add_parameters(50, init=1.0), model.add_parameters(50)
+
+    @eb.cell
+    def cell(x, v, label):
+        turned = x.T
+        found = [
+            eb.softmax(x, 0), eb.softmax(x), eb.log_softmax(v[::-1]), eb.log_softmax(turned, 0), eb.sum(x, 0),
+            eb.mean(turned, axis=0), eb.std(x, axis=1), eb.std(turned), eb.logsumexp(v), eb.norm(v[::3]), eb.max(v),
+            eb.min(x, axis=1), eb.layer_norm(x, gain, bias), eb.layer_norm(eb.flip(x, 1), gain[::-1], bias), turned @ W,
+            W @ turned, eb.parameter(W).T @ x, turned @ x, x[::2] @ v[50:100], v[:80:2] @ x, eb.dot(v[1:], v[:-1]),
+            eb.cross_entropy(v, label), eb.hinge(v, label), eb.pick(turned, 7), eb.pick(v, label), turned,
+            eb.dropout(v, 0.5, label), eb.concatenate([x, eb.flip(x, 0)], axis=1), eb.stack([turned, turned], axis=2),
+            eb.reshape(turned, 2000)[::7] * 2, eb.reshape(W.T, (100, 20)) + v[:20], W + turned[0, :1], eb.gelu(turned),
+            eb.squared_distance(v, v[::-1]), eb.l1_distance(x, W), eb.huber(x[0], gain), eb.maximum([v, v[::-1]]),
+            eb.binary_cross_entropy(eb.sigmoid(v), eb.sigmoid(v[::-1])), eb.logsumexp([gain, x[1], turned[:, 2]]),
+        ]  # fmt: skip
+        return [eb.sum([eb.sum(eb.square(x)) if x.shape else x for x in found]), *found]
+
+    with eb.Graph(policy="sufficient"):
+        calls = []
+        for label in range(3):
+            x, v = (eb.input(random.normal(size=shape)) for shape in ((40, 50), 1500))
+            calls.append(cell(x, v, label))
+        loss = eb.sum([call[0] for call in calls])
+        values = eb.forward([value for call in calls for value in call])
+        loss.backward()
+    return values, [parameter.grad() for parameter in model]
+
+
 @pytest.fixture(scope="module")
 def kernels(cuda):
     """All kernels that the tests need, compiled together: one by one would take minutes.
@@ -70,6 +105,7 @@ def kernels(cuda):
                 for how in ways(*case.values):
                     values(*case.values, how)
                     gradients(*case.values, how)
+            wide()
         loops.handles(list(wanted))
         yield list(wanted)
 
@@ -109,6 +145,16 @@ def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
         for value, want in zip(of_gpu, of_cpu, strict=True):
             np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-5)
         python.clear()
+
+
+def test_many_threads_a_row_and_rows_in_any_order(cuda, kernels, python):
+    with cuda, eb.options(record=False):
+        of_gpu = wide()
+    assert not python
+    with eb.device("cpu"):
+        of_cpu = wide()
+    for got, want in zip(itertools.chain(*of_gpu), itertools.chain(*of_cpu), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
 
 
 def of_every_op(kernels):
