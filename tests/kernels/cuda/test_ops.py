@@ -5,14 +5,17 @@ and all values and gradients are those of the CPU.
 import itertools
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.parameters import Parameter
+from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.kernels.call import Call
 from edbatch.kernels.cuda.loops import source_of
+from edbatch.kernels.cuda.row_ops import work_of
+from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime import cell_program, type_table
 from edbatch.runtime.backward_plan import BackwardPlan
 from edbatch.runtime.execute import Executor
@@ -81,6 +84,18 @@ def wide():
     return values, [parameter.grad() for parameter in model]
 
 
+def of_workload(name):
+    """The loss of a model, and the gradients of its parameters."""
+    workload = WORKLOADS[name]
+    samples, sizes, _ = workload.number(workload.generate(3, seed=0))
+    model = eb.ParameterCollection(seed=0)
+    network = workload.network(model, *sizes, dim=6)
+    with eb.Graph():
+        loss = eb.sum([network.cross_entropy(h, 0) for sample in samples for h in network.hidden(*sample)])
+        loss.backward()
+    return [loss.value()], [parameter.grad() for parameter in model if not isinstance(parameter, LookupParameters)]
+
+
 @pytest.fixture(scope="module")
 def kernels(cuda):
     """All kernels that the tests need, compiled together: one by one would take minutes.
@@ -106,6 +121,8 @@ def kernels(cuda):
                     values(*case.values, how)
                     gradients(*case.values, how)
             wide()
+            for name in WORKLOADS:
+                of_workload(name)
         loops.handles(list(wanted))
         yield list(wanted)
 
@@ -147,12 +164,17 @@ def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
         python.clear()
 
 
-def test_many_threads_a_row_and_rows_in_any_order(cuda, kernels, python):
+CELLS = [pytest.param(wide, id="wide"), *(pytest.param(partial(of_workload, name), id=name) for name in WORKLOADS)]
+
+
+@pytest.mark.parametrize("run", CELLS)
+def test_cells_without_python(cuda, kernels, python, run):
+    """Models; and rows that many threads share, or that do not lie in order."""
     with cuda, eb.options(record=False):
-        of_gpu = wide()
+        of_gpu = run()
     assert not python
     with eb.device("cpu"):
-        of_cpu = wide()
+        of_cpu = run()
     for got, want in zip(itertools.chain(*of_gpu), itertools.chain(*of_cpu), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
 
@@ -162,17 +184,20 @@ def of_every_op(kernels):
     found = {}
     for kernel in kernels:
         if isinstance(kernel, Call):
-            found.setdefault((kernel.op, kernel.integer is None, len(kernel.out.shape)), kernel)
+            lanes = work_of(kernel).lanes
+            found.setdefault((kernel.op, kernel.integer is None, len(kernel.out.shape), lanes), kernel)
     return list(found.values())
 
 
 @with_nvrtc
 @pytest.mark.parametrize("capability", [70, 80, 90, 100])
 def test_nvrtc_compiles(kernels, capability):
-    """Every kernel for one GPU, one of each op for the others."""
+    """Every kernel of an op by itself for one GPU, one of each op for the others; runs are tested in test_fused.py."""
     if capability not in nvrtc.supported():
         pytest.skip(f"this NVRTC does not compile for sm_{capability}")
-    chosen = kernels if capability == 90 else of_every_op(kernels)
+    chosen = of_every_op(kernels)
+    if capability == 90:
+        chosen = [kernel for kernel in kernels if isinstance(kernel, Call)]
     ptx, cubin = nvrtc.compile_for(capability, source_of({f"kernel{at}": x for at, x in enumerate(chosen)}))
     assert len(re.findall(r"\.visible \.entry kernel[0-9]+\(", ptx)) == len(chosen)
     assert re.findall(r"(?:div|rem)\.[su]64", ptx) == []  # slow
