@@ -10,7 +10,7 @@ from weakref import finalize
 import numpy as np
 
 from edbatch.kernels.call import Call
-from edbatch.kernels.cuda import calls, fused, launch, row_ops
+from edbatch.kernels.cuda import calls, fused, launch, row_ops, row_source
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.fused import FUNCTIONS
@@ -65,7 +65,7 @@ class CudaLoops:
     list_reductions = frozenset(LISTS)
     puts_lists_together = True
     computes = staticmethod(row_ops.computes)
-    work_of = staticmethod(row_ops.work_of)
+    work_of = staticmethod(row_source.work_of)
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -358,7 +358,8 @@ def _by_rows(x: Any) -> bool:
 def source_of(kernels: Mapping[str, Recipe | Call]) -> str:
     """CUDA C++ of generated kernels by name."""
     texts = [
-        fused.source_of(x, name) if isinstance(x, Recipe) else row_ops.source_of(x, name) for name, x in kernels.items()
+        fused.source_of(x, name) if isinstance(x, Recipe) else row_source.source_of(x, name)
+        for name, x in kernels.items()
     ]
     return common() + "".join(texts)
 

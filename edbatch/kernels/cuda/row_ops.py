@@ -1,4 +1,4 @@
-"""Kernels of single ops as CUDA C++: for each op of the op table what is computed of a row, shapes being constants."""
+"""What kernels of single ops compute: for each op of the op table, of a row, in CUDA C++."""
 
 from __future__ import annotations
 
@@ -7,22 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from edbatch.kernels.call import Call, Layout, Work
+from edbatch.kernels.call import Call, Layout
 from edbatch.kernels.cuda.fused import cuda_expression
 from edbatch.kernels.recipe import with_attributes
 
-KERNEL = """
-extern "C" __global__ void {name}(long long n, {integers}, {places}) {
-    const Turns turns;
-    #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
-    for (long long turn = turns.first; turn < n * {groups}; turn += turns.step) {
-        const long long at = turns.row(turn, n * {groups});
-        const bool mine = turns.mine(turn, n * {groups});
-        const long long i = at / {groups};
-        {lines}
-    }
-}
-"""
 MOST_OPERANDS = 100  # CUDA passes no more than 4,096 bytes
 
 #: (variable, sizes and strides of the axes that it numbers the entries of): where an operand's entry lies.
@@ -56,13 +44,14 @@ class Plan:
         if self.entries <= 16:
             return 1
         of_entries = [strides[-1] for x in self.operands for name, _, strides in x if name == "k" and strides]
-        return (
-            1
-            if self.groups >= 32 and any(stride != 1 for stride in of_entries)
-            else 32
-            if self.entries <= 1024
-            else 256
-        )
+        if self.groups >= 32 and any(stride != 1 for stride in of_entries):
+            return 1
+        return 32 if self.entries <= 1024 else 256
+
+
+def plan_of(call: Call) -> Plan:
+    """What an op's kernel computes."""
+    return PLANS[call.op](call) if call.op in PLANS else _elementwise(call)
 
 
 def computes(op: str, scalar: str, operands: int) -> bool:
@@ -70,124 +59,8 @@ def computes(op: str, scalar: str, operands: int) -> bool:
     return (bool(scalar) or op in PLANS) and operands <= MOST_OPERANDS
 
 
-def work_of(call: Call) -> Work:
-    """How the work of a call's kernel is shared out."""
-    plan = _plan(call)
-    return Work(plan.groups, plan.lanes)
-
-
-def source_of(call: Call, name: str) -> str:
-    """The kernel as CUDA C++, after common.cu: `extern "C" __global__ void NAME(n, integers, p0, d0, i0, p1, ...)`.
-
-    Operands, then the result, are places as of fused kernels (see `fused.source_of`). Blocks are `lanes` threads wide
-    (see `work_of`), of any height; a grid of any size computes all.
-
-    Args:
-        call: what it computes.
-        name: of the kernel.
-
-    Example:
-        >>> row = Layout((2, 3), (3, 1))
-        >>> call = Call("sum", "", (("axes", (1,)), ("keepdims", False)), (row,), Layout((2,), (1,)))
-        >>> print(source_of(call, "total").split("at / 2;")[1])
-        <BLANKLINE>
-                const unsigned g = at % 2;
-                const long long r0 = (i0 ? i0[i] : i) * d0;
-                const auto x0 = [&](unsigned k) { return p0[r0 + (int)(g * 3u + k)]; };
-                const Group<1> group = {3};
-                const float value = [&]() -> float { return group.sum(x0); }();
-                const long long r1 = (i1 ? i1[i] : i) * d1;
-                if (mine) p1[r1 + (int)(g)] = value;
-            }
-        }
-    """
-    plan = _plan(call)
-    lanes, entries, last = plan.lanes, plan.entries, len(plan.operands)
-    lane = "threadIdx.x" if lanes > 1 else "0"
-    integer = "integers[i]" if call.integer is None else f"{call.integer}"
-    out_row = f"const long long r{last} = (i{last} ? i{last}[i] : i) * d{last};"
-    out = f"p{last}[r{last} + {_position(call.out, plan.out)}]"
-    lines = [f"const unsigned g = at % {plan.groups};", f"const unsigned integer = {integer};", *plan.before]
-    for at, (operand, parts) in enumerate(zip(call.operands, plan.operands, strict=True)):
-        position = _position(operand, parts)
-        given = "unsigned k" if _uses(position, "k") else "unsigned" if any(part[0] == "k" for part in parts) else ""
-        lines.append(f"const long long r{at} = (i{at} ? i{at}[i] : i) * d{at};")
-        lines.append(f"const auto x{at} = [&]({given}) {{ return p{at}[r{at} + {position}]; }};")
-    lines += [f"const float {name} = {value!r}f;" for name, value in call.attributes if isinstance(value, float)]
-    lines.append(f"const Group<{lanes}> group = {{{entries}}};")
-    computed = re.sub(r"\b(sum|largest|smallest)\(", r"group.\1(", plan.code)
-    if "EACH" in plan.code:
-        each = f"for (unsigned k = {lane}; mine && k < {entries}; k += {lanes}) {out} ="
-        code = [out_row, computed.replace("EACH", each)]
-    else:
-        first = f" && {lane} == 0" if lanes > 1 else ""
-        code = [f"const float value = [&]() -> float {{ {computed} }}();", out_row, f"if (mine{first}) {out} = value;"]
-    lines = _with_definitions(lines, code)
-    integers = "const int* integers" if any("integers[" in line for line in lines) else "const int*"
-    places = [f"const float* __restrict__ p{at}, long long d{at}, const int* i{at}" for at in range(last)]
-    places.append(f"float* __restrict__ p{last}, long long d{last}, const int* i{last}")
-    return (
-        KERNEL.replace("{name}", name)
-        .replace("{integers}", integers)
-        .replace("{places}", ", ".join(places))
-        .replace("{groups}", str(plan.groups))
-        .replace("{lines}", "\n        ".join(lines))
-    )
-
-
-def _plan(call: Call) -> Plan:
-    return PLANS[call.op](call) if call.op in PLANS else _elementwise(call)
-
-
-def _uses(text: str, name: str) -> bool:
-    return re.search(rf"\b{name}\b", text) is not None
-
-
-def _with_definitions(lines: list[str], code: list[str]) -> list[str]:
-    """Lines of definitions before code; without those that nothing uses, of which compilers would warn."""
-    kept = code
-    for line in reversed(lines):
-        found = re.match(r"const (?:[\w<>]+ )+(\w+) = ", line)
-        if found is not None and any(_uses(other, found[1]) for other in kept):
-            kept = [line, *kept]
-    return kept
-
-
-def _position(layout: Layout, parts: Parts) -> str:
-    """Where an entry lies, counted from its row's first."""
-    terms = [term for part in parts for term in _terms(*part)]
-    if layout.first:
-        terms.append(f"{layout.first}u")
-    found = f"(int)({' + '.join(terms) or '0'})"
-    return found if layout.stored is None else _position(layout.stored, _all(f"((unsigned){found})", layout.stored))
-
-
-def _terms(variable: str, sizes: Sequence[int], strides: Sequence[int]) -> list[str]:
-    """What to add up for the position of entry number `variable` of an array, numbered row by row."""
-    axes: list[tuple[int, int]] = []
-    for size, stride in zip(sizes, strides, strict=True):
-        if size == 1:
-            continue
-        if axes and axes[-1][1] == stride * size:  # goes on where the axis before has its next entry
-            axes[-1] = axes[-1][0] * size, stride
-        else:
-            axes.append((size, stride))
-    terms = []
-    inner = math.prod(size for size, _ in axes)
-    for number, (size, stride) in enumerate(axes):
-        inner //= size
-        index = variable if inner == 1 else f"{variable} / {inner}u"
-        if number > 0:
-            index = f"{index} % {size}u"
-        if stride != 0:
-            factor = f"{stride}u" if stride > 0 else f"({stride})"
-            text = index if index == variable else f"({index})"
-            text = text if stride > 0 else f"(int){text}"
-            terms.append(text if stride == 1 else f"{text} * {factor}")
-    return terms
-
-
-def _all(variable: str, layout: Layout) -> Parts:
+def all_entries(variable: str, layout: Layout) -> Parts:
+    """One variable that numbers all entries, row by row."""
     return ((variable, layout.shape, layout.strides),)
 
 
@@ -205,7 +78,7 @@ def _broadcast(layout: Layout, shape: tuple[int, ...]) -> Parts:
 
 def _by_entries(call: Call, code: str, *operands: Parts, before: Sequence[str] = ()) -> Plan:
     """Every entry of the result by itself."""
-    return Plan(code, call.out.size, 1, operands, _all("g", call.out), tuple(before))
+    return Plan(code, call.out.size, 1, operands, all_entries("g", call.out), tuple(before))
 
 
 def _elementwise(call: Call) -> Plan:
@@ -221,7 +94,7 @@ def _list(code: Callable[[list[str]], str]) -> Callable[[Call], Plan]:
 
     def plan(call: Call) -> Plan:
         names = [f"x{at}()" for at in range(len(call.operands))]
-        return _by_entries(call, code(names), *(_all("g", x) for x in call.operands))
+        return _by_entries(call, code(names), *(all_entries("g", x) for x in call.operands))
 
     return plan
 
@@ -239,7 +112,7 @@ def _log_sum_exp(names: list[str]) -> str:
 
 
 def _copy(call: Call) -> Plan:
-    return _by_entries(call, "return x0();", _all("g", call.operands[0]))
+    return _by_entries(call, "return x0();", all_entries("g", call.operands[0]))
 
 
 def _pick(call: Call) -> Plan:
@@ -250,7 +123,7 @@ def _pick(call: Call) -> Plan:
 def _unpick(call: Call) -> Plan:
     (x,) = call.operands
     code = f"return g / {x.size} == integer ? x0() : 0.0f;"
-    return _by_entries(call, code, _all(f"(g % {x.size})", x))
+    return _by_entries(call, code, all_entries(f"(g % {x.size})", x))
 
 
 def _embed(call: Call) -> Plan:
@@ -276,13 +149,15 @@ def _embed(call: Call) -> Plan:
 
 def _outer(call: Call) -> Plan:
     a, b = call.operands
-    return _by_entries(call, "return x0() * x1();", _all(f"(g / {b.size})", a), _all(f"(g % {b.size})", b))
+    return _by_entries(
+        call, "return x0() * x1();", all_entries(f"(g / {b.size})", a), all_entries(f"(g % {b.size})", b)
+    )
 
 
 def _dropout(call: Call) -> Plan:
     rate = dict(call.attributes)["rate"]
     code = f"return (float)(x0() * (uniform(integer, g) >= {rate!r} ? {1 / (1 - rate)!r} : 0.0));"
-    return _by_entries(call, code, _all("g", call.operands[0]))
+    return _by_entries(call, code, all_entries("g", call.operands[0]))
 
 
 def _matmul(call: Call) -> Plan:
@@ -293,9 +168,9 @@ def _matmul(call: Call) -> Plan:
     parts = [_axes(a, [len(a.shape) - 1], outside="row"), _axes(b, [0], outside="column")]
     code = "return sum([&](unsigned k) { return x0(k) * x1(k); });"
     if call.op == "affine":
-        parts.append(_all("g", call.operands[2]))
+        parts.append(all_entries("g", call.operands[2]))
         code = code[:-1] + " + x2();"
-    return Plan(code, call.out.size, a.shape[-1], tuple(parts), _all("g", call.out), tuple(before))
+    return Plan(code, call.out.size, a.shape[-1], tuple(parts), all_entries("g", call.out), tuple(before))
 
 
 def _over_axes(code: str) -> Callable[[Call], Plan]:
@@ -306,7 +181,7 @@ def _over_axes(code: str) -> Callable[[Call], Plan]:
         axes = dict(call.attributes)["axes"]
         entries = math.prod(x.shape[axis] for axis in axes)
         counted = code.replace("COUNT", f"{entries}.0f")
-        return Plan(counted, call.out.size, entries, (_axes(x, axes),), _all("g", call.out))
+        return Plan(counted, call.out.size, entries, (_axes(x, axes),), all_entries("g", call.out))
 
     return plan
 
@@ -315,7 +190,7 @@ def _of_all(code: str) -> Callable[[Call], Plan]:
     """One number of all entries of the operands, which have one shape."""
 
     def plan(call: Call) -> Plan:
-        operands = tuple(_all("k", x) for x in call.operands)
+        operands = tuple(all_entries("k", x) for x in call.operands)
         return Plan(code, 1, call.operands[0].size, operands, ())
 
     return plan
@@ -343,7 +218,13 @@ def _layer_norm(call: Call) -> Plan:
         "const float deviation = sqrtf(variance + epsilon); "
         "EACH centred(k) / deviation * x1(k) + x2(k);"
     )
-    return Plan(code, x.size // count, count, (_axes(x, last), _all("k", gain), _all("k", bias)), _axes(call.out, last))
+    return Plan(
+        code,
+        x.size // count,
+        count,
+        (_axes(x, last), all_entries("k", gain), all_entries("k", bias)),
+        _axes(call.out, last),
+    )
 
 
 _DIFFERENCE = "const float d = x0(k) - x1(k); "

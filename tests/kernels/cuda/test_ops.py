@@ -14,7 +14,7 @@ import edbatch as eb
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.kernels.call import Call
 from edbatch.kernels.cuda.loops import source_of
-from edbatch.kernels.cuda.row_ops import work_of
+from edbatch.kernels.cuda.row_source import work_of
 from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime import cell_program, type_table
 from edbatch.runtime.backward_plan import BackwardPlan
