@@ -19,6 +19,7 @@ from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime import cell_program, type_table
 from edbatch.runtime.backward_plan import BackwardPlan
 from edbatch.runtime.execute import Executor
+from tests.arrays import on_host
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import CASES
 from tests.kernels import nvrtc
@@ -47,7 +48,7 @@ def gradients(op, sample, how):
     """Of all operands of a batch of nodes; read inside a cell where they are read in order."""
     loss, wants, _ = test_gradients.build(op, sample, how, "sufficient", how == "rows", "float32")
     loss.backward()
-    return [x.grad() if isinstance(x, Parameter) else x.gradient() for x, _ in wants]
+    return [on_host(x.grad()) if isinstance(x, Parameter) else x.gradient() for x, _ in wants]
 
 
 def wide():
@@ -81,7 +82,7 @@ def wide():
         loss = eb.sum([call[0] for call in calls])
         values = eb.forward([value for call in calls for value in call])
         loss.backward()
-    return values, [parameter.grad() for parameter in model]
+    return values, [on_host(parameter.grad()) for parameter in model]
 
 
 def of_workload(name):
@@ -93,7 +94,8 @@ def of_workload(name):
     with eb.Graph():
         loss = eb.sum([network.cross_entropy(h, 0) for sample in samples for h in network.hidden(*sample)])
         loss.backward()
-    return [loss.value()], [parameter.grad() for parameter in model if not isinstance(parameter, LookupParameters)]
+    weights = [parameter for parameter in model if not isinstance(parameter, LookupParameters)]
+    return [loss.value()], [on_host(parameter.grad()) for parameter in weights]
 
 
 @pytest.fixture(scope="module")
