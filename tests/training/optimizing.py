@@ -5,6 +5,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.stacking import stacked
+from tests.arrays import beside
 
 STEPS = 6
 LR = 0.1
@@ -44,9 +45,9 @@ def give(model, gradients):
             continue
         if isinstance(parameter, eb.LookupParameters):
             rows = np.flatnonzero(~np.isnan(gradient[:, 0]))
-            parameter.add_rows(rows, gradient[rows].astype(parameter.dtype))
+            parameter.add_rows(rows, beside(parameter, gradient[rows]))
         else:
-            parameter.accumulator()[0][...] += gradient
+            parameter.accumulator()[0][...] += beside(parameter, gradient)
 
 
 def clipped(gradients, clip):

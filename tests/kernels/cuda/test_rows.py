@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.kernels.cuda.source import rows as rows_source
+from tests.emulated.arrays import plain
 from tests.emulated.driver import EmulatedDriver, with_cpp
 from tests.kernels import nvrtc
 
@@ -106,14 +107,14 @@ class Gpu:
     def array(self, values, skip=0):
         """A copy in its memory, that begins `skip` entries beyond a multiple of 256 bytes; NaN behind the last."""
         values = np.asarray(values)
-        array = self.driver.empty(values.size + skip, values.dtype)[skip:]
+        array = plain(self.driver.empty(values.size + skip, values.dtype))[skip:]
         array[:] = values.ravel()
         return array
 
     def matrix(self, random, shape, stride, dtype, skip=0):
         """Random rows `stride` entries apart, as a view, and the memory that they lie in."""
         n = shape[0]
-        memory = self.driver.empty(max(n * stride, 1) + skip, dtype)[skip:]
+        memory = plain(self.driver.empty(max(n * stride, 1) + skip, dtype))[skip:]
         rows = np.lib.stride_tricks.as_strided(memory, shape, (stride * memory.itemsize, memory.itemsize))
         rows[:] = random.normal(size=shape)
         return rows, memory
