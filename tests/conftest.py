@@ -25,6 +25,8 @@ def data_folder() -> Path:
 
 
 def pytest_runtest_setup(item):
+    if item.get_closest_marker("cpu") and item.config.getoption("--device") != "cpu":
+        pytest.skip("of the CPU alone")
     if item.get_closest_marker("gpu"):
         try:
             open_driver(0)

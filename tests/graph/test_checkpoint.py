@@ -16,6 +16,7 @@ import safetensors.numpy
 
 import edbatch as eb
 from edbatch.graph.stacking import stacked
+from tests.arrays import beside
 
 
 def model_of(seed=0, dtype="float32"):
@@ -44,7 +45,7 @@ def train(model, trainer, steps, seed=0):
             if isinstance(parameter, eb.LookupParameters):
                 parameter.add_rows(rng.integers(0, 7, 3), rng.standard_normal((3, 2)).astype(parameter.dtype))
             else:
-                parameter.accumulator()[0][...] += rng.standard_normal(parameter.shape)
+                parameter.accumulator()[0][...] += beside(parameter, rng.standard_normal(parameter.shape))
         trainer.update()
 
 
@@ -96,7 +97,7 @@ def test_training_goes_on_as_if_nothing_had_happened(saved):
                 if parameter.name == "embed":
                     each.add_rows(np.arange(3), gradient[:3])
                 else:
-                    each.accumulator()[0][...] = gradient
+                    each.accumulator()[0][...] = beside(each, gradient)
         trainer.update()
         resumed.update()
     assert same(values(model), values(other))
@@ -276,6 +277,7 @@ def test_a_full_disk_leaves_the_previous_file(saved, monkeypatch):
 LIMITED = """
 import resource, sys
 import edbatch as eb
+from tests.arrays import beside
 model = eb.ParameterCollection()
 W = model.add_parameters((100, 100), name="W", init=1.0)
 model.save(sys.argv[1])
@@ -289,6 +291,7 @@ except eb.EdBatchError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit of file sizes")
+@pytest.mark.cpu
 def test_a_file_that_cannot_be_finished_leaves_the_previous_one(tmp_path):
     path = tmp_path / "m.safetensors"
     done = subprocess.run([sys.executable, "-c", LIMITED, path], capture_output=True, text=True, check=True)
@@ -300,6 +303,7 @@ def test_a_file_that_cannot_be_finished_leaves_the_previous_one(tmp_path):
 SAVING = """
 import itertools, sys
 import edbatch as eb
+from tests.arrays import beside
 model = eb.ParameterCollection()
 W = model.add_parameters((300, 300), name="W", init=0.0)
 trainer = eb.Momentum(model, lr=1.0, momentum=0.0)
@@ -312,6 +316,7 @@ for step in itertools.count(1):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+@pytest.mark.cpu
 def test_a_kill_leaves_a_whole_file(tmp_path):
     path = tmp_path / "m.safetensors"
     model = eb.ParameterCollection()

@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pytest
 
 import edbatch as eb
 from edbatch.graph.stacking import stacked
@@ -27,6 +28,7 @@ def test_gradients_add_up_until_they_are_forgotten():
     np.testing.assert_array_equal(on_host(W.grad()), np.zeros((2, 3)))
 
 
+@pytest.mark.cpu
 def test_parts_of_a_stack_see_its_gradient():
     model = eb.ParameterCollection()
     a, b = model.add_parameters((1, 2)), model.add_parameters((2, 2))
@@ -49,6 +51,7 @@ def test_parts_of_a_stack_see_its_gradient():
     assert not b.has_grad
 
 
+@pytest.mark.cpu
 def test_rows_of_a_table_are_merged():
     random = np.random.default_rng(0)
     table = eb.ParameterCollection(dtype="float64").add_lookup_parameters((20, 3))

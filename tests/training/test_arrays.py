@@ -7,6 +7,8 @@ from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.training.arrays import as_stored, gradient_of, is_finite, norm, one_row, order_of
 from tests.training.optimizing import give, gradients_of, model_of
 
+pytestmark = pytest.mark.cpu
+
 
 @pytest.mark.parametrize("shape", [(), (4,), (1, 5), (5, 1), (3, 4), (2, 3, 4)])
 def test_one_row_is_the_order_of_memory(shape):

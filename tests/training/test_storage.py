@@ -6,6 +6,8 @@ from edbatch.graph.stacking import stacked
 from edbatch.kernels.rule import Rule
 from edbatch.training.storage import Storage, by_storage, is_whole
 
+pytestmark = pytest.mark.cpu
+
 # Entries take a step, and two slots count it.
 COUNT = Rule(("a", "b"), ("scale", "by", "one"), "p = p + (scale * g + by); a = a + one; b = b + one")
 

@@ -143,6 +143,7 @@ def test_a_stack_with_parts_of_two_models():
     assert trainer.gradient_norm == pytest.approx(np.sqrt(6))
 
 
+@pytest.mark.cpu
 def test_parameters_may_be_stacked_between_updates():
     """Cells stack parameters when they are first called; what was remembered must come along."""
     results = []
@@ -207,6 +208,7 @@ def test_copies_and_pickles_go_on_with_a_model_of_their_own():
             np.testing.assert_array_equal(other.model[parameter.name].value(), parameter.value())
 
 
+@pytest.mark.cpu
 @given(st.data())
 def test_whatever_is_stacked_has_gradients_or_is_saved(data):
     """Adam on vectors and matrices that are stacked at any time, with gradients or without, and copied in between."""

@@ -60,6 +60,7 @@ def test_a_product_with_input_and_state_is_early_for_the_input(order, dtype, sta
     assert early.startswith("LSTM.step (eager one, word)")
 
 
+@pytest.mark.cpu
 def test_columns_are_seen_where_their_matrix_is_moved():
     model = eb.ParameterCollection(seed=0)
     A, B = model.add_parameters((2, 3), name="A"), model.add_parameters((1, 3), name="B")
