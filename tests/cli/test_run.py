@@ -19,6 +19,7 @@ def trees(tmp_path):
     return path
 
 
+@pytest.mark.cpu
 def test_without_arguments_it_makes_samples_up(edbatch):
     status, out, err = edbatch("run", "tree-lstm", "--limit", 3, "--hidden", 4)
     assert (status, err) == (0, "")
