@@ -94,11 +94,8 @@ class Arenas:
         arena.rows = rows
 
     def release(self) -> None:
-        """Give all buffers back to the pool; the values are gone.
-
-        The last one first: an equal graph, opened next, gets the same buffers in the same places.
-        """
-        for arena in reversed(self.arenas):
+        """Give all buffers back to the pool; the values are gone."""
+        for arena in self.arenas:
             if arena.flat is not None:
                 self._pool.release(arena.flat)
         self.arenas.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 
 class BufferPool:
     """One-dimensional arrays, handed out and taken back; sizes are powers of two.
+
+    Of those that are free the first in memory is handed out: equal graphs, one after the other, get the same buffers in
+    the same places, in whatever order they give them back.
 
     Args:
         limit: bytes kept for reuse at most; what is released beyond that goes back to the system.
@@ -35,7 +39,7 @@ class BufferPool:
         self._empty = empty
         self.address = address
         self._kept = 0
-        self._free: dict[tuple[int, np.dtype], list[Any]] = {}
+        self._free: dict[tuple[int, np.dtype], list[tuple[int, Any]]] = {}  # heaps, by address
         self._lock = threading.Lock()
 
     def acquire(self, entries: int, dtype: np.dtype) -> Any:
@@ -45,7 +49,7 @@ class BufferPool:
             free = self._free.get((size, dtype))
             if free:
                 self._kept -= size * dtype.itemsize
-                return free.pop()
+                return heapq.heappop(free)[1]
         return self._empty(size, dtype)
 
     def release(self, buffer: Any) -> None:
@@ -53,4 +57,5 @@ class BufferPool:
         with self._lock:
             if self._kept + buffer.nbytes <= self._limit:
                 self._kept += buffer.nbytes
-                self._free.setdefault((len(buffer), buffer.dtype), []).append(buffer)
+                free = self._free.setdefault((len(buffer), buffer.dtype), [])
+                heapq.heappush(free, (self.address(buffer), buffer))

@@ -182,7 +182,7 @@ class BackwardPlan:
 
     def release(self) -> None:
         """Give the buffers back."""
-        for rows in reversed(self._rows.values()):
+        for rows in self._rows.values():
             self._pool.release(rows.flat)
 
     def _type_rows(self, type: BoundType, n: int, operands: int, saved: Saved | None) -> TypeRows:

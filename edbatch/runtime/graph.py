@@ -113,11 +113,10 @@ class Graph(Columns):
             self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
 
     def __del__(self) -> None:
-        # In the reverse order of coming, see `Arenas.release`.
         if getattr(self, "_backward", None) is not None:
             self._backward.release()
-        for ran in reversed(getattr(self, "_ran", [])):
-            for saved in reversed(ran.saved.values()):
+        for ran in getattr(self, "_ran", []):
+            for saved in ran.saved.values():
                 saved.release()
         if getattr(self, "_executor", None) is not None:
             self._executor.release()

@@ -55,7 +55,7 @@ class GradientArenas:
 
     def release(self) -> None:
         """Give all buffers back to the pool; the gradients are gone."""
-        for flat, _ in reversed(self._flats.values()):
+        for flat, _ in self._flats.values():
             self._pool.release(flat)
         self._flats.clear()
         self._arrays.clear()

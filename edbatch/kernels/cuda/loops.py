@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any
 from weakref import finalize
 
@@ -72,7 +73,7 @@ class CudaLoops:
         self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
         self._record = True
         self.recordings = Recordings(driver)
-        self._buffers: dict[int, list[Any]] = {}
+        self._buffers: dict[int, list[tuple[int, Any]]] = {}  # heaps, by address
         self._made: dict[Recipe | Call, int] = {}
         self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
         self._gpu = np.zeros(len(Gpu), np.int64)
@@ -111,9 +112,9 @@ class CudaLoops:
         """
         size = 1 << max(6, len(host).bit_length())
         free = self._buffers.setdefault(size, [])
-        buffer = free.pop() if free else self._driver.empty(size, np.dtype(np.int32))
+        buffer = heappop(free)[1] if free else self._driver.empty(size, np.dtype(np.int32))
         found = self._uploaded(np.ascontiguousarray(host, np.int32), buffer)
-        finalize(found, free.append, buffer)
+        finalize(found, heappush, free, (found.address, buffer))
         return found
 
     def _uploaded(self, host: np.ndarray, buffer: Any) -> Indices:
@@ -183,7 +184,7 @@ class CudaLoops:
         self._add_groups(groups, members, begin, source_stride, to, target_width, width, source.dtype)
 
     def add_at(self, array: Any, rows: np.ndarray, values: Any) -> None:
-        """array[rows[i]] += values[i], one after the other; for arrays whose rows are not contiguous."""
+        """See `kernels.numpy_loops.add_at`; in one order, whatever the order of threads."""
         if group(rows) is not None:
             rows, values = self.sum_equal(rows, values)
         array[self.upload(rows)[:]] += values
