@@ -196,10 +196,11 @@ class TypeTable:
         local = self.local[types]
         if len(local) and local.min() < 0:
             with self._lock:
-                for id in np.unique(types[self.local[types] < 0]).tolist():
-                    self.bound.append(self._bind(TYPES[id]))
-                    self.local[id] = len(self.bound) - 1
+                new = np.unique(types[self.local[types] < 0]).tolist()
+                bound = [self._bind(TYPES[id]) for id in new]  # all, or raise with nothing changed
+                first, self.bound = len(self.bound), self.bound + bound
                 self._columns()
+                self.local[new] = np.arange(first, len(self.bound))
             local = self.local[types]
         return local
 

@@ -55,7 +55,8 @@ def test_norm(scale):
 
 @pytest.mark.parametrize("clip", [None, 0.1])
 def test_an_update_waits_for_the_device_once(clip, monkeypatch):
-    model = model_of()
+    with eb.device("cpu"):
+        model = model_of()
     trainer = eb.Adam(model, clip=clip)
     waits = []
 

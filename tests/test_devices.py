@@ -1,0 +1,337 @@
+"""Devices: how they are named and chosen, and parameters on them. (GPUs are emulated unless there is one.)"""
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch import devices
+from edbatch.devices import Device, current_device, device
+from edbatch.graph.stacking import column_range, stacked
+from edbatch.kernels.cuda.backend import CudaBackend
+from edbatch.models import LSTM, from_torch
+from tests.kernels.updates import OPTIMIZERS
+from tests.training.optimizing import give, gradients_of, model_of
+
+
+@pytest.fixture(autouse=True)
+def no_variable(monkeypatch):
+    monkeypatch.delenv("EDBATCH_DEVICE", raising=False)
+
+
+def test_a_name_is_one_device():
+    assert device("cuda") is device("cuda:0") is device("cuda:00") is device(device("cuda"))
+    assert device("cuda") is not device("cuda:1")
+    assert [device(name).name for name in ("cpu", "cuda", "cuda:12")] == ["cpu", "cuda:0", "cuda:12"]
+    assert (device("cuda:1").kind, device("cuda:1").number) == ("cuda", 1)
+    assert repr(device("cuda")) == "device('cuda:0')"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "gpu", "CUDA", "cpu:0", "cuda:", "cuda:-1", "cuda:1234", " cuda", None, 0, ("cpu",)]
+)
+def test_bad_names(name):
+    with pytest.raises(eb.EdBatchError, match=r'^device .*: expected "cpu", "cuda" or "cuda:1"$'):
+        device(name)
+
+
+def test_copies_and_pickles_are_the_device():
+    for one in (device("cpu"), device("cuda:1")):
+        assert copy.deepcopy(one) is pickle.loads(pickle.dumps(one)) is one
+
+
+def test_blocks_nest():
+    assert current_device() is device("cpu")
+    with device("cuda") as outer:
+        assert current_device() is outer is device("cuda")
+        with device("cpu"), device("cuda:1"), device("cuda"):  # one of them twice
+            assert current_device() is outer
+        assert current_device() is outer
+        with pytest.raises(ZeroDivisionError), device("cpu"):
+            1 / 0  # noqa: B018
+        assert current_device() is outer
+    assert current_device() is device("cpu")
+
+
+def test_a_block_is_its_threads_own():
+    with device("cuda"), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(current_device).result() is device("cpu")
+
+
+def test_the_environment_names_the_device(monkeypatch):
+    monkeypatch.setenv("EDBATCH_DEVICE", "cuda:1")
+    assert current_device() is device("cuda:1")
+    with device("cpu"):
+        assert current_device() is device("cpu")
+    monkeypatch.setenv("EDBATCH_DEVICE", "")
+    assert current_device() is device("cpu")
+    monkeypatch.setenv("EDBATCH_DEVICE", "tpu")
+    with pytest.raises(eb.EdBatchError, match="device 'tpu': expected"):
+        eb.ParameterCollection()
+
+
+def test_devices_that_are_not_there(monkeypatch):
+    def missing(number):
+        raise eb.EdBatchError(f"there is no GPU {number}")
+
+    monkeypatch.setattr("edbatch.kernels.cuda.backend.open_backend", missing)
+    name = "cuda:99"
+    assert device(name).name == name  # whether it is there shows on first use
+    for use in (lambda: eb.ParameterCollection(device=name), lambda: eb.Graph(device=name), device(name).synchronize):
+        with pytest.raises(eb.EdBatchError, match=r"^there is no GPU 99$"):
+            use()
+
+
+def test_wrong_arguments():
+    for make in (eb.ParameterCollection, eb.Graph):
+        with pytest.raises(eb.EdBatchError, match="device 'gpu'"):
+            make(device="gpu")
+
+
+# Where things are.
+
+
+@pytest.fixture
+def second(cuda, monkeypatch):
+    """Another GPU."""
+    if not hasattr(cuda.backend._driver, "uploads"):
+        pytest.skip("whether there is a second GPU is not known")
+    return device("cuda:1")
+
+
+def test_where_parameters_and_graphs_are(cuda, monkeypatch):
+    assert eb.ParameterCollection().device is device("cpu")
+    given = eb.ParameterCollection(device="cuda")
+    with cuda:
+        entered = eb.ParameterCollection()
+        assert eb.ParameterCollection(device="cpu").device is device("cpu")
+    monkeypatch.setenv("EDBATCH_DEVICE", "cuda")
+    assert {x.device for x in (given, entered, eb.ParameterCollection())} == {cuda}
+    monkeypatch.delenv("EDBATCH_DEVICE")
+    W, table = given.add_parameters((2, 3), init=1.0), given.add_lookup_parameters((4, 3), init=2.0)
+    assert W.device is table.device is cuda
+
+    def ran_on(build, **arguments):
+        with eb.Graph(policy="sufficient", **arguments) as graph:
+            y = build()
+        assert y.value().tolist() == [6.0, 6.0]
+        return graph._table.device
+
+    assert ran_on(lambda: W @ table[1]) is cuda  # where the parameters are
+    assert ran_on(lambda: W @ table[1], device=cuda) is cuda
+    plain = lambda: eb.ones(2) * 6  # noqa: E731
+    assert ran_on(plain) is device("cpu")
+    assert ran_on(plain, device="cuda") is cuda
+    with cuda:
+        assert ran_on(plain) is cuda
+        assert ran_on(plain, device="cpu") is device("cpu")
+
+
+def test_parameters_of_two_devices_do_not_meet(cuda):
+    here, there = eb.ParameterCollection(), eb.ParameterCollection(device=cuda)
+    W, V = here.add_parameters((3, 3), name="W"), there.add_parameters((3, 3), name="V")
+    b = there.add_parameters(3, name="b")
+    expected = "expected parameters on one device, got some on cpu and cuda:0"
+
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=rf"^affine\(W.*b.*: {expected}$"):
+        eb.affine(W, eb.ones(3), b)  # in one op
+
+    @eb.cell
+    def both(x):
+        return W @ (V @ x)
+
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=expected):
+        both(eb.ones(3))  # in one cell
+    for where, name in ((None, "W"), ("cpu", "V")):  # in one graph
+        with eb.Graph(policy="sufficient", device=where):
+            y = W @ (V @ eb.ones(3))
+        with pytest.raises(eb.EdBatchError, match=rf"{name}\[3,3\].*: expected parameters on .*, where the graph runs"):
+            y.value()
+    with eb.Graph(policy="sufficient", device=cuda):
+        y = W @ eb.ones(3)
+    with pytest.raises(eb.EdBatchError, match="expected parameters on cuda:0, where the graph runs"):
+        y.value()
+    with eb.Graph(policy="sufficient") as graph:  # also later in it
+        x = V @ eb.ones(3)
+        x.value()
+        y = eb.square(W @ eb.square(eb.square(x)))
+    with pytest.raises(eb.EdBatchError, match="expected parameters on cuda:0, where the graph runs"):
+        graph.run()
+    with eb.Graph(policy="sufficient", device=cuda):  # others go on
+        y = V @ eb.square(eb.ones(3))
+    np.testing.assert_allclose(y.value(), V.value().sum(axis=1), rtol=1e-5)
+
+
+def test_two_gpus(second):
+    """Graphs on both, one after the other; each has a backend of its own."""
+    assert device("cuda").backend is not second.backend
+    values = []
+    for name in ("cuda", "cuda:1", "cpu", "cuda:1"):
+        model = eb.ParameterCollection(seed=3, device=name)
+        W = model.add_parameters((3, 3))
+        with eb.Graph(policy="sufficient"):
+            loss = eb.sum(eb.tanh(W @ eb.ones(3)))
+        loss.backward()
+        values.append(np.append(W.grad(), loss.value()))
+    np.testing.assert_allclose(values[1:], [values[0]] * 3, rtol=1e-6)
+
+
+# Parameters on a device.
+
+
+def on_host(cuda, array):
+    return np.array(cuda.backend.to_host(array))
+
+
+def test_values(cuda):
+    model = eb.ParameterCollection(device=cuda)
+    values = np.arange(6.0).reshape(2, 3)
+    for W in (model.add_parameters((2, 3), init=values), model.add_lookup_parameters((2, 3), init=values)):
+        assert not isinstance(W.value(), type(W.array)) or W.value() is not W.array
+        np.testing.assert_array_equal(W.value(), values)
+        W.value()[...] = 7  # a copy
+        np.testing.assert_array_equal(W.value(), values)
+        W.set_value(values.T.copy().T + 1)
+        np.testing.assert_array_equal(W.value(), values + 1)
+        W.set_value([[1, 2, 3], [4, 5, 6]])
+        np.testing.assert_array_equal(W.value(), [[1, 2, 3], [4, 5, 6]])
+        with pytest.raises(eb.EdBatchError, match=r"expected shape \(2, 3\), got \(3, 2\)"):
+            W.set_value(values.T)
+        assert isinstance(W.value(), np.ndarray)
+        assert W.value().flags.c_contiguous
+    number = model.add_parameters((), init=2.5)
+    number.set_value(1.5)
+    assert number.value() == 1.5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_equal_seeds_are_equal_values(cuda, dtype):
+    models = [eb.ParameterCollection(seed=7, dtype=dtype, device=name) for name in ("cpu", cuda)]
+    for model in models:
+        model.add_parameters((3, 4), name="W")
+        model.add_lookup_parameters((5, 2), name="table")
+    for mine, theirs in zip(*models, strict=True):
+        assert mine.value().dtype == theirs.value().dtype == dtype
+        np.testing.assert_array_equal(mine.value(), theirs.value())
+
+
+def test_gradients(cuda):
+    model = eb.ParameterCollection(seed=1, device=cuda)
+    W, table = model.add_parameters((2, 3), name="W"), model.add_lookup_parameters((5, 3), name="table")
+    assert not W.has_grad
+    assert table.sparse_grad() is None
+    np.testing.assert_array_equal(on_host(cuda, W.grad()), np.zeros((2, 3)))
+    for times in (1, 2):  # they add up
+        with eb.Graph(policy="sufficient"):
+            loss = eb.sum([eb.sum(W @ table[row]) for row in (3, 0, 3)])
+        loss.backward()
+        rows, values = table.sparse_grad()
+        assert isinstance(rows, np.ndarray)
+        assert rows.tolist() == [0, 3]
+        column = W.value().sum(axis=0)
+        want = np.zeros((5, 3))
+        want[0], want[3] = times * column, 2 * times * column
+        np.testing.assert_allclose(on_host(cuda, values), want[[0, 3]], rtol=1e-6)
+        np.testing.assert_allclose(on_host(cuda, table.grad()), want, rtol=1e-6)
+        entries = table.value()
+        np.testing.assert_allclose(
+            on_host(cuda, W.grad()), [times * (entries[0] + 2 * entries[3])] * 2, rtol=1e-5, atol=1e-7
+        )
+    W.grad()[...] *= 2  # it is what gradients are added to
+    np.testing.assert_allclose(on_host(cuda, W.grad()), [4 * (entries[0] + 2 * entries[3])] * 2, rtol=1e-5, atol=1e-7)
+    model.zero_grad()
+    assert not W.has_grad
+    assert table.sparse_grad() is None
+    np.testing.assert_array_equal(on_host(cuda, W.grad()), np.zeros((2, 3)))
+
+
+def test_stacks(cuda):
+    model = eb.ParameterCollection(seed=2, device=cuda)
+    W, V = model.add_parameters((2, 3), name="W"), model.add_parameters((1, 3), name="V")
+    values = W.value(), V.value()
+    W.accumulator()[0][...] = 5
+    both = stacked([W.spec, V.spec]).parameter()
+    assert both.device is cuda
+    np.testing.assert_array_equal(both.value(), np.concatenate(values))
+    np.testing.assert_array_equal(on_host(cuda, both.grad()), [[5] * 3] * 2 + [[0] * 3])
+    address = cuda.backend.address
+    assert address(W.array) == address(both.array)
+    assert address(V.array) == address(both.array) + 2 * 4  # stored by columns
+    V.set_value([[7, 8, 9]])
+    assert both.value()[2].tolist() == [7, 8, 9]
+    both.set_value(np.arange(9).reshape(3, 3))
+    assert W.value().tolist() == [[0, 1, 2], [3, 4, 5]]
+    last = column_range(both.spec, 2, 3).parameter()
+    assert last.value().tolist() == [[2], [5], [8]]
+    assert (last.device, address(last.array)) == (cuda, address(both.array) + 2 * 3 * 4)
+
+
+def test_copies_and_pickles_stay_on_the_device(cuda):
+    model = eb.ParameterCollection(seed=2, device=cuda)
+    model.add_parameters((2, 3), name="W")
+    model.add_lookup_parameters((5, 3), name="table")
+    for made in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert made.device is cuda
+        for parameter in model:
+            other = made[parameter.name]
+            assert type(other) is type(parameter)
+            assert (other.device, other.spec == parameter.spec) == (cuda, False)
+            np.testing.assert_array_equal(other.value(), parameter.value())
+            other.set_value(other.value() + 1)
+            assert (other.value() != parameter.value()).all()
+        with eb.Graph(policy="sufficient"):
+            y = made["W"] @ made["table"][2]
+        np.testing.assert_allclose(y.value(), made["W"].value() @ made["table"].value()[2], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("source", "target"), [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_checkpoints_go_from_device_to_device(cuda, tmp_path, optimizer, source, target):
+    """Values, and what the trainer remembers: training goes on as if it had never moved."""
+    with device(source):
+        mine = model_of("float64")
+    trainer, steps = optimizer(mine, weight_decay=0.1), list(gradients_of(mine))
+    for gradients in steps[:3]:
+        give(mine, gradients)
+        trainer.update()
+    mine.save(tmp_path / "m.safetensors", trainer=trainer, metadata={"epoch": 3})
+    with device(target):
+        other = model_of("float64")
+    peer = optimizer(other, weight_decay=0.1)
+    assert other.load(tmp_path / "m.safetensors", trainer=peer).metadata == {"epoch": 3}
+    assert other.device is device(target)
+    for parameter in mine:
+        np.testing.assert_array_equal(other[parameter.name].value(), parameter.value())
+    for gradients in steps[3:]:
+        for model, one in ((mine, trainer), (other, peer)):
+            give(model, gradients)
+            one.update()
+    for parameter in mine:
+        np.testing.assert_allclose(other[parameter.name].value(), parameter.value(), rtol=1e-10, atol=1e-12)
+
+
+def test_weights_of_pytorch(cuda):
+    random = np.random.default_rng(0)
+    shapes = {"weight_ih_l0": (8, 3), "weight_hh_l0": (8, 2), "bias_ih_l0": (8,), "bias_hh_l0": (8,)}
+    state = {name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    values = []
+    for name in ("cpu", cuda):
+        lstm = LSTM(eb.ParameterCollection(device=name), 3, 2)
+        from_torch(lstm, state)
+        with eb.Graph(policy="sufficient"):
+            values.append(eb.forward(lstm.initial_state().transduce([eb.ones(3), eb.ones(3)])))
+    np.testing.assert_allclose(*values, rtol=1e-5)
+
+
+def test_other_backends_are_made_when_first_used(monkeypatch):
+    opened = []
+    monkeypatch.setitem(devices.BACKENDS, "cuda", "edbatch.kernels.cuda.backend")
+    monkeypatch.setattr("edbatch.kernels.cuda.backend.open_backend", lambda number: opened.append(number))
+    one = Device("cuda", 5)
+    assert not opened
+    assert one.backend is one.backend is None
+    assert opened == [5]
+    assert CudaBackend.ops_are_programs
