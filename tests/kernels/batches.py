@@ -1,0 +1,135 @@
+"""Batches made by hand, run by the compiled loops of any backend."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+
+from edbatch.kernels.program import ADD_ROWS, STEP_WIDTH, SUM, Move, Slot, Step
+
+SLICE, SHARED, STRIDED, GATHER, GATHER_MANY = range(5)  # memory.plan.Access
+versions = itertools.count(-1, -1)  # none of a table of types
+
+
+def table(rows, width, dtype=np.int32):
+    return np.array(rows, dtype).reshape(-1, width)
+
+
+def programs(program_of, width=0, block=64):
+    """No programs; or, of a width, number 0: the result is the argument, and its softmax is kept beside it."""
+    found = SimpleNamespace(program_of=np.array(program_of), version=next(versions))
+    found.runs_whole = lambda batches: bool((batches[:, 2] <= block).all())
+    found.slots = table([(Slot.ARGUMENT, 0, 0, width), (Slot.RESULT, 0, 0, 0)] if width else [], 4, np.int64)
+    found.arguments = table([(0, width, Move.IF_SCATTERED)] if width else [], 3, np.int64)
+    steps = [(Step.COPY, 0, 0, 1, 0, width), (Step.SOFTMAX, 0, 0, 1, width, width, 0)] if width else []
+    steps = [(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps]
+    found.steps = table(steps, STEP_WIDTH, np.int64)
+    found.programs = table([(0, 2, 0, 1, 0, 2, 0, block, 0, 0)] if width else [], 10, np.int64)
+    found.places, found.kernels, found.addresses = table([], 2, np.int64), *np.zeros((2, 0), np.int64)
+    return found
+
+
+def run(backend, arrays, windows, batches, operands, segments, indices, results, programs, kept=None):
+    """What batches leave in copies of the arenas `arrays` [rows, width], float32.
+
+    Args:
+        kept: per type the arena that its results are kept in, or None.
+    """
+    there = [backend.from_host(array.copy(), "C") for array in arrays]
+    arenas = table([(backend.address(x), x.shape[1]) for x in there], 2, np.int64)
+    keeping = [(0, 0, 0) if at is None else (*arenas[at], 0) for at in kept or [None] * len(results)]
+    keeping = table(keeping, 3, np.int64)
+    plan = SimpleNamespace(batches=table(batches, 6), operands=table(operands, 5), segments=table(segments, 4))
+    indices = backend.plan_indices(np.array(indices, np.int32))
+    scratch = backend.empty_flat(4096, np.dtype(np.float32))
+    end = backend.loops.run_batches(
+        0, len(batches), plan, indices, table(windows, 3, np.int64), arenas, np.array(results, np.int32), keeping,
+        programs, backend.address(scratch),
+    )  # fmt: skip
+    assert end == len(batches)
+    return [np.array(backend.to_host(x)) for x in there], keeping[:, 2].tolist()
+
+
+def rows_of(operand, segments, indices):
+    """The rows of an operand, in order: (window, row)."""
+    access, window, start, distance, count = operand
+    if access == GATHER:
+        return [(window, indices[start + i]) for i in range(count)]
+    if access == GATHER_MANY:
+        found = {}
+        for seen, rows, positions, n in segments[start : start + distance]:
+            found |= {indices[positions + i]: (seen, indices[rows + i]) for i in range(n)}
+        return [found[i] for i in range(count)]
+    return [(window, start + i * {SLICE: 1, SHARED: 0, STRIDED: distance}[access]) for i in range(count)]
+
+
+def operand_of(access, window, n, lists, random, rows):
+    """An operand of a kind, of n rows among `rows`; its list is put into `lists`."""
+    if access == GATHER:
+        lists += random.integers(0, rows, n).tolist()
+        return (GATHER, window, len(lists) - n, 0, n)
+    distance = {SLICE: 1, SHARED: 0, STRIDED: 2}[access]
+    return (access, window, int(random.integers(0, rows - n * distance)), distance, n)
+
+
+def sums(seed, access):
+    """Sums over lists of rows of one window, or of two, of arenas of different widths: what `run` takes, and returns.
+
+    The result goes to the columns of a third arena.
+    """
+    random = np.random.default_rng(seed)
+    arrays = [random.normal(size=shape).astype(np.float32) for shape in ((30, 5), (30, 8), (9, 3))]
+    windows = [(0, 1, 3), (1, 4, 3), (2, 0, 3)]
+    lengths = random.integers(0, 4, 4)
+    offsets = np.append(0, np.cumsum(lengths)).tolist()
+    total, lists, segments = offsets[-1], [], []
+    if access == GATHER_MANY:
+        of = random.integers(0, 2, total)
+        for window in (0, 1):
+            positions = np.flatnonzero(of == window).tolist()
+            rows = random.integers(0, 30, len(positions)).tolist()
+            segments.append((window, len(lists), len(lists) + len(rows), len(rows)))
+            lists += rows + positions
+        operand = (GATHER_MANY, -1, 0, 2, total)
+    else:
+        operand = operand_of(access, int(random.integers(2)), total, lists, random, 30)
+    batch = (0, 2, 4, 0, 0, len(lists))
+    want = arrays[2].astype(np.float64)
+    listed = rows_of(operand, segments, lists)
+    for i in range(4):
+        want[2 + i] = 0
+        for window, row in listed[offsets[i] : offsets[i + 1]]:
+            arena, column, width = windows[window]
+            want[2 + i] += arrays[arena][row, column : column + width]
+    given = (arrays, windows, [batch], [operand], segments, lists + offsets, [2], programs([SUM]))
+    return given, [*arrays[:2], want]
+
+
+def additions(seed, access, listed):
+    """Rows that are added to an operand, in the order of a list or as they are: what `run` takes, and returns."""
+    random = np.random.default_rng(seed)
+    arrays = [random.normal(size=shape).astype(np.float32) for shape in ((20, 5), (12, 7))]
+    windows, n, lists = [(0, 2, 3), (1, 1, 3)], 6, []
+    operand = operand_of(access, 0, n, lists, random, 20)
+    places = random.integers(0, n, n).tolist() if listed else list(range(n))
+    batch = (0, 4, n, 0, 0, len(lists) if listed else -1)
+    want = arrays[0].copy()
+    for i, (_, row) in enumerate(rows_of(operand, [], lists)):
+        want[row, 2:5] += arrays[1][4 + places[i], 1:4]
+    return (arrays, windows, [batch], [operand], [], lists + places, [1], programs([ADD_ROWS])), [want, arrays[1]]
+
+
+def kept(seed, block):
+    """Two batches of a type whose results are kept with what is saved, between others of one that keeps nothing."""
+    random = np.random.default_rng(seed)
+    arrays = [random.normal(size=shape).astype(np.float32) for shape in ((20, 3), (30, 6), (12, 6), (12, 6))]
+    windows, lists = [(0, 0, 3), (1, 0, 3), (2, 0, 3)], random.integers(0, 20, 4).tolist()
+    operands = [(SLICE, 0, 3, 1, 5), (GATHER, 0, 0, 0, 4), (SHARED, 0, 7, 0, 2)]
+    batches = [(0, 2, 5, 0, 0, -1), (1, 0, 2, 2, 0, -1), (0, 7, 4, 1, 0, -1)]
+    want = [array.astype(np.float64) for array in arrays]
+    x = {at: want[0][[row for _, row in rows_of(operand, [], lists)]] for at, operand in enumerate(operands)}
+    softmax = {at: np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True) for at, rows in x.items()}
+    want[1][2:7, :3], want[1][7:11, :3] = x[0], x[1]
+    want[2][:2] = np.hstack([x[2], softmax[2]])  # kept nowhere: its rows have all that it computes
+    want[3][:5], want[3][5:9] = np.hstack([x[0], softmax[0]]), np.hstack([x[1], softmax[1]])
+    return (arrays, windows, batches, operands, [], lists, [1, 2], programs([0, 0], 3, block), [3, None]), want

@@ -1,0 +1,150 @@
+"""The functions of `CudaBackend` against those of the same names that the CPU has."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edbatch.kernels.numpy_backend import NumPyBackend
+
+CPU = NumPyBackend()
+seeds = st.integers(0, 10**6)
+shapes = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+dtypes = st.sampled_from([np.float32, np.float64])
+
+
+def both(cuda, function, *arrays):
+    """What `function(backend, *arrays of the backend)` returns on either, on the host."""
+    found = []
+    for backend in (cuda.backend, CPU):
+        with backend.active():
+            got = function(backend, *(backend.from_host(x.copy(), "C") for x in arrays))
+            found.append(np.array(backend.to_host(got)))
+    return found
+
+
+def same(cuda, function, *arrays, **tolerance):
+    mine, theirs = both(cuda, function, *arrays)
+    assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+    np.testing.assert_allclose(mine, theirs, **({"rtol": 0} | tolerance))
+
+
+@given(shapes, dtypes, st.sampled_from(["C", "F"]), seeds)
+def test_there_and_back(cuda, shape, dtype, order, seed):
+    x = np.random.default_rng(seed).normal(size=shape).astype(dtype)
+    for host in (x, x.T):
+        there = cuda.backend.from_host(host, order)
+        assert there.flags.c_contiguous if order == "C" else there.flags.f_contiguous
+        back = cuda.backend.to_host(there)
+        assert isinstance(back, np.ndarray)
+        assert back.dtype == dtype
+        np.testing.assert_array_equal(back, host)
+        there[...] = 7  # neither shares memory
+        assert (back == host).all()
+
+
+@given(st.integers(1, 9), st.booleans(), st.booleans(), seeds)
+def test_rows_to_the_host(cuda, n, consecutive, turned, seed):
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(12, 2, 3)).astype(np.float32)
+    rows = np.arange(2, 2 + n) if consecutive else random.integers(0, 12, n)
+    there = cuda.backend.from_host(x, "C")
+    want = x
+    if turned:
+        there, want = there[:, ::-1, 1:], x[:, ::-1, 1:]
+    np.testing.assert_array_equal(cuda.backend.rows_to_host(there, rows.astype(np.int32)), want[rows])
+
+
+def test_reading_rows_side_by_side_copies_nothing_else(cuda):
+    x = cuda.backend.from_host(np.arange(12, dtype=np.float32).reshape(6, 2), "C")
+    driver = cuda.backend._driver
+    if not hasattr(driver, "uploads"):
+        pytest.skip("counted on the emulated GPU")
+    before = driver.uploads, driver.downloads, driver.allocations
+    cuda.backend.rows_to_host(x, np.arange(2, 5, dtype=np.int32))
+    assert (driver.uploads, driver.downloads, driver.allocations) == (before[0], before[1] + 1, before[2])
+
+
+@given(st.lists(st.floats(-200, 200), min_size=1, max_size=9), dtypes)
+def test_sigmoid(cuda, x, dtype):
+    def sigmoid(k, x):
+        out = k.empty_like(x)
+        k.sigmoid(x, out)
+        return out
+
+    same(cuda, sigmoid, np.array(x, dtype), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["add", "maximum", "minimum"])
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(1, 5), st.booleans(), dtypes, seeds)
+def test_segments_are_reduced(name, cuda, lengths, width, part, dtype, seed):
+    """Also into a part of wider rows."""
+    rows = np.random.default_rng(seed).normal(size=(sum(lengths), width)).astype(dtype)
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
+
+    def reduce(k, rows):
+        whole = k.zeros((len(lengths), width + 2), rows.dtype)
+        out = whole[:, 1:-1] if part else k.zeros((len(lengths), width), rows.dtype)
+        k.segment_reduce(getattr(k, name), out, rows, k.from_host(offsets, "C"))
+        return whole if part else out
+
+    same(cuda, reduce, rows, rtol=1e-5, atol=1e-6)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), seeds)
+def test_rows_are_spread_over_lists(cuda, lengths, seed):
+    x = np.random.default_rng(seed).normal(size=(len(lengths), 2)).astype(np.float32)
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    same(cuda, lambda k, x: k.spread(x, k.indices(offsets)[:], sum(lengths)), x)
+
+
+@given(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5))
+def test_random_numbers_are_the_same_everywhere(cuda, seeds):
+    seeds = np.array(seeds, np.int32)
+    same(cuda, lambda k: k.uniform(k.indices(seeds)[:], (len(seeds), 2, 3)))
+
+
+def test_what_takes_other_arguments_there(cuda):
+    random = np.random.default_rng(0)
+    x, y = (random.normal(size=(3, 4, 5)).astype(np.float32) for _ in "xy")
+    at = np.array([3, 0, 3], np.int32)
+
+    def take(k, x):
+        out = k.empty((3, 3, 5), x.dtype)
+        k.take(x, k.indices(at)[:], axis=1, out=out, mode="clip")
+        return out
+
+    def einsum(k, x, y):
+        out = k.empty((3, 4, 4), x.dtype)
+        k.einsum("nij,nkj->nik", x, y, out=out)
+        return out
+
+    same(cuda, take, x)
+    same(cuda, einsum, x, y, atol=1e-5)
+    with cuda.backend.errstate(all="ignore"):
+        same(cuda, lambda k, x: k.sqrt(k.abs(x)), x, rtol=1e-6)
+
+
+def test_rows_are_filled(cuda):
+    random = np.random.default_rng(0)
+    given = [random.normal(size=(2, 3)) for _ in range(4)]
+
+    def filled(k):
+        out = k.from_host(np.zeros((4, 2, 3), np.float32), "C")
+        k.stage(out[:3], [x.astype(np.float32) for x in given[:3]])
+        k.fill(out[3:], 0.5)
+        return out
+
+    same(cuda, filled)
+
+    def copied(k, x):
+        out = k.from_host(np.zeros((4, 2, 3), np.float32), "C")
+        k.copy(out, x)
+        return out
+
+    same(cuda, copied, given[0].astype(np.float32))
+
+
+def test_as_many_calls_at_a_time_as_there_is_memory_for(cuda):
+    assert cuda.backend.calls_at_once(64, 128, 10**9) == 1024
+    assert cuda.backend.calls_at_once(64, 128, 256) == 2**18

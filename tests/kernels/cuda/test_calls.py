@@ -1,0 +1,100 @@
+"""Calls by address: products against NumPy's, and errors that are said once."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import edbatch as eb
+from edbatch.kernels.cuda import calls
+from edbatch.kernels.cuda.calls import PRECISIONS, Gpu
+from edbatch.kernels.cuda.loops import CudaLoops
+from tests.emulated.driver import EmulatedDriver, with_cpp
+
+sizes = st.integers(1, 6)
+seeds = st.integers(0, 10**6)
+
+
+def placed(backend, *arrays):
+    there = [backend.from_host(array.astype(np.float32).reshape(-1), "C") for array in arrays]
+    return there, [backend.address(x) for x in there]
+
+
+@given(sizes, sizes, sizes, st.booleans(), st.booleans(), st.integers(0, 2), seeds)
+def test_products(cuda, m, n, k, transposed, add, more, seed):
+    """Of rows at a distance, with a matrix stored either way."""
+    random, backend = np.random.default_rng(seed), cuda.backend
+    x, out = random.normal(size=(m, k + more)), random.normal(size=(m, n + more))
+    w = random.normal(size=(n, k + more) if transposed else (k, n + more))
+    there, (at_x, at_w, at_out) = placed(backend, x, w, out)
+    calls.multiply(
+        backend.loops._gpu, m, n, k, at_x, k + more, at_w, w.shape[1], int(transposed), int(add), at_out, n + more
+    )
+    calls.check(backend.loops._gpu)
+    want = out.copy()
+    want[:, :n] = x[:, :k] @ (w[:, :k].T if transposed else w[:, :n]) + add * out[:, :n]
+    np.testing.assert_allclose(backend.to_host(there[2]).reshape(out.shape), want, atol=1e-5)
+
+
+@given(st.integers(1, 4), sizes, sizes, sizes, st.sampled_from(["nn", "nt", "tn", "tt"]), seeds)
+def test_products_each(cuda, count, m, n, k, turned, seed):
+    """A product per call, of which one operand may be shared (a distance of 0)."""
+    random, backend = np.random.default_rng(seed), cuda.backend
+    a = random.normal(size=(count, *((k, m) if turned[0] == "t" else (m, k))))
+    b = random.normal(size=((k, n) if turned[1] == "n" else (n, k)))
+    there, (at_a, at_b, at_out) = placed(backend, a, b, np.zeros((count, m, n)))
+    calls.multiply_each(
+        backend.loops._gpu, count, m, n, k, at_a, m * k, a.shape[2], int(turned[0] == "t"),
+        at_b, 0, b.shape[1], int(turned[1] == "t"), at_out, m * n,
+    )  # fmt: skip
+    calls.check(backend.loops._gpu)
+    want = (a.transpose(0, 2, 1) if turned[0] == "t" else a) @ (b.T if turned[1] == "t" else b)
+    np.testing.assert_allclose(backend.to_host(there[2]).reshape(want.shape), want, atol=1e-5)
+
+
+@pytest.fixture
+def loops():
+    """On an emulated GPU of their own: others do not survive what is wrong."""
+    return CudaLoops(EmulatedDriver())
+
+
+def copy(loops):
+    source, target = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    loops.copy_rows(1, source.ctypes.data, 4, target.ctypes.data, 4, 4)
+    return target
+
+
+@with_cpp
+def test_a_launch_that_fails_is_said_once(loops):
+    kernel, loops._gpu[Gpu.GATHER] = int(loops._gpu[Gpu.GATHER]), 12345
+    with pytest.raises(eb.EdBatchError, match=r"^cuLaunchKernel failed with status 400$"):
+        copy(loops)
+    calls.check(loops._gpu)
+    loops._gpu[Gpu.GATHER] = kernel
+    np.testing.assert_array_equal(copy(loops), np.arange(4))
+
+
+@with_cpp
+def test_the_first_error_is_said(loops):
+    x = np.zeros(4, np.float32).ctypes.data
+    loops._gpu[Gpu.COMPUTE] = 99
+    calls.multiply(loops._gpu, 1, 1, 1, x, 1, x, 1, 0, 0, x, 1)
+    calls.multiply_each(loops._gpu, 1, 1, 1, 1, x, 1, 1, 0, x, 1, 1, 0, x, 1)
+    calls.launch(loops._gpu, 12345, 1, 1, 1, 1, 0, np.zeros(1, np.int64), 1)
+    with pytest.raises(eb.EdBatchError, match=r"^cuBLAS failed with status 7$"):
+        calls.check(loops._gpu)
+    calls.check(loops._gpu)
+
+
+@pytest.mark.parametrize(("precision", "bits"), [("float32", 23), ("tf32", 10), ("bf16", 7)])
+def test_precisions(cuda, precision, bits):
+    """A factor of 1 and a bit more; what is lost is no more than was asked for."""
+    assert set(PRECISIONS) == {"float32", "tf32", "bf16"}
+    backend = cuda.backend
+    there, (at_x, at_w, at_out) = placed(backend, np.array([1 + 2.0**-bits]), np.ones(1), np.zeros(1))
+    backend.configure(True, precision)
+    try:
+        calls.multiply(backend.loops._gpu, 1, 1, 1, at_x, 1, at_w, 1, 0, 0, at_out, 1)
+    finally:
+        backend.configure(True, "float32")
+    assert backend.to_host(there[2])[0] == 1 + 2.0**-bits

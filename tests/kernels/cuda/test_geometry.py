@@ -1,0 +1,49 @@
+"""Grids cover all rows and columns, are no larger than that, and within CUDA's limits."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
+
+sizes = st.one_of(st.integers(0, 600), st.integers(0, 2**40))
+
+
+@given(sizes)
+def test_threads_along_a_row(width):
+    threads = threads_for(width)
+    assert threads in (32, 64, 128, 256)
+    assert threads == 256 or threads >= width
+    assert threads == 32 or threads < 2 * width
+
+
+@given(sizes, st.integers(1, 1024))
+def test_parts_cover(size, of):
+    assert parts(size, of) * of >= size
+    assert parts(size, of) == 1 or (parts(size, of) - 1) * of < size
+
+
+@given(sizes, sizes)
+def test_grids(n, width):
+    """Of blocks in which a row is given to the least power of two of threads that covers it (`Share` in rows.cu)."""
+    down, across = over_rows(n, width)
+    assert 1 <= down <= MOST_BLOCKS < 2**31
+    assert 1 <= across <= MOST_BLOCKS == 65535
+    along = min(THREADS, 1 << max(0, width - 1).bit_length())
+    for blocks, size, of_block in ((down, n, THREADS // along), (across, width, along)):
+        assert blocks == MOST_BLOCKS or blocks * of_block >= size
+        assert blocks == 1 or (blocks - 1) * of_block < size
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 31, 32, 33, 64, 255, 256, 257, 600])
+def test_every_entry_is_reached_once(cuda, width):
+    backend = cuda.backend
+    for n in (1, 2, 7, 257):
+        ones, target = np.ones(n * width, np.float32), np.zeros(n * width, np.float32)
+        source, target = backend.from_host(ones, "C"), backend.from_host(target, "C")
+        moved = backend.from_host(np.zeros(n * width, np.float32), "C")
+        backend.loops.add_rows(source, 0, width, n, target, 0, width, width)
+        backend.loops.copy_rows(n, backend.address(source), width, backend.address(moved), width, width)
+        np.testing.assert_array_equal(backend.to_host(target), ones)
+        np.testing.assert_array_equal(backend.to_host(moved), ones)

@@ -1,0 +1,301 @@
+"""The functions of `CudaLoops` against those of the same names that the CPU has, and whole batches made by hand."""
+
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edbatch.kernels.cuda.loops import CudaLoops
+from edbatch.kernels.numpy_backend import NumPyBackend
+from edbatch.kernels.program import ADD, LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Step
+from edbatch.kernels.recipe import Compute, Load, Recipe, Store
+from edbatch.kernels.rule import Rule
+from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
+
+CPU = NumPyBackend()
+seeds = st.integers(0, 10**6)
+counts = st.integers(0, 9)
+widths = st.sampled_from([1, 2, 3, 4, 7, 8, 33, 40])  # some of them in units of 16 bytes
+dtypes = st.sampled_from([np.float32, np.float64])
+OUT = object()  # the array that a function changes
+
+
+class At(NamedTuple):
+    """The address of an entry."""
+
+    array: object
+    entry: int = 0
+
+
+def left_in(backend, target, name, *arguments):
+    """What a function of the loops leaves in a copy of `target`."""
+    out = backend.from_host(target.copy(), "C")
+
+    def there(x):
+        if x is OUT:
+            return out
+        if isinstance(x, At):
+            array = there(x.array)
+            return backend.address(array) + array.itemsize * x.entry
+        if isinstance(x, np.ndarray):
+            return backend.indices(x) if x.dtype == np.int32 else backend.from_host(x, "C")
+        return x
+
+    keep = [there(x.array) if isinstance(x, At) else there(x) for x in arguments]  # addresses stay valid
+    given = [
+        there(x) if not isinstance(x, At) else backend.address(array) + array.itemsize * x.entry
+        for x, array in zip(arguments, keep, strict=True)
+    ]
+    getattr(backend.loops, name)(*given)
+    return np.array(backend.to_host(out))
+
+
+def check(cuda, target, name, *arguments, **tolerance):
+    got, want = left_in(cuda.backend, target, name, *arguments), left_in(CPU, target, name, *arguments)
+    if tolerance:
+        np.testing.assert_allclose(got, want, **tolerance)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def matrix(random, rows, width, dtype):
+    return random.normal(size=rows * width).astype(dtype)
+
+
+@given(counts, widths, st.integers(0, 4), st.booleans(), st.integers(0, 4), dtypes, seeds)
+def test_rows_are_copied(cuda, n, width, gap, shared, begin, dtype, seed):
+    random, words = np.random.default_rng(seed), np.dtype(dtype).itemsize // 4
+    source, target = matrix(random, n + 1, width + gap, dtype), matrix(random, n + 1, width + begin, dtype)
+    distance = 0 if shared else words * (width + gap)
+    check(
+        cuda, target, "copy_rows", n, At(source, gap), distance, At(OUT, begin), words * (width + begin), words * width
+    )
+
+
+@given(counts, widths, st.integers(0, 4), st.booleans(), dtypes, seeds)
+def test_rows_are_gathered(cuda, n, width, gap, placed, dtype, seed):
+    random, words = np.random.default_rng(seed), np.dtype(dtype).itemsize // 4
+    source, target = matrix(random, 5, width + gap, dtype), matrix(random, n + 1, width + gap, dtype)
+    lists = np.concatenate([[7, 7], random.integers(0, 5, n), random.permutation(n)]).astype(np.int32)
+    name, where = ("gather_rows_to", (2, 2 + n)) if placed else ("gather_rows", (2,))
+    stride = words * (width + gap)
+    check(cuda, target, name, n, At(source, gap), stride, lists, *where, At(OUT, gap), stride, words * width)
+
+
+@given(counts, widths, st.integers(0, 3), st.integers(-2, 3), dtypes, seeds)
+def test_rows_are_added_at_a_distance(cuda, n, width, gap, distance, dtype, seed):
+    """Backwards too; and all to one row, where the order is another one than the CPU's."""
+    random = np.random.default_rng(seed)
+    row = width + gap
+    source, target = matrix(random, n + 1, row, dtype), matrix(random, abs(distance) * n + 1, row, dtype)
+    begin = gap + (row * -distance * max(0, n - 1) if distance < 0 else 0)
+    tolerance = {"atol": 1e-5 if dtype == np.float32 else 1e-12} if distance == 0 else {}
+    check(cuda, target, "add_rows", source, gap, row, n, OUT, begin, distance * row, width, **tolerance)
+
+
+@given(counts, widths, st.integers(0, 3), st.booleans(), st.booleans(), dtypes, seeds)
+def test_rows_are_added_anywhere(cuda, n, width, gap, placed, distinct, dtype, seed):
+    """Those that are added to one row in the list's order: the same bits."""
+    random = np.random.default_rng(seed)
+    source, target = matrix(random, n + 1, width + 1, dtype), matrix(random, 10, width + gap, dtype)
+    rows = random.permutation(10)[:n] if distinct else random.integers(0, 4, n)
+    lists = np.concatenate([[3], rows, random.integers(0, n, n) if n else []]).astype(np.int32)
+    where = (1 + n if placed else -1, 1)
+    check(cuda, target, "add_rows_at", source, 1, width + 1, lists, *where, n, OUT, gap, width + gap, width)
+
+
+ORDERS = ["rows", "columns", "part", "turned"]
+
+
+def stored(backend, array, order):
+    """An array of the device in one of several layouts in memory."""
+    if order == "part":
+        wide = np.concatenate([array, array], axis=-1)
+        return backend.from_host(wide, "C")[..., array.shape[-1] :]
+    if order == "turned":
+        return backend.from_host(np.ascontiguousarray(array[..., ::-1]), "C")[..., ::-1]
+    if order == "columns":
+        return backend.from_host(np.ascontiguousarray(np.moveaxis(array, -1, 1)), "C").swapaxes(1, -1)
+    return backend.from_host(array, "C")
+
+
+@given(counts, st.integers(1, 3), st.integers(1, 40), *[st.sampled_from(ORDERS)] * 2, dtypes, seeds)
+def test_all_rows_are_added(cuda, n, rows, columns, order, order_of_whole, dtype, seed):
+    random = np.random.default_rng(seed)
+    x, whole = random.normal(size=(n, rows, columns)).astype(dtype), random.normal(size=(rows, columns)).astype(dtype)
+    target = stored(cuda.backend, whole[None], order_of_whole)[0]
+    cuda.backend.loops.add_all(stored(cuda.backend, x, order), target)
+    want = whole + x.astype(np.float64).sum(axis=0)
+    np.testing.assert_allclose(cuda.backend.to_host(target), want, atol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+@given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 9), st.sampled_from(ORDERS), dtypes, seeds)
+def test_rows_of_one_index_are_summed(cuda, n, rows, columns, order, dtype, seed):
+    random = np.random.default_rng(seed)
+    x, indices = random.normal(size=(n, rows, columns)).astype(dtype), random.integers(0, 6, n)
+    if seed % 3 == 0:
+        indices = np.sort(random.permutation(20)[:n])  # nothing to sum
+    found, got = cuda.backend.loops.sum_equal(indices, stored(cuda.backend, x, order))
+    want_found, want = CPU.loops.sum_equal(indices, x)
+    assert found.dtype == want_found.dtype == np.int64
+    np.testing.assert_array_equal(found, want_found)
+    np.testing.assert_array_equal(cuda.backend.to_host(got), want)
+
+
+@given(counts, st.integers(1, 3), st.sampled_from(ORDERS), dtypes, seeds)
+def test_rows_are_added_to_arrays_of_any_layout(cuda, n, columns, order, dtype, seed):
+    random = np.random.default_rng(seed)
+    array, x = random.normal(size=(6, 2, columns)).astype(dtype), random.normal(size=(n, 2, columns)).astype(dtype)
+    rows = random.integers(0, 6, n).astype(np.int32)
+    for backend in (cuda.backend, CPU):
+        target = stored(backend, array.copy(), order)
+        backend.loops.add_at(target, rows, backend.from_host(x, "C"))
+        want = array.astype(np.float64)
+        np.add.at(want, rows, x)
+        np.testing.assert_allclose(backend.to_host(target), want, atol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+@given(st.integers(1, 5), st.integers(1, 40), st.booleans(), dtypes, seeds)
+def test_updates(cuda, k, width, listed, dtype, seed):
+    random = np.random.default_rng(seed)
+    p, g = random.normal(size=(6, width)).astype(dtype), random.normal(size=(k, width)).astype(dtype)
+    rows = random.permutation(6)[:k].astype(np.int64) if listed else None
+    found = []
+    for backend in (cuda.backend, CPU):
+        there, state = backend.from_host(p.copy(), "C"), backend.from_host(np.ones((6, 1, width), dtype), "C")
+        backend.loops.update(MOMENTUM, there, backend.from_host(g, "C"), state, rows, [0.5, 0.9])
+        found += [(backend.to_host(there), backend.to_host(state))]
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
+MOMENTUM = Rule(("m",), ("lr", "mu"), "m = mu * m + g; p = p - lr * m")
+
+
+def test_lists_are_on_the_device_and_on_the_host(cuda):
+    host = np.array([3, 1, 4, 1], np.int32)
+    for made in (cuda.backend.indices, cuda.backend.plan_indices):
+        found = made(host)
+        np.testing.assert_array_equal(cuda.backend.to_host(found[1:3]), [1, 4])
+        np.testing.assert_array_equal(found.host, host)
+        assert found.at(2) - found.at(0) == 8
+        assert found.at(-1) == 0
+        assert len(made(host[:0])[:]) == 0
+
+
+def test_buffers_of_plans_are_used_again(cuda):
+    def addresses():
+        first, second = (cuda.backend.plan_indices(np.arange(n, dtype=np.int32)) for n in (100, 110))
+        return first.address, second.address
+
+    before = addresses()
+    assert before[0] != before[1]
+    assert sorted(addresses()) == sorted(before)
+    assert addresses() == addresses()
+
+
+def test_kernels_are_compiled_once(cuda):
+    first, again, other = (
+        Recipe(2, (Load(0), Compute(name, (0,))), (Store(1, 1),)) for name in ("tanh({0})", "tanh({0})", "exp({0})")
+    )
+    assert cuda.backend.loops.fused(first) == cuda.backend.loops.fused(again) != cuda.backend.loops.fused(other)
+
+
+def tables(*steps):
+    steps = np.array([(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps], np.int64)
+    return SimpleNamespace(steps=steps, places=np.zeros((0, 2), np.int64), kernels=np.zeros(0, np.int64))
+
+
+def after(backend, steps, slots, strides, integers, n, m):
+    """What steps leave in copies of the slots' arrays, and where they stop."""
+    there = [backend.from_host(x.copy(), "C") for x in slots]
+    addresses = np.array([backend.address(x) for x in there])
+    integers = backend.indices(integers.astype(np.int32))[:]
+    end = backend.loops.run_steps(steps, 0, addresses, np.array(strides), integers, 1, n, m)
+    return end, [np.array(backend.to_host(x)) for x in there]
+
+
+def check_steps(cuda, steps, slots, strides, integers=(0,), n=1, m=1):
+    slots = [x.astype(np.float32) for x in slots]
+    mine, theirs = (after(backend, steps, slots, strides, np.array(integers), n, m) for backend in (cuda.backend, CPU))
+    assert mine[0] == theirs[0]
+    for x, y in zip(mine[1], theirs[1], strict=True):
+        np.testing.assert_allclose(x, y, atol=1e-5)
+    return mine[0], mine[1]
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6), st.booleans(), st.booleans(), st.booleans(), seeds)
+def test_steps(cuda, m, k, n, transposed, add, logarithm, seed):
+    """A product, a copy, a look-up by number and of one entry, a softmax; up to one that is left to the caller."""
+    random = np.random.default_rng(seed)
+    x, w = random.normal(size=(m, k + 1)), random.normal(size=(n, k) if transposed else (k, n))
+    table, out, all = random.normal(size=(5, n)), random.normal(size=(m, n + 2)), random.normal(size=(m, 4 * n))
+    steps = tables(
+        (Step.MULTIPLY, 0, 1, 1, k, n, w.shape[1], TRANSPOSED * transposed + ADD * add, 2, 2),
+        (Step.COPY, 2, 2, 3, 0, n),
+        (Step.LOOKUP, 4, n, 0, 3, n),
+        (Step.LOOKUP, 4, n, -1 - 3, 3, 2 * n),
+        (Step.SOFTMAX, 2, 2, 3, 3 * n, n, int(logarithm)),
+        (Step.PYTHON,),
+        (Step.COPY, 0, 0, 3, 0, 1),
+    )
+    integers = random.integers(0, 5, 1 + m)
+    end, found = check_steps(cuda, steps, [x, w, out, all, table], [k + 1, 0, n + 2, 4 * n, 0], integers, m, m)
+    product = x[:, 1:] @ (w.T if transposed else w) + add * out[:, 2:]
+    e = np.exp(product)
+    softmax = e / e.sum(axis=1, keepdims=True)
+    want = [product, table[integers[1:]], np.tile(table[3], (m, 1)), np.log(softmax) if logarithm else softmax]
+    assert end == 5
+    np.testing.assert_allclose(found[3], np.hstack(want), atol=2e-5)
+
+
+@pytest.mark.parametrize("shared", [0, LEFT, RIGHT, LEFT + TRANSPOSED, RIGHT + TRANSPOSED])
+@given(st.integers(1, 4), *[st.integers(1, 5)] * 3, seeds)
+def test_a_product_per_call(shared, cuda, calls, m, k, n, seed):
+    random = np.random.default_rng(seed)
+    turned = bool(shared & TRANSPOSED)
+    a = random.normal(size=(1 if shared & LEFT else calls, *((k, m) if shared & LEFT and turned else (m, k))))
+    b = random.normal(size=(1 if shared & RIGHT else calls, *((n, k) if shared & RIGHT and turned else (k, n))))
+    distance = (a if shared & LEFT else b).shape[2]
+    steps = tables((Step.MULTIPLY_EACH, 0, 0, 1, 0, m, k, n, distance, shared, 2, 0))
+    strides = [0 if shared & LEFT else m * k, 0 if shared & RIGHT else k * n, m * n]
+    _, found = check_steps(cuda, steps, [a, b, np.zeros((calls, m, n))], strides, m=calls)
+    left, right = (x.transpose(0, 2, 1) if shared & side and turned else x for side, x in ((LEFT, a), (RIGHT, b)))
+    np.testing.assert_allclose(found[2], np.matmul(left, right), atol=1e-5)
+
+
+def check_batches(cuda, made, **tolerance):
+    given, want = made
+    found, counted = run(cuda.backend, *given)
+    for mine, theirs in zip(found, want, strict=True):
+        np.testing.assert_allclose(mine, theirs, **tolerance)
+    assert run(CPU, *given)[1] == counted
+    return counted
+
+
+@pytest.mark.parametrize("access", [SLICE, SHARED, STRIDED, GATHER, GATHER_MANY])
+@given(seeds)
+def test_sums_over_lists(access, cuda, seed):
+    check_batches(cuda, sums(seed, access), atol=1e-5)
+
+
+@pytest.mark.parametrize("access", [SLICE, STRIDED, SHARED])
+@given(seeds, st.booleans())
+def test_rows_are_added_to_operands(access, cuda, seed, listed):
+    given, want = additions(seed, access, listed)
+    if access != SHARED:
+        check_batches(cuda, (given, want), rtol=0)
+    elif not listed:  # lists in which rows occur several times are given as groups: see runtime/test_backward_tables.py
+        check_batches(cuda, (given, want), atol=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 2, 64])
+def test_results_are_kept_with_what_is_saved(cuda, block):
+    assert check_batches(cuda, kept(1, block), rtol=1e-6) == [9, 0]
+
+
+def test_it_has_all_that_the_cpu_has():
+    assert set(CPU.loops.__all__) <= set(dir(CudaLoops))

@@ -1,0 +1,289 @@
+"""Recordings: made the second time, bounded, and never served for what is not the same."""
+
+import contextlib
+import warnings
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.errors import EdBatchWarning
+from edbatch.graph.stacking import stacked
+from edbatch.kernels.cuda.loops import Indices
+from edbatch.kernels.cuda.recordings import Recordings
+from tests.kernels.batches import SLICE, additions, kept, programs, run, sums
+
+
+class Driver:
+    """Notes what is recorded, and what of it runs."""
+
+    name = "cuda:0"
+
+    def __init__(self):
+        self.ran, self.into = [], None
+
+    def do(self, what):
+        (self.ran if self.into is None else self.into).append(what)
+
+    @contextlib.contextmanager
+    def capture(self):
+        work = self.into = []
+        yield type("Recording", (), {"launch": lambda _: self.ran.extend(work)})()
+        self.into = None
+
+
+def counts(recordings):
+    return recordings.recorded, recordings.replayed, recordings.dropped
+
+
+def test_what_comes_again_is_recorded():
+    driver = Driver()
+    recordings = Recordings(driver)
+    seen = []
+    for key, work in [(b"a", 1), (b"b", 2), (b"a", 3), (b"a", 4), (b"b", 5)]:
+        recordings.run(key, lambda work=work: driver.do(work) or True)
+        seen.append(counts(recordings))
+    # The recording of the second time is what the third runs.
+    assert driver.ran == [1, 2, 3, 3, 5]
+    assert seen == [(0, 0, 0), (0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 1, 0)]
+
+
+def test_what_is_not_all_there_is_is_never_recorded():
+    recordings = Recordings(Driver())
+    for _ in range(3):
+        recordings.run(b"a", lambda: False)
+    assert counts(recordings) == (0, 0, 0)
+
+
+def test_the_one_used_least_recently_is_dropped():
+    driver = Driver()
+    recordings = Recordings(driver, capacity=2)
+
+    def run(*keys):
+        for key in keys:
+            recordings.run(key, lambda key=key: driver.do(key) or True)
+
+    run(b"a", b"a", b"b", b"b", b"a", b"c", b"c")  # b goes
+    assert counts(recordings) == (3, 1, 1)
+    run(b"a", b"c", b"a")
+    assert counts(recordings) == (3, 4, 1)
+    run(b"b")  # seen before: recorded again
+    assert counts(recordings) == (4, 4, 2)
+
+
+def test_keys_that_came_once_are_forgotten():
+    recordings = Recordings(Driver(), capacity=2)
+    for key in range(1000):
+        recordings.run(bytes([key % 256, key // 256]), lambda: True)
+    assert len(recordings._seen) <= 16
+    assert counts(recordings) == (0, 0, 0)
+
+
+def test_it_warns_once_where_recording_does_not_pay():
+    recordings = Recordings(Driver(), capacity=2)
+
+    def twice(key):
+        for _ in range(2):
+            recordings.run(key, lambda: True)
+
+    for key in (b"a", b"b", b"c"):
+        twice(key)
+    with pytest.warns(
+        EdBatchWarning, match=r"^cuda:0: 4 CUDA graphs were recorded, 2 of them dropped again and 0 runs"
+    ):
+        twice(b"d")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for key in (b"e", b"f", b"g"):
+            twice(key)
+
+
+def test_an_error_while_recording_leaves_nothing():
+    recordings = Recordings(Driver())
+    recordings.run(b"a", lambda: True)
+    with pytest.raises(ZeroDivisionError):
+        recordings.run(b"a", lambda: 1 // 0)
+    assert counts(recordings) == (0, 0, 0)
+
+
+# On a device: what the loops do with it.
+
+
+@pytest.fixture
+def recordings(cuda):
+    """How many recordings are made and served from here on: call it."""
+    cuda.backend.configure(True, "float32")
+    found = cuda.backend.loops.recordings
+    before = found.recorded, found.replayed
+    return lambda: (found.recorded - before[0], found.replayed - before[1])
+
+
+@pytest.mark.parametrize("make", [lambda: sums(1, 4), lambda: additions(2, SLICE, True), lambda: kept(3, 64)])
+def test_batches_that_come_again_give_the_same(cuda, recordings, make):
+    """Also where results are kept: the next batch finds its place. (Memory is not the same each time: nor are keys.)"""
+    given, _ = make()
+    first = run(cuda.backend, *given)
+    for _ in range(4):
+        again = run(cuda.backend, *given)
+        assert again[1] == first[1]
+        for mine, theirs in zip(again[0], first[0], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_batches_that_are_not_run_in_one_piece_are_not_recorded(cuda, recordings):
+    given, _ = kept(3, 2)
+    for _ in range(3):
+        run(cuda.backend, *given)
+    assert recordings() == (0, 0)
+
+
+class Model:
+    def __init__(self, device="cuda", dim=5):
+        self.model = eb.ParameterCollection(seed=0, device=device)
+        self.W, self.V = (self.model.add_parameters((dim, dim), name=name) for name in "WV")
+        self.table = self.model.add_lookup_parameters((9, dim), name="table")
+
+    @eb.cell
+    def step(self, h, word: int):
+        return eb.tanh(self.W @ h + self.V @ eb.lookup(self.table, word))
+
+    @eb.cell
+    def score(self, h, label: int):
+        return eb.cross_entropy(self.W @ h, label)
+
+    def loss(self, words, labels, x=1.0):
+        with eb.Graph(policy="sufficient"):
+            losses = []
+            for sentence, label in zip(words, labels, strict=True):
+                h = eb.input(np.full(5, x))
+                for word in sentence:
+                    h = self.step(h, word)
+                losses.append(self.score(h, label))
+            return eb.sum(losses)
+
+    def forward(self, *given):
+        return float(self.loss(*given).value())
+
+
+SENTENCES = [[[1, 2, 3], [4, 5]], [[8, 1, 1], [0, 7]], [[3, 3, 3], [3, 2]], [[0, 1, 8], [8, 8]]]
+LABELS = [[0, 1], [4, 4], [2, 0], [3, 1]]
+SCALES = [1.0, -0.5, 2.0, 0.0]
+
+
+def test_other_words_labels_and_inputs_are_the_same_recording(cuda, recordings):
+    mine, peer = Model(), Model("cpu")
+    for given in zip(SENTENCES * 2, LABELS * 2, SCALES * 2, strict=True):
+        assert mine.forward(*given) == pytest.approx(peer.forward(*given), rel=1e-5)
+    recorded, replayed = recordings()
+    assert recorded <= 2
+    assert replayed >= 4
+    assert mine.forward(SENTENCES[0][::-1], LABELS[0]) == pytest.approx(peer.forward(SENTENCES[0][::-1], LABELS[0]))
+
+
+def test_training_is_the_same(cuda, recordings):
+    """The way there and the way back are recorded, whatever the words; updates of parameters are seen."""
+    mine, peer = Model(), Model("cpu")
+    trainers = [eb.SGD(x.model, lr=0.2) for x in (mine, peer)]
+    for given in zip(SENTENCES * 2, LABELS * 2, SCALES * 2, strict=True):
+        losses = []
+        for x, trainer in zip((mine, peer), trainers, strict=True):
+            loss = x.loss(*given)
+            loss.backward()
+            trainer.update()
+            losses.append(float(loss.value()))
+            del loss
+        assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    recorded, replayed = recordings()
+    assert recorded <= 4
+    assert replayed >= 8
+    for parameter in mine.model:
+        np.testing.assert_allclose(parameter.value(), peer.model[parameter.name].value(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture
+def keys(cuda, monkeypatch):
+    """The keys under which batches would be recorded."""
+    found = []
+    monkeypatch.setattr(cuda.backend.loops.recordings, "run", lambda key, enqueue: found.append(key))
+    return found
+
+
+def test_a_key_is_all_that_launches_depend_on(cuda, keys):
+    """Whatever changes, the key does: each table, address and setting once."""
+    plan = {"batches": np.zeros((2, 6), np.int32), "operands": np.zeros((2, 5), np.int32)}
+    plan["segments"] = np.zeros((1, 4), np.int32)
+    given = {"windows": np.array([[0, 0, 3]]), "arenas": np.array([[4096, 3]]), "results": np.zeros(1, np.int32)}
+    given |= {"kept": np.zeros((1, 3), np.int64), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
+    base = {"precision": "float32"} | plan | given
+
+    def key(**changed):
+        now = base | changed
+        table = programs([-2])
+        table.version = now["version"]
+        tables = type("Plan", (), {name: now[name] for name in plan})
+        indices = Indices(np.zeros(4, np.int32), None, now["address"])
+        cuda.backend.configure(True, now["precision"])
+        cuda.backend.loops.run_batches(
+            0, now["stop"], tables, indices, now["windows"], now["arenas"], now["results"], now["kept"].copy(), table,
+            now["scratch"],
+        )  # fmt: skip
+        return keys.pop()
+
+    want = key()
+    assert key() == want
+    for name, value in base.items():
+        if isinstance(value, np.ndarray):
+            for at in np.ndindex(value.shape):
+                if (name, at[-1]) != ("batches", 0):  # types: there is but one
+                    other = value.copy()
+                    other[at] += 1
+                    assert key(**{name: other}) != want, (name, at)
+        elif name != "precision":
+            assert key(**{name: value - 1}) != want, name
+    assert len({key(precision=name) for name in ("float32", "tf32", "bf16")}) == 3
+    assert key() == want
+
+
+def test_parameters_that_move_or_change(cuda, recordings):
+    """What was recorded is neither served at old addresses, nor with old values."""
+    mine, peer = Model(), Model("cpu")
+    random = np.random.default_rng(0)
+
+    def check(times=4):
+        for _ in range(times):
+            values = {name: random.normal(size=mine.model[name].shape) for name in ("W", "table")}
+            for x in (mine, peer):
+                for name, value in values.items():
+                    x.model[name].set_value(value)
+            given = SENTENCES[1], LABELS[1]
+            assert mine.forward(*given) == pytest.approx(peer.forward(*given), rel=1e-5)
+
+    with eb.options(stack=False):
+        check()
+    assert stacked([mine.W.spec, mine.V.spec]) is not None
+    with eb.options(stack=False):
+        check()
+    check()
+    assert recordings()[1] >= 4
+
+
+def test_options_are_seen(cuda, recordings):
+    mine, peer = Model(), Model("cpu")
+    found = {}
+    for _ in range(4):
+        for options in ({}, {"precision": "bf16"}, {"cells": False}, {"stack": False}, {"split": False}):
+            with eb.options(**options):
+                found.setdefault(str(options), set()).add(mine.forward(SENTENCES[2], LABELS[2]))
+    want = peer.forward(SENTENCES[2], LABELS[2])
+    for options, values in found.items():
+        assert len(values) == 1, options
+        assert values.pop() == pytest.approx(want, rel=0.05 if "bf16" in options else 1e-5)
+    assert recordings()[1] >= 4
+
+
+def test_off(cuda, recordings):
+    mine = Model()
+    with eb.options(record=False):
+        for _ in range(3):
+            mine.forward(SENTENCES[0], LABELS[0])
+    assert recordings() == (0, 0)
