@@ -1,0 +1,187 @@
+"""The way back through a plan as a plan: additions to operands of every kind, and what is left to the caller."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edbatch as eb
+from edbatch.devices import device
+from edbatch.kernels.program import ADD_ROWS, NONE
+from edbatch.memory.plan import Access
+from edbatch.runtime.backward_tables import BackwardTables
+
+DIM = 3
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def where(request, cuda):
+    return device(request.param)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """All tables that were filled, with their plans."""
+    found = []
+    made = BackwardTables.plan
+
+    def plan(self):
+        found.append((self, made(self)))
+        return found[-1][1]
+
+    monkeypatch.setattr(BackwardTables, "plan", plan)
+    return found
+
+
+def additions(seen):
+    """(access, rows added) of each addition."""
+    return [
+        (int(plan.operands[first, 0]), n)
+        for tables, plan in seen
+        for kind, _, n, first, _, _ in plan.batches.tolist()
+        if tables.program_of[kind] == ADD_ROWS
+    ]
+
+
+def left_to_python(seen):
+    return sum(int((tables.program_of[plan.batches[:, 0]] == NONE).sum()) for tables, plan in seen)
+
+
+def inputs(n):
+    return [eb.input(np.cos(np.arange(DIM) + at)) for at in range(n)]
+
+
+def weights(n):
+    return [np.sin(np.arange(DIM) + 2 * at) for at in range(n)]
+
+
+def values(n):
+    return np.array([np.cos(np.arange(DIM) + at) for at in range(n)])
+
+
+def weighted(xs):
+    return eb.sum([eb.sum(x * eb.input(w)) for x, w in zip(xs, weights(len(xs)), strict=True)])
+
+
+def check(xs, want):
+    for x, gradient in zip(xs, want, strict=True):
+        np.testing.assert_allclose(x.gradient(), gradient, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_a_batch_reads_several_times(where, seen):
+    """A gather with duplicates: each gets the sum; on a GPU the duplicates are given as groups."""
+    at = [4, 0, 4, 1, 3, 4, 0, 2]
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(5)
+        hs = [eb.tanh(x) for x in xs]
+        weighted([eb.square(hs[i]) for i in at]).backward()
+    h = np.tanh(values(5))
+    want = np.zeros((5, DIM))
+    for i, w in zip(at, weights(8), strict=True):
+        want[i] += 2 * h[i] * w
+    check(hs, want)
+    check(xs, want * (1 - h**2))
+    gathered = Access.GATHER if where.kind == "cpu" else Access.GATHER_MANY
+    assert (int(gathered), 8) in additions(seen)
+    assert left_to_python(seen) == 0
+
+
+def test_one_row_for_all(where, seen):
+    with where, eb.Graph(policy="sufficient"):
+        first, *xs = inputs(5)
+        h = eb.tanh(first)
+        weighted([h * eb.square(x) for x in xs]).backward()
+    want = sum(w * x**2 for w, x in zip(weights(4), values(5)[1:], strict=True))
+    check([h, first], [want, want * (1 - np.tanh(values(1)[0]) ** 2)])
+    assert (int(Access.SHARED), 4) in additions(seen)
+
+
+def test_rows_at_a_distance(where, seen):
+    with where, eb.Graph(policy="sufficient"):
+        hs = [eb.tanh(x) for x in inputs(6)]
+        eb.forward(hs)  # now their rows are in this order
+        weighted([eb.square(h) for h in hs[::2]]).backward()
+    want = np.zeros((6, DIM))
+    want[::2] = 2 * np.tanh(values(6))[::2] * weights(3)
+    check(hs, want)
+    assert int(Access.STRIDED) in [access for access, _ in additions(seen)]
+
+
+def test_a_list_with_one_node_several_times(where, seen):
+    """Also in several lists; the rows of sums are repeated for their members."""
+    lists = [[2, 2, 0], [1], [0, 2, 2, 2], [3, 3]]
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(4)
+        hs = [eb.tanh(x) for x in xs]
+        sums = [eb.sum([hs[i] for i in some]) for some in lists]
+        weighted([eb.square(x) for x in sums]).backward()
+    h = np.tanh(values(4))
+    slopes = [2 * h[some].sum(axis=0) * w for some, w in zip(lists, weights(4), strict=True)]
+    check(sums, slopes)
+    want = np.zeros((4, DIM))
+    for some, slope in zip(lists, slopes, strict=True):
+        for i in some:
+            want[i] += slope
+    check(hs, want)
+    assert left_to_python(seen) == 0
+    assert sum(n for _, n in additions(seen)) >= 10
+
+
+def test_sums_of_sums(where, seen):
+    """Whose operands lie in one arena with themselves, and come from several windows."""
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(3)
+        a, b = eb.sum([xs[0], xs[1], xs[1]]), eb.sum([xs[2], xs[0]])
+        both = eb.concatenate([eb.tanh(xs[0]), eb.tanh(xs[1])])
+        c = eb.sum([a, b, a, both[:DIM], both[1 : DIM + 1]])
+        d = eb.sum([c, a, c])
+        loss = weighted([d, c])
+        loss.backward()
+    w = weights(2)
+    of_c = 2 * w[0] + w[1]
+    of_a, of_b = 2 * of_c + w[0], of_c
+    check([d, c, a, b], [w[0], of_c, of_a, of_b])
+    slope = 1 - np.tanh(values(2)) ** 2
+    # both[1:4]: entries 1 and 2 of the first half, entry 0 of the second
+    want = np.array([of_a + of_b + slope[0] * (of_c + [0, *of_c[:2]]), 2 * of_a + slope[1] * [of_c[2], 0, 0], of_b])
+    check(xs, want)
+    assert left_to_python(seen) == 0
+
+
+def test_what_is_left_to_python(where, seen):
+    """Views that are not contiguous, and batches that take part in a gradient in part only, between others."""
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(4)
+        hs = [eb.tanh(x) for x in xs]
+        turned = [eb.square(h[::-1]) for h in hs]
+        weighted(turned[1:3]).backward()
+    h = np.tanh(values(4))
+    want = np.zeros((4, DIM))
+    want[1:3] = [2 * h[i] * w[::-1] for i, w in zip((1, 2), weights(2), strict=True)]
+    check(hs, want)
+    check(xs, want * (1 - h**2))
+    assert left_to_python(seen) >= 1
+
+
+lists = st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=4), min_size=1, max_size=8)
+
+
+@settings(max_examples=25)
+@given(lists)
+def test_any_lists(cuda, chosen):
+    """Sums over whatever there is by then, sums too: the same on both devices, and the same as NumPy's."""
+    found = []
+    for one in (cuda, device("cpu")):
+        with one, eb.Graph(policy="sufficient"):
+            xs = inputs(3)
+            nodes = [eb.tanh(x) for x in xs]
+            rows = [[at == node for at in range(3)] for node in range(3)]  # each a sum of the first three
+            for some in chosen:
+                picked = [at % len(nodes) for at in some]
+                nodes.append(eb.sum([nodes[at] for at in picked]))
+                rows.append(np.sum([rows[at] for at in picked], axis=0))
+            weighted(nodes).backward()
+            found.append([x.gradient() for x in nodes[:3]])
+    want = np.array(rows, float).T @ np.array(weights(len(rows)))
+    for got in found:
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * max(1, np.abs(want).max()))
