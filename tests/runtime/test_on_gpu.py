@@ -300,7 +300,8 @@ def described(graph):
 @pytest.mark.parametrize("name", MODELS)
 def test_plans_are_the_same_on_every_device(cuda, name, monkeypatch):
     """Of types that are numbered anew, after those without parameters are known: others are in order of appearance."""
-    loss_of(make(name), range(4))[2].backward()
+    known = make(name)
+    loss_of(known, range(4))[2].backward()
     monkeypatch.setattr("edbatch.runtime.type_table._shared", {})
     plans = []
     for where in (cuda, "cpu"):
