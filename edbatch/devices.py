@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -26,7 +26,6 @@ class Device:
     def __init__(self, kind: str, number: int) -> None:
         self.kind = kind
         self.number = number
-        self._tokens: list[Token[Device | None]] = []
 
     @property
     def name(self) -> str:
@@ -52,11 +51,11 @@ class Device:
         self.backend.synchronize()
 
     def __enter__(self) -> Device:
-        self._tokens.append(_current.set(self))
+        _entered.set((*_entered.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _current.reset(self._tokens.pop())
+        _entered.set(_entered.get()[:-1])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.name,)
@@ -66,7 +65,8 @@ class Device:
 
 
 _devices: dict[str, Device] = {}
-_current: ContextVar[Device | None] = ContextVar("edbatch_device", default=None)
+# Of the blocks that are open; each thread has its own.
+_entered: ContextVar[tuple[Device, ...]] = ContextVar("edbatch_devices", default=())
 
 
 def device(name: str | Device) -> Device:
@@ -103,4 +103,5 @@ def device(name: str | Device) -> Device:
 
 def current_device() -> Device:
     """The device in force: of the innermost `with` block, else of EDBATCH_DEVICE, else the CPU."""
-    return _current.get() or device(os.environ.get("EDBATCH_DEVICE") or "cpu")
+    entered = _entered.get()
+    return entered[-1] if entered else device(os.environ.get("EDBATCH_DEVICE") or "cpu")

@@ -1,8 +1,10 @@
 """Devices: how they are named and chosen, and parameters on them. (GPUs are emulated unless there is one.)"""
 
 import copy
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -335,3 +337,26 @@ def test_other_backends_are_made_when_first_used(monkeypatch):
     assert one.backend is one.backend is None
     assert opened == [5]
     assert CudaBackend.ops_are_programs
+
+
+def test_threads_have_devices_of_their_own():
+    """Devices are shared, the blocks that they are entered in are not."""
+    inside, outside = Barrier(2), Barrier(2)
+    found = {}
+
+    def work(name, wait_first):
+        if wait_first:
+            inside.wait()
+        with eb.device(name):
+            if not wait_first:
+                inside.wait()
+            outside.wait()
+            found[name] = current_device().name
+        found[f"after {name}"] = current_device().name
+
+    with eb.device("cuda:3"), ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(work, "cuda:1", False), pool.submit(work, "cuda:2", True)]:
+            future.result()
+        assert current_device().name == "cuda:3"
+    assert (found["cuda:1"], found["cuda:2"]) == ("cuda:1", "cuda:2")
+    assert found["after cuda:1"] == found["after cuda:2"] == eb.device(os.environ.get("EDBATCH_DEVICE") or "cpu").name

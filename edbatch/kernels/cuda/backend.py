@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from edbatch.kernels.cuda.driver import Driver
-from edbatch.kernels.cuda.loops import CudaLoops, Indices
+from edbatch.kernels.cuda.indices import Indices
+from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.random import uniform
 
 #: Entries of scratch memory that a block of calls may take, some 256 MiB.

@@ -53,7 +53,9 @@ class CuPyDriver:
         device = cupy.cuda.Device(number)
         self.processors = runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, number)
         with device:
-            self._stream = cupy.cuda.Stream(non_blocking=True)  # not ordered with CUDA's default stream
+            # One that CUDA keeps in order with its default stream, on which a user's own CuPy code runs: what that does
+            # to a parameter or a gradient comes between our kernels as it was written. Nobody waits for that.
+            self._stream = cupy.cuda.Stream(non_blocking=False)
         self.stream = self._stream.ptr
         self._active = _Active(runtime, device, self._stream)
         size = cublas.workspace_bytes(int(device.compute_capability[:-1]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from edbatch.kernels.cuda.calls import Gpu, call_launch, launch, multiply, multiply_each
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
+from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
+from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, by_rows, fused, gather, move, segment_reduce
+from edbatch.kernels.cuda.geometry import THREADS, over_rows
 from edbatch.kernels.interpreter import block_rows, place_slots
-from edbatch.kernels.pointers import int64_address
 from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
 
 # Numba takes plain integers for constants.
@@ -17,87 +17,10 @@ _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
 )
 _MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 _SLICE, _SHARED, _GATHER, _GATHER_MANY = 0, 1, 3, 4  # memory.plan.Access
-_LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
-_GATHER_KERNEL, _SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.GATHER, Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
+_SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
 _ADD_KERNEL, _ADD_GROUPED_KERNEL, _ADD_ALL_KERNEL = map(int, (Gpu.ADD_ROWS, Gpu.ADD_GROUPED, Gpu.ADD_ALL))
 
 BYTES = 4  # of an entry
-MOVES, MOVE = 16, 8  # of one launch of `gather`, and integers of one
-BLOCKS_PER_PROCESSOR = 16
-
-
-@njit(cache=True)
-def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
-    """Enqueue the first `count` of moves [at least MOVES more, 8], which are passed by value; see `rows.cu`."""
-    for first in range(0, count, MOVES):
-        some = min(MOVES, count - first)
-        words = 0
-        for at in range(first, first + some):
-            words = max(words, moves[at, 4] * moves[at, 7])
-        if words == 0:
-            continue
-        # A thread moves four words at a time.
-        blocks = min(parts(words, 4 * THREADS), BLOCKS_PER_PROCESSOR * gpu[_PROCESSORS])
-        pointer = np.empty(1, np.int64)
-        pointer[0] = int64_address(moves) + 8 * MOVE * first
-        status = call_launch(
-            gpu[_LAUNCH], gpu[_GATHER_KERNEL], blocks, some, THREADS, 1, 0, gpu[_STREAM], int64_address(pointer)
-        )
-        pointer[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
-        if status != 0 and gpu[_STATUS] == 0:
-            gpu[_STATUS] = status
-
-
-@njit(cache=True)
-def move(
-    moves: np.ndarray, at: int, source: int, stride: int, rows: int, positions: int, n: int, target: int, to: int,
-    width: int,
-) -> int:  # fmt: skip
-    """Note a move; returns the number of moves."""
-    moves[at, 0], moves[at, 1], moves[at, 2], moves[at, 3] = source, stride, rows, positions
-    moves[at, 4], moves[at, 5], moves[at, 6], moves[at, 7] = n, target, to, width
-    return at + 1
-
-
-@njit(cache=True)
-def segment_reduce(
-    gpu: np.ndarray, kernel: int, n: int, offsets: int, rows: int, source: int, stride: int, out: int, out_stride: int,
-    width: int, kind: int,
-) -> None:  # fmt: skip
-    """Enqueue reductions of lists of rows; see `rows.cu`."""
-    values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
-    x, y = over_rows(n, width)
-    launch(gpu, kernel, x, y, THREADS, 1, 0, values, len(values))
-
-
-@njit(cache=True)
-def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, target: int, width: int) -> None:
-    """Enqueue the sum of rows; see `rows.cu`."""
-    values = np.array([n, source, stride, target, width], np.int64)
-    launch(gpu, kernel, parts(width, 32), 1, 32, 32, 0, values, len(values))
-
-
-@njit(cache=True)
-def fused(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray, count: int) -> None:
-    """Enqueue a fused kernel; `values` are all its parameters."""
-    x = threads_for(d)
-    y = THREADS // x
-    launch(gpu, kernel, parts(d, x), min(parts(n, y), MOST_BLOCKS), x, y, 0, values, count)
-
-
-@njit(cache=True)
-def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray) -> None:
-    """Enqueue a kernel of which the threads of one y compute a row together."""
-    x = threads_for(width)
-    y = THREADS // x
-    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS), 1, x, y, 0, values, len(values))
-
-
-@njit(cache=True)
-def by_groups(gpu: np.ndarray, kernel: int, groups: int, lanes: int, values: np.ndarray) -> None:
-    """Enqueue a kernel of which so many threads each compute a group."""
-    y = THREADS // lanes
-    launch(gpu, kernel, parts(groups, y), 1, lanes, y, 0, values, len(values))
 
 
 @njit(cache=True)

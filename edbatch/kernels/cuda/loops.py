@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
 from typing import Any
-from weakref import finalize
 
 import numpy as np
 
 from edbatch.kernels.call import Call
-from edbatch.kernels.cuda import calls, fused, launch, row_ops, row_source
+from edbatch.kernels.cuda import calls, enqueue, fused, launch, row_ops, row_source
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.fused import FUNCTIONS
 from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
 from edbatch.kernels.cuda.groups import Groups, group
+from edbatch.kernels.cuda.indices import IndexLists, Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
@@ -31,28 +30,6 @@ _ON_ROWS = (
     "error_function",
 )  # fmt: skip
 KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("float", "double")))
-
-
-class Indices:
-    """A list of integers on the device, and on the host: what is decided by their values is decided there.
-
-    Args:
-        host: int32 [n].
-        device: the same.
-        address: of the latter.
-    """
-
-    def __init__(self, host: np.ndarray, device: Any, address: int) -> None:
-        self.host = host
-        self.device = device
-        self.address = address
-
-    def __getitem__(self, part: slice) -> Any:
-        return self.device[part]
-
-    def at(self, position: int) -> int:
-        """The address of an entry; of none for a negative position."""
-        return 0 if position < 0 else self.address + BYTES * position
 
 
 class CudaLoops:
@@ -73,7 +50,7 @@ class CudaLoops:
         self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
         self._record = True
         self.recordings = Recordings(driver)
-        self._buffers: dict[int, list[tuple[int, Any]]] = {}  # heaps, by address
+        self._lists = IndexLists(driver)
         self._made: dict[Recipe | Call, int] = {}
         self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
         self._gpu = np.zeros(len(Gpu), np.int64)
@@ -102,26 +79,11 @@ class CudaLoops:
 
     def upload(self, host: np.ndarray) -> Indices:
         """A list of integers for the device."""
-        host = np.ascontiguousarray(host, np.int32)
-        return self._uploaded(host, self._driver.empty(max(1, len(host)), host.dtype))
+        return self._lists.upload(host)
 
     def upload_plan(self, host: np.ndarray) -> Indices:
-        """The index buffer of a plan: slices of it may not outlive it.
-
-        Its memory is used again, so that a mini-batch that comes again has its lists where its recording reads them.
-        """
-        size = 1 << max(6, len(host).bit_length())
-        free = self._buffers.setdefault(size, [])
-        buffer = heappop(free)[1] if free else self._driver.empty(size, np.dtype(np.int32))
-        found = self._uploaded(np.ascontiguousarray(host, np.int32), buffer)
-        finalize(found, heappush, free, (found.address, buffer))
-        return found
-
-    def _uploaded(self, host: np.ndarray, buffer: Any) -> Indices:
-        device = buffer[: len(host)]
-        if len(host):
-            self._driver.upload(host, device)
-        return Indices(host, device, self._driver.address(buffer))
+        """The index buffer of a plan: slices of it may not outlive it."""
+        return self._lists.upload_plan(host)
 
     def handles(self, wanted: Sequence[Recipe | Call]) -> list[int]:
         """The handles of generated kernels; those that are new are compiled together."""
@@ -240,7 +202,7 @@ class CudaLoops:
         """out[i] = the reduction of rows from entry i to entry i + 1 of `offsets`; both contiguous."""
         width = out.size // len(out)
         address, kernel = self._driver.address, self._kernels[f"segment_reduce_{_name(rows.dtype)}"]
-        launch.segment_reduce(
+        enqueue.segment_reduce(
             self._gpu, kernel, len(out), offsets, listed, address(rows), width, address(out), width, width, kind
         )
         check(self._gpu)
@@ -286,7 +248,7 @@ class CudaLoops:
         """See `kernels.numpy_loops.run_batches`."""
         end = stop
 
-        def enqueue() -> bool:
+        def enqueue_all() -> bool:
             nonlocal end
             end = launch.enqueue_batches(
                 self._gpu, first, stop, plan.batches, plan.operands, plan.segments, indices.host, indices.address,
@@ -297,7 +259,7 @@ class CudaLoops:
             return end == stop
 
         if not self._record or not programs.runs_whole(plan.batches[first:stop]):
-            enqueue()
+            enqueue_all()
             return end
         words = (first, stop, indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
         tables = (plan.batches, plan.operands, plan.segments, windows, arenas, results, kept)
@@ -306,7 +268,7 @@ class CudaLoops:
             key.update(np.ascontiguousarray(table).data)
         rows = np.bincount(plan.batches[first:stop, 0], plan.batches[first:stop, 2], len(kept)).astype(np.int64)
         after = kept[:, 2] + rows * (kept[:, 0] != 0)
-        self.recordings.run(key.digest(), enqueue)
+        self.recordings.run(key.digest(), enqueue_all)
         if end == stop:
             kept[:, 2] = after
         return end
@@ -315,9 +277,9 @@ class CudaLoops:
         return self._driver.address(array) + int(array.itemsize) * entry
 
     def _move(self, *one: int) -> None:
-        moves = np.empty((launch.MOVES, launch.MOVE), np.int64)
+        moves = np.empty((enqueue.MOVES, enqueue.MOVE), np.int64)
         moves[0] = one
-        launch.gather(self._gpu, moves, 1)
+        enqueue.gather(self._gpu, moves, 1)
         check(self._gpu)
 
     def _over_rows(self, name: str, dtype: np.dtype, n: int, width: int, values: list[int]) -> None:
@@ -343,7 +305,7 @@ class CudaLoops:
         self._over_rows("add_grouped", dtype, n, width, values)
 
     def _add_all(self, n: int, source: int, stride: int, target: int, width: int, dtype: np.dtype) -> None:
-        launch.add_all(self._gpu, self._kernels[f"add_all_{_name(dtype)}"], n, source, stride, target, width)
+        enqueue.add_all(self._gpu, self._kernels[f"add_all_{_name(dtype)}"], n, source, stride, target, width)
         check(self._gpu)
 
     def _launch(self, name: str, gx: int, gy: int, bx: int, by: int, values: list[int]) -> None:

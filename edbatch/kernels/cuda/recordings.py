@@ -29,11 +29,12 @@ class Recordings:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._kept: OrderedDict[bytes, Recording] = OrderedDict()
         self.recorded = self.replayed = self.dropped = 0
+        self._before = 0, 0  # recorded and replayed when it was last looked whether that pays
 
     def run(self, key: bytes, enqueue: Callable[[], bool]) -> None:
         """Have done what `enqueue` enqueues, which is the same for equal keys; it says whether that is all there is.
 
-        Warns once when recordings are dropped about as often as they are made: recording costs more than enqueueing.
+        Warns when recordings are dropped as often as they are made and seldom used: recording costs more than it saves.
         """
         found = self._kept.get(key)
         if found is not None:
@@ -61,10 +62,14 @@ class Recordings:
             return
         self._kept.popitem(last=False)
         self.dropped += 1
-        if self.dropped == self._capacity and self.replayed < self.recorded:
+        if self.dropped % self._capacity:
+            return
+        recorded, replayed = self.recorded - self._before[0], self.replayed - self._before[1]
+        self._before = self.recorded, self.replayed
+        if replayed < recorded:
             warnings.warn(
-                f"{self._driver.name}: {self.recorded} CUDA graphs were recorded, {self.dropped} of them dropped again "
-                f"and {self.replayed} runs served by one; recording costs more than it saves here: switch it off with "
+                f"{self._driver.name}: {recorded} CUDA graphs were recorded of late, {self._capacity} dropped and "
+                f"{replayed} runs served by one; recording costs more than it saves here: switch it off with "
                 "eb.options(record=False)",
                 EdBatchWarning,
                 stacklevel=2,

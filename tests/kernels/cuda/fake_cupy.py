@@ -51,7 +51,7 @@ class FakeCupy:
 
         class Stream:
             def __init__(self, null=False, non_blocking=False, ptds=False):
-                assert non_blocking
+                assert not any((null, non_blocking, ptds))
                 self.ptr, self.device = 1234, owner.current[-1][0]
 
             def __enter__(self):
