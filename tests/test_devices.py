@@ -360,3 +360,12 @@ def test_threads_have_devices_of_their_own():
         assert current_device().name == "cuda:3"
     assert (found["cuda:1"], found["cuda:2"]) == ("cuda:1", "cuda:2")
     assert found["after cuda:1"] == found["after cuda:2"] == eb.device(os.environ.get("EDBATCH_DEVICE") or "cpu").name
+
+
+def test_a_report_says_where_it_ran(cuda):
+    for name, shown in (("cpu", False), (cuda.name, True)):
+        with eb.Graph(policy="sufficient", device=name) as graph:
+            assert eb.tanh(eb.scalar(1)).value() == pytest.approx(np.tanh(1))
+        report = graph.report()
+        assert report.device == name
+        assert any(line.split() == ["device", name] for line in str(report).splitlines()) == shown

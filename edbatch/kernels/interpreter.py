@@ -210,12 +210,34 @@ def add_to_operand(
 
 
 @njit(cache=True, error_model="numpy")
-def _all_contiguous(operand: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
+def all_contiguous(operand: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
     """Whether an operand's rows can be read by address."""
     access, window, start, distance, _ = operand
     if access != _GATHER_MANY:
         return bool(windows[window, 2] != 0)
     return bool((windows[segments[start : start + distance, 0], 2] != 0).all())
+
+
+@njit(cache=True, error_model="numpy")
+def result_rows(window: int, row: int, windows: np.ndarray, arenas: np.ndarray) -> tuple[int, int, int]:
+    """Of rows of a contiguous window from `row` on: address, distance, entries."""
+    arena, column, width = windows[window]
+    stride = arenas[arena, 1]
+    return arenas[arena, 0] + BYTES * (column + row * stride), stride, width
+
+
+@njit(cache=True, error_model="numpy")
+def computed_rows(kept: np.ndarray, n: int, out: int, stride: int) -> tuple[int, int]:
+    """Address and distance of the rows where a program computes n calls: at `out`, or where it keeps what it saves.
+
+    Args:
+        kept: the row of its type, see `run_batches`; counts the calls.
+    """
+    if kept[0] == 0:
+        return out, stride
+    first = kept[0] + BYTES * kept[2] * kept[1]
+    kept[2] += n
+    return first, kept[1]
 
 
 @njit(cache=True, error_model="numpy")
@@ -269,12 +291,10 @@ def run_batches(
         kind, row, n, operand, payload, offsets = batches[batch]
         program = program_of[kind]
         if program == SUM:
-            out_window = windows[results[kind]]
-            stride = arenas[out_window[0], 1]
-            if not _all_contiguous(operands[operand], segments, windows):
+            if not all_contiguous(operands[operand], segments, windows):
                 return batch
-            out = arenas[out_window[0], 0] + BYTES * row * stride
-            sum_batch(operands[operand], segments, indices, offsets, windows, arenas, n, out, stride, out_window[2])
+            out, stride, width = result_rows(results[kind], row, windows, arenas)
+            sum_batch(operands[operand], segments, indices, offsets, windows, arenas, n, out, stride, width)
             continue
         if program == ADD_ROWS:
             add_to_operand(operands[operand], indices, offsets, windows, arenas, results[kind], row, n)
@@ -294,15 +314,10 @@ def run_batches(
             place,
         ) = programs[program]
         for number in range(argument_begin, argument_end):
-            if not _all_contiguous(operands[operand + number - argument_begin], segments, windows):
+            if not all_contiguous(operands[operand + number - argument_begin], segments, windows):
                 return batch
-        out_arena, _, out_width = windows[results[kind]]
-        out, out_stride = arenas[out_arena, 0] + BYTES * row * arenas[out_arena, 1], arenas[out_arena, 1]
-        result, result_stride = out, out_stride
-        if kept[kind, 0] != 0:
-            result_stride = kept[kind, 1]
-            result = kept[kind, 0] + BYTES * kept[kind, 2] * result_stride
-            kept[kind, 2] += n
+        out, out_stride, out_width = result_rows(results[kind], row, windows, arenas)
+        result, result_stride = computed_rows(kept[kind], n, out, out_stride)
         block = block_rows(n, rows)
         for begin in range(0, n, block):
             m = min(block, n - begin)

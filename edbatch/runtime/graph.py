@@ -272,6 +272,7 @@ class Graph(Columns):
         """Settle the device, now that something is recorded."""
         of_parameters = (found for type in dict.fromkeys(types.tolist()) if (found := TYPES[type].device) is not None)
         self._table = shared_table(self._device or next(of_parameters, None) or current_device())
+        self._report.device = self._table.device.name
         self._arenas = Arenas(self._table.windows, self._table.pool)
 
     def _computing(self) -> AbstractContextManager[Any]:

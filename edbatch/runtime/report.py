@@ -16,6 +16,7 @@ class Report:
 
     Attributes:
         policy: name of the policy.
+        device: where it ran.
         nodes, edges, types: of the scheduled graph: without sources and views, which cost no batch; a cell that was
             split around a recurrence counts as its parts.
         batches: number of kernels; `lower_bound` is the least any schedule needs (path reading; appendix A.3).
@@ -28,6 +29,7 @@ class Report:
     """
 
     policy: str = ""
+    device: str = "cpu"
     nodes: int = 0
     edges: int = 0
     types: int = 0
@@ -55,6 +57,8 @@ class Report:
             ("operands gathered", f"{self.gathered:,} ({_size(self.gathered_bytes)})"),
             ("memory of values", _size(self.memory_bytes)),
         ]
+        if self.device != "cpu":
+            rows.insert(1, ("device", self.device))
         if self.fallbacks:
             rows.append(("states unknown to the FSM", f"{self.fallbacks:,}"))
         rows += [(stage, f"{1e3 * seconds:,.2f} ms") for stage, seconds in self.seconds.items()]

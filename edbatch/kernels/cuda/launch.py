@@ -8,7 +8,7 @@ from numba import njit
 from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, by_rows, fused, gather, move, segment_reduce
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
-from edbatch.kernels.interpreter import block_rows, place_slots
+from edbatch.kernels.interpreter import all_contiguous, block_rows, computed_rows, place_slots, result_rows
 from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
 
 # Numba takes plain integers for constants.
@@ -119,14 +119,6 @@ def _gather_segments(
             high - low, target - BYTES * begin * stride, stride, width,
         )  # fmt: skip
     return count
-
-
-@njit(cache=True)
-def _all_contiguous(operand: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
-    access, window, start, distance, _ = operand
-    if access != _GATHER_MANY:
-        return bool(windows[window, 2] != 0)
-    return bool((windows[segments[start : start + distance, 0], 2] != 0).all())
 
 
 @njit(cache=True)
@@ -242,11 +234,9 @@ def enqueue_batches(
         kind, row, n, operand, payload, offsets = batches[batch]
         program = program_of[kind]
         if program == SUM or program < ADD_ROWS:
-            if not _all_contiguous(operands[operand], segments, windows):
+            if not all_contiguous(operands[operand], segments, windows):
                 return batch
-            out_arena, _, width = windows[results[kind]]
-            stride = arenas[out_arena, 1]
-            out = arenas[out_arena, 0] + BYTES * row * stride
+            out, stride, width = result_rows(results[kind], row, windows, arenas)
             _enqueue_lists(
                 gpu, moves, operands[operand], segments, host, indices, offsets, windows, arenas, n, out, stride,
                 width, scratch, 0 if program == SUM else ADD_ROWS - program,
@@ -270,15 +260,10 @@ def enqueue_batches(
             place,
         ) = programs[program]
         for number in range(argument_begin, argument_end):
-            if not _all_contiguous(operands[operand + number - argument_begin], segments, windows):
+            if not all_contiguous(operands[operand + number - argument_begin], segments, windows):
                 return batch
-        out_arena, _, out_width = windows[results[kind]]
-        out, out_stride = arenas[out_arena, 0] + BYTES * row * arenas[out_arena, 1], arenas[out_arena, 1]
-        result, result_stride = out, out_stride
-        if kept[kind, 0] != 0:
-            result_stride = kept[kind, 1]
-            result = kept[kind, 0] + BYTES * kept[kind, 2] * result_stride
-            kept[kind, 2] += n
+        out, out_stride, out_width = result_rows(results[kind], row, windows, arenas)
+        result, result_stride = computed_rows(kept[kind], n, out, out_stride)
         block = block_rows(n, rows)
         for begin in range(0, n, block):
             m = min(block, n - begin)
