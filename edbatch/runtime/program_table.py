@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
+from numba import njit
 
 from edbatch.kernels.program import NONE, STEP_WIDTH, ListReduction
 from edbatch.runtime.cell_link import Tables
@@ -79,12 +80,8 @@ class ProgramTable:
 
     def scratch(self, plan: Any) -> int:
         """Entries of scratch that the largest of a plan's batches needs."""
-        kinds = plan.batches[:, 0]
-        width, most = self._sizes[kinds].T
-        calls = int(np.max(width * np.minimum(plan.batches[:, 2], most), initial=1))
-        lists = np.flatnonzero(self._list_widths[kinds])
-        listed = self._list_widths[kinds[lists]] * plan.operands[plan.batches[lists, 3], 4]
-        return max(calls, int(np.max(listed, initial=1)))
+        entries: int = _scratch(plan.batches, plan.operands, self._sizes, self._list_widths)
+        return entries
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run all of these batches, each of them in one piece."""
@@ -162,3 +159,13 @@ class DerivativePrograms(ProgramTable):
     def list_reduction(number: int) -> ListReduction | None:
         """None is any."""
         return None
+
+
+@njit(cache=True)
+def _scratch(batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray) -> int:
+    most = 1
+    for kind, _, n, operand, _, _ in batches:
+        most = max(most, sizes[kind, 0] * min(n, sizes[kind, 1]))
+        if list_widths[kind] > 0:
+            most = max(most, list_widths[kind] * operands[operand, 4])
+    return most
