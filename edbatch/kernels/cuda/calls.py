@@ -145,7 +145,6 @@ def _scalars(builder, beta):
 
 _LAUNCH, _GEMM, _GEMM_STRIDED, _BLAS, _STREAM = map(int, list(Gpu)[:5])
 _COMPUTE, _STATUS = int(Gpu.COMPUTE), int(Gpu.STATUS)
-PARAMETERS = 512  # of a kernel at most: CUDA passes no more than 4,096 bytes
 
 
 @njit(cache=True)
