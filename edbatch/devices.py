@@ -101,6 +101,17 @@ def device(name: str | Device) -> Device:
     return found
 
 
+def opened_device(name: str | Device | None) -> Device:
+    """The device of a name, or (None) the one in force, opened now.
+
+    Raises:
+        EdBatchError: the device, or a library for it, is missing.
+    """
+    found = current_device() if name is None else device(name)
+    found.backend  # noqa: B018 (opens it)
+    return found
+
+
 def current_device() -> Device:
     """The device in force: of the innermost `with` block, else of EDBATCH_DEVICE, else the CPU."""
     entered = _entered.get()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edbatch.devices import Device, current_device, device
+from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.parameters import LookupParameters, Parameter
@@ -41,7 +41,7 @@ class ParameterCollection:
 
     def __init__(self, seed: int = 0, dtype: Any = "float32", device: str | Device | None = None) -> None:
         self.dtype = float_dtype(dtype)
-        self.device = _device(device)
+        self.device = opened_device(device)
         self._random = np.random.default_rng(seed)
         self._parameters: dict[str, Parameter] = {}
 
@@ -173,9 +173,3 @@ class ParameterCollection:
         if array.shape not in (shape, ()):
             raise EdBatchError(f"parameter {name!r}: init has shape {array.shape}, expected {shape}")
         return np.array(np.broadcast_to(array, shape), dtype=self.dtype)
-
-
-def _device(name: str | Device | None) -> Device:
-    found = current_device() if name is None else device(name)
-    found.backend  # noqa: B018 (or raise now)
-    return found

@@ -10,6 +10,7 @@ import numpy as np
 from edbatch.kernels import interpreter, segment_sums
 from edbatch.kernels.fused import FUNCTIONS, compiled
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
+from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.products import sgemm_address
 from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.scatter import add_rows, add_rows_at
@@ -20,6 +21,8 @@ __all__ = [
     "gather_rows_to", "groups", "handles", "list_reductions", "puts_lists_together", "run_batches", "run_steps",
     "sum_equal", "update",
 ]  # fmt: skip
+
+_address = NumPyBackend.address
 
 #: What fused kernels may call.
 functions = FUNCTIONS
@@ -106,8 +109,3 @@ def sum_equal(indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
 def _by_address(rows: Any) -> bool:
     """Whether compiled loops can read rows: float32, each row's entries side by side."""
     return bool(rows.dtype == np.float32 and len(rows) and rows[0].flags.c_contiguous)
-
-
-def _address(array: Any) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

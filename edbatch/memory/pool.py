@@ -59,3 +59,13 @@ class BufferPool:
                 self._kept += buffer.nbytes
                 free = self._free.setdefault((len(buffer), buffer.dtype), [])
                 heapq.heappush(free, (self.address(buffer), buffer))
+
+
+_pools: dict[Any, BufferPool] = {}
+
+
+def pool_of(backend: Any) -> BufferPool:
+    """The one pool of a backend, of which it takes `empty_flat` and `address`."""
+    if backend not in _pools:
+        _pools[backend] = BufferPool(empty=backend.empty_flat, address=backend.address)
+    return _pools[backend]

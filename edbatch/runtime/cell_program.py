@@ -15,7 +15,7 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.interpreter import block_rows, place_slots
 from edbatch.kernels.program import Move
-from edbatch.memory.pool import BufferPool
+from edbatch.memory.pool import pool_of
 from edbatch.runtime.call_steps import copy_any
 from edbatch.runtime.cell_link import Link, Tables
 from edbatch.runtime.cell_places import homes_of, place_values
@@ -80,7 +80,7 @@ class Variant:
     ) -> None:
         self._body = body
         self._backend = backend
-        self._pool = _pool_of(backend)
+        self._pool = pool_of(backend)
         # A value that is returned as it is computed is computed right there; the others are copied at the end.
         in_result: dict[int, int] = {}
         copied: list[tuple[int, Value]] = []
@@ -211,12 +211,3 @@ def _seen(views: dict[Any, Any], value: Value) -> Any:
 def is_table(spec: ParameterSpec) -> bool:
     """Whether it is looked up in."""
     return isinstance(spec.parameter(), LookupParameters)
-
-
-_pools: dict[str, BufferPool] = {}
-
-
-def _pool_of(backend: Any) -> BufferPool:
-    if backend.name not in _pools:
-        _pools[backend.name] = BufferPool(empty=backend.empty_flat, address=backend.address)
-    return _pools[backend.name]

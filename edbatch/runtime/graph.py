@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from edbatch.devices import Device, current_device, device
+from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError
 from edbatch.graph.body import Body
 from edbatch.graph.columns import Columns, _current
@@ -88,7 +88,7 @@ class Graph(Columns):
         self._policy = None if policy is None else get_policy(policy)
         self._learns = policy is None
         self._check_nan = check_nan
-        self._device = None if device is None else _device(device)
+        self._device = None if device is None else opened_device(device)
         self._nodes = Nodes()
         self._done = 0  # nodes that have run
         self._executor: Any = None
@@ -364,12 +364,6 @@ class Graph(Columns):
         self._report.edges += len(graph.operands)
         self._plans.append(plan)
         self._last = perf_counter()
-
-
-def _device(name: str | Device) -> Device:
-    found = device(name)
-    found.backend  # noqa: B018 (or raise now)
-    return found
 
 
 class _Clock:

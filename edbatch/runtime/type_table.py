@@ -19,7 +19,7 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.kernels.program import LISTS, ListReduction
-from edbatch.memory.pool import BufferPool
+from edbatch.memory.pool import pool_of
 from edbatch.memory.windows import Windows, contiguous_columns
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class TypeTable:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.backend = device.backend
-        self.pool = BufferPool(empty=self.backend.empty_flat, address=self.backend.address)
+        self.pool = pool_of(self.backend)
         self._lock = threading.Lock()
         self.local = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
