@@ -297,6 +297,8 @@ def run_batches(
             sum_batch(operands[operand], segments, indices, offsets, windows, arenas, n, out, stride, width)
             continue
         if program == ADD_ROWS:
+            if windows[operands[operand, 1], 2] == 0:
+                return batch
             add_to_operand(operands[operand], indices, offsets, windows, arenas, results[kind], row, n)
             continue
         if program < 0:

@@ -17,9 +17,9 @@ from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.kernels.update import update
 
 __all__ = [
-    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "computes", "copy_rows", "functions", "gather_rows",
-    "gather_rows_to", "groups", "handles", "list_reductions", "puts_lists_together", "run_batches", "run_steps",
-    "sum_equal", "update",
+    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adds_in_groups", "computes", "copy_rows",
+    "functions", "gather_rows", "gather_rows_to", "handles", "list_reductions", "puts_lists_together", "run_batches",
+    "run_steps", "sum_equal", "update",
 ]  # fmt: skip
 
 _address = NumPyBackend.address
@@ -30,6 +30,8 @@ functions = FUNCTIONS
 list_reductions = frozenset({"sum_list"})
 #: Whether these need scratch, to put lists' rows from several places side by side.
 puts_lists_together = False
+#: Whether rows that occur several times in a list have to be known before they are added up.
+adds_in_groups = False
 
 
 def handles(recipes: Sequence[Recipe]) -> list[int]:
@@ -67,11 +69,6 @@ def run_batches(
 def add_at(array: Any, rows: np.ndarray, values: Any) -> None:
     """array[rows[i]] += values[i], one after the other; for arrays whose rows are not contiguous."""
     np.add.at(array, rows, values)
-
-
-def groups(rows: np.ndarray) -> None:
-    """Rows that occur several times in a list, where that has to be known before they are added up: not here."""
-    return None
 
 
 def add_all(rows: Any, whole: Any) -> None:

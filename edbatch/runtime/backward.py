@@ -116,10 +116,13 @@ class Backward:
                 table.variadic, len(table.bound),
             )  # fmt: skip
             if number.any():
-                plan = BackwardPlan(ran, self._arenas, self.gradients, table, self._check_nan)
-                plan.run(number.tolist(), self.active, rows, operands)
+                plan = BackwardPlan(
+                    ran, self._arenas, self.gradients, table, nodes, self.active, number, rows, operands,
+                    self._check_nan,
+                )  # fmt: skip
+                plan.run()
                 if not sources:
-                    plan.add_to_parameters(number.tolist())
+                    plan.add_to_parameters()
                 plan.release()
 
     def gradient(self, id: int, spec: Spec) -> Any:

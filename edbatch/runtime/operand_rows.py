@@ -11,7 +11,6 @@ from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
-from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_table import TypeTable
 
 # Plain ints: comparing with an IntEnum's member costs more.
@@ -73,13 +72,15 @@ def read_evenly(operand: list[int], arenas: Arenas) -> Any:
     return array[start : end if end >= 0 else None : distance]
 
 
-def gather(operand: list[int], ran: Ran, arenas: Arenas, table: TypeTable, spec: Spec, buffer: Any) -> Any:
-    """An operand's rows from anywhere, copied to `buffer` (flat)."""
+def gather(
+    operand: list[int], plan: Plan, indices: Any, arenas: Arenas, table: TypeTable, spec: Spec, buffer: Any
+) -> Any:
+    """An operand's rows from anywhere, copied to `buffer` (flat); `indices`: the plan's, on the device."""
     count = operand[4]
     target = buffer[: count * spec.size]
-    words, loops, indices = target.itemsize // 4, table.backend.loops, ran.indices
+    words, loops = target.itemsize // 4, table.backend.loops
     to = (table.backend.address(target), words * spec.size, words * spec.size)
-    for seen, rows, positions, n in _segments(operand, ran.plan):
+    for seen, rows, positions, n in segments_of(operand, plan):
         shown = table.windows.windows[seen]
         if shown.width:
             arena = arenas.arena(seen)
@@ -94,40 +95,39 @@ def gather(operand: list[int], ran: Ran, arenas: Arenas, table: TypeTable, spec:
 
 
 def add(
-    operand: list[int], ran: Ran, gradients: GradientArenas, table: TypeTable, source: Any, begin: int, stride: int,
-    spec: Spec,
+    operand: list[int], positions: int, plan: Plan, indices: Any, gradients: GradientArenas, table: TypeTable,
+    source: Any, begin: int, stride: int, width: int,
 ) -> None:  # fmt: skip
     """Add gradients to an operand's rows: those that several nodes read get the sum, in the order of the nodes.
 
     Args:
-        source, begin, stride: a flat buffer, where the first node's gradient begins, the distance between nodes'.
-        spec: of the operand.
+        operand: not of several windows.
+        positions: where the list of what is added begins in the indices of the plan; negative: all in order.
+        indices: the plan's, on the device.
+        source, begin, stride, width: a flat buffer, where the first gradient begins, from one to the next, entries.
     """
-    access, window, start, distance, count = operand
-    even = access <= STRIDED
-    loops, indices = table.backend.loops, ran.indices
-    for seen, rows, positions, n in [(window, start, -1, count)] if even else _segments(operand, ran.plan):
-        shown = table.windows.windows[seen]
-        if shown.width:
-            flat, width = gradients.flat(shown.arena)
-            if even:
-                loops.add_rows(
-                    source, begin, stride, n, flat, start * width + shown.column, distance * width, spec.size
-                )
-            else:
-                loops.add_rows_at(
-                    source, begin, stride, indices, positions, rows, n, flat, shown.column, width, spec.size
-                )
-            continue
-        itemsize, k = source.itemsize, table.backend
-        found = k.lib.stride_tricks.as_strided(source[begin:], (count, spec.size), (stride * itemsize, itemsize))
-        if positions >= 0:
-            found = found[indices[positions : positions + n]]
-        to = start + distance * np.arange(n) if even else ran.plan.indices[rows : rows + n]
-        loops.add_at(gradients.array(seen), to, found.reshape(n, *spec.shape))
+    access, window, start, distance, n = operand
+    shown = table.windows.windows[window]
+    loops, is_list = table.backend.loops, access == _GATHER
+    if shown.width and (is_list or positions < 0):
+        flat, row = gradients.flat(shown.arena)
+        if is_list:
+            loops.add_rows_at(source, begin, stride, indices, positions, start, n, flat, shown.column, row, width)
+        else:
+            loops.add_rows(source, begin, stride, n, flat, start * row + shown.column, distance * row, width)
+        return
+    rows = np.arange(n) if positions < 0 else plan.indices[positions : positions + n]
+    itemsize, lib = source.itemsize, table.backend.lib
+    shape, strides = (int(rows.max()) + 1, width), (stride * itemsize, itemsize)
+    found = lib.stride_tricks.as_strided(source[begin:], shape, strides)
+    if positions >= 0:
+        found = found[indices[positions : positions + n]]
+    array = gradients.array(window)
+    to = plan.indices[start : start + n] if is_list else start + distance * np.arange(n)
+    loops.add_at(array, to, found.reshape(n, *array.shape[1:]))
 
 
-def _segments(operand: list[int], plan: Plan) -> list[Any]:
+def segments_of(operand: list[int], plan: Plan) -> list[Any]:
     """(window, start of the rows in `indices`, start of the positions or -1, number) of a gathered operand."""
     access, window, start, number, count = operand
     return [(window, start, -1, count)] if access == _GATHER else plan.segments[start : start + number].tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,15 +10,12 @@ from edbatch.graph.body import Value
 from edbatch.graph.derivative import Term
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.parameters import LookupParameters, Parameter
-
-if TYPE_CHECKING:
-    from edbatch.runtime.backward_plan import TypeRows
+from edbatch.runtime.type_rows import TypeRows
 
 
 def add_terms(rows: TypeRows, backend: Any) -> None:
     """Add what a type has left to the gradients of its parameters."""
-    n, width = rows.n, rows.how.derivative.width
-    table = rows.flat[: n * width].reshape(n, width)
+    table = rows.table
     of_saved: dict[int, Any] = {}
     for term in rows.how.derivative.terms:
         parts = []
@@ -30,8 +27,8 @@ def add_terms(rows: TypeRows, backend: Any) -> None:
                 parts.append(x if part.view is None else part.view.look(x))
             else:
                 end = part.column + part.spec.size
-                parts.append(table[:, part.column : end].reshape(n, *part.spec.shape))
-        _add_term(parameter_of(term.parameter), term, parts, rows.payload, backend)
+                parts.append(table[:, part.column : end].reshape(rows.n, *part.spec.shape))
+        _add_term(parameter_of(term.parameter), term, parts, rows, backend)
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Any) -> None:
@@ -43,19 +40,13 @@ def _chosen(rows: TypeRows, node: int, backend: Any) -> Any:
     """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
     assert rows.saved is not None
     x = rows.saved.value(node, 0, len(rows.saved.rows))
-    if rows.n == len(x):
-        return x
-    found = [begin + (np.arange(n) if chosen is None else chosen) for begin, n, chosen in reversed(rows.chosen)]
-    return x[backend.indices(np.concatenate(found).astype(np.int32))[:]]
+    return x if rows.n == len(x) else x[backend.indices(rows.chosen)[:]]
 
 
-def _add_term(parameter: Parameter, term: Term, parts: list[Any], payload: list[list[Any]], backend: Any) -> None:
+def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows, backend: Any) -> None:
     if term.index is not None:
         assert isinstance(parameter, LookupParameters)
-        if term.index < 0:
-            indices = np.concatenate([integers[-1 - term.index] for integers in reversed(payload)])
-        else:
-            indices = np.full(len(parts[0]), term.index)
+        indices = rows.integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)
         parameter.add_rows(indices, parts[0])
     elif len(parts) == 1:
         add_sum(parameter, parts[0], backend)

@@ -29,10 +29,10 @@ class Saved:
     def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.ndarray) -> None:
         self.how = how
         self._pool = pool
-        self._flat = pool.acquire(rows * how.width, dtype)
-        self.rows = self._flat[: rows * how.width].reshape(rows, how.width)
+        self.flat = pool.acquire(rows * how.width, dtype)
+        self.rows = self.flat[: rows * how.width].reshape(rows, how.width)
         self._kept = kept
-        kept[:] = pool.address(self._flat), how.width, 0
+        kept[:] = pool.address(self.flat), how.width, 0
 
     def call(self, out: Any, *given: Any) -> None:
         """Compute a batch, save, and fill `out`."""
@@ -50,7 +50,7 @@ class Saved:
 
     def release(self) -> None:
         """Give the buffer back."""
-        self._pool.release(self._flat)
+        self._pool.release(self.flat)
 
 
 class SavingTable:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.devices import device
-from edbatch.kernels.program import ADD_ROWS, NONE
+from edbatch.kernels.program import ADD_ROWS
 from edbatch.memory.plan import Access
+from edbatch.runtime.backward_plan import BackwardPlan
 from edbatch.runtime.backward_tables import BackwardTables
 
 DIM = 3
@@ -21,30 +22,40 @@ def where(request, cuda):
 
 @pytest.fixture
 def seen(monkeypatch):
-    """All tables that were filled, with their plans."""
+    """All tables that were made."""
     found = []
-    made = BackwardTables.plan
+    make = BackwardTables.__init__
 
-    def plan(self):
-        found.append((self, made(self)))
-        return found[-1][1]
+    def made(self, *given):
+        make(self, *given)
+        found.append(self)
 
-    monkeypatch.setattr(BackwardTables, "plan", plan)
+    monkeypatch.setattr(BackwardTables, "__init__", made)
+    return found
+
+
+@pytest.fixture
+def python(monkeypatch):
+    """The numbers of the batches that were run from Python."""
+    found = []
+    run = BackwardPlan._run_batch
+
+    def noted(self, plan, number):
+        found.append(number)
+        run(self, plan, number)
+
+    monkeypatch.setattr(BackwardPlan, "_run_batch", noted)
     return found
 
 
 def additions(seen):
     """(access, rows added) of each addition."""
     return [
-        (int(plan.operands[first, 0]), n)
-        for tables, plan in seen
-        for kind, _, n, first, _, _ in plan.batches.tolist()
-        if tables.program_of[kind] == ADD_ROWS
+        (int(tables.plan.operands[first, 0]), n)
+        for tables in seen
+        for kind, _, n, first, _, _ in tables.plan.batches.tolist()
+        if tables.programs.program_of[kind] == ADD_ROWS
     ]
-
-
-def left_to_python(seen):
-    return sum(int((tables.program_of[plan.batches[:, 0]] == NONE).sum()) for tables, plan in seen)
 
 
 def inputs(n):
@@ -68,7 +79,7 @@ def check(xs, want):
         np.testing.assert_allclose(x.gradient(), gradient, rtol=1e-5, atol=1e-6)
 
 
-def test_rows_that_a_batch_reads_several_times(where, seen):
+def test_rows_that_a_batch_reads_several_times(where, seen, python):
     """A gather with duplicates: each gets the sum; on a GPU the duplicates are given as groups."""
     at = [4, 0, 4, 1, 3, 4, 0, 2]
     with where, eb.Graph(policy="sufficient"):
@@ -83,7 +94,7 @@ def test_rows_that_a_batch_reads_several_times(where, seen):
     check(xs, want * (1 - h**2))
     gathered = Access.GATHER if where.kind == "cpu" else Access.GATHER_MANY
     assert (int(gathered), 8) in additions(seen)
-    assert left_to_python(seen) == 0
+    assert not python
 
 
 def test_one_row_for_all(where, seen):
@@ -107,7 +118,7 @@ def test_rows_at_a_distance(where, seen):
     assert int(Access.STRIDED) in [access for access, _ in additions(seen)]
 
 
-def test_a_list_with_one_node_several_times(where, seen):
+def test_a_list_with_one_node_several_times(where, seen, python):
     """Also in several lists; the rows of sums are repeated for their members."""
     lists = [[2, 2, 0], [1], [0, 2, 2, 2], [3, 3]]
     with where, eb.Graph(policy="sufficient"):
@@ -123,11 +134,11 @@ def test_a_list_with_one_node_several_times(where, seen):
         for i in some:
             want[i] += slope
     check(hs, want)
-    assert left_to_python(seen) == 0
+    assert not python
     assert sum(n for _, n in additions(seen)) >= 10
 
 
-def test_sums_of_sums(where, seen):
+def test_sums_of_sums(where, python):
     """Whose operands lie in one arena with themselves, and come from several windows."""
     with where, eb.Graph(policy="sufficient"):
         xs = inputs(3)
@@ -145,11 +156,11 @@ def test_sums_of_sums(where, seen):
     # both[1:4]: entries 1 and 2 of the first half, entry 0 of the second
     want = np.array([of_a + of_b + slope[0] * (of_c + [0, *of_c[:2]]), 2 * of_a + slope[1] * [of_c[2], 0, 0], of_b])
     check(xs, want)
-    assert left_to_python(seen) == 0
+    assert not python
 
 
-def test_what_is_left_to_python(where, seen):
-    """Views that are not contiguous, and batches that take part in a gradient in part only, between others."""
+def test_what_is_left_to_python(where, python):
+    """Views that are not contiguous, between others."""
     with where, eb.Graph(policy="sufficient"):
         xs = inputs(4)
         hs = [eb.tanh(x) for x in xs]
@@ -160,7 +171,88 @@ def test_what_is_left_to_python(where, seen):
     want[1:3] = [2 * h[i] * w[::-1] for i, w in zip((1, 2), weights(2), strict=True)]
     check(hs, want)
     check(xs, want * (1 - h**2))
-    assert left_to_python(seen) >= 1
+    assert python
+
+
+def some(xs):
+    """Half of them, at no constant distance."""
+    return [x for at, x in enumerate(xs) if at % 5 in (1, 2)]
+
+
+@pytest.mark.parametrize("read", ["slice", "shared", "strided", "gather", "gather_many"])
+def test_some_nodes_of_a_batch(where, python, read):
+    """Gradients flow into a part of a batch only: its operands are restricted to that part."""
+    n = 10
+    with where, eb.Graph(policy="sufficient") as graph:
+        hs = [eb.tanh(x) for x in inputs(2 * n)]
+        eb.forward(hs)  # now their rows are in this order
+        others = [eb.square(x) for x in inputs(n)]
+        both = [eb.concatenate([x, x])[:DIM] for x in others]
+        at = {"slice": range(n), "shared": [3] * n, "strided": range(0, 2 * n, 2)}.get(
+            read, [7 * i % n for i in range(n)]
+        )
+        operands = [hs[i] for i in at]
+        if read == "gather_many":
+            operands = [both[i] if i % 3 else hs[at[i]] for i in range(n)]
+        products = [a * b for a, b in zip(operands, others, strict=True)]
+        eb.forward(products)  # before something has them in another order
+        assert Access[read.upper()] in graph._ran[-1].plan.operands[:, 0]
+        weighted(some(products)).backward()
+    assert not python
+    want_hs, want_others = np.zeros((2 * n, DIM)), np.zeros((n, DIM))
+    x, y = np.tanh(values(2 * n)), values(n) ** 2
+    for i, w in zip(some(range(n)), weights(4), strict=True):
+        if read == "gather_many" and i % 3:
+            want_others[i] += 2 * w * y[i]
+        else:
+            want_hs[at[i]] += w * y[i]
+            want_others[i] += w * x[at[i]]
+    check(hs, want_hs)
+    check(others, want_others)
+
+
+def test_some_lists_of_a_batch(where, python):
+    members = [[0, 1], [2, 2, 0], [3], [1, 3, 1], [2, 0]]
+    with where, eb.Graph(policy="sufficient"):
+        hs = [eb.tanh(x) for x in inputs(4)]
+        sums = [eb.sum([hs[i] for i in of]) for of in members]
+        weighted(some([eb.square(x) for x in sums])).backward()
+    assert not python
+    want = np.zeros((4, DIM))
+    h = np.tanh(values(4))
+    for of, w in zip(some(members), weights(2), strict=True):
+        for i in of:
+            want[i] += 2 * w * h[of].sum(axis=0)
+    check(hs, want)
+
+
+def test_some_calls_of_a_cell(where, python):
+    """That saves what it computes, looks up, and takes an integer: parameters get what the chosen calls leave."""
+    rows = [0, 3, 1, 1, 2, 0, 3, 1, 2, 2]
+    with where:
+        model = eb.ParameterCollection(seed=1)
+        table = model.add_lookup_parameters((4, DIM), name="table")
+        W = model.add_parameters((DIM, DIM), name="W")
+
+        @eb.cell
+        def step(x: eb.Expression, row: int) -> eb.Expression:
+            return eb.tanh(W @ eb.square(W @ x + eb.lookup(table, row)))
+
+        def gradients(keep):
+            with eb.Graph(policy="sufficient"):
+                hs = [eb.tanh(x) for x in inputs(len(rows))]
+                ys = [step(h, row) for h, row in zip(hs, rows, strict=True)]
+                loss = weighted(some(ys)) + (0 if keep else eb.sum([eb.sum(y) * 0 for y in ys]))
+                loss.backward()
+            found = [np.array([h.gradient() for h in hs])]
+            found += [W.device.backend.to_host(W.grad()), table.device.backend.to_host(table.grad())]
+            model.zero_grad()
+            return found
+
+        alone = gradients(True)
+        assert not python
+        for got, want in zip(alone, gradients(False), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 lists = st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=4), min_size=1, max_size=8)

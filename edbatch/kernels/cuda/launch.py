@@ -243,6 +243,8 @@ def enqueue_batches(
             )  # fmt: skip
             continue
         if program == ADD_ROWS:
+            if windows[operands[operand, 1], 2] == 0:
+                return batch
             _enqueue_additions(gpu, operands[operand], indices, offsets, windows, arenas, results[kind], row, n)
             continue
         if program < 0:

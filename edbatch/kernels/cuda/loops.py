@@ -14,12 +14,12 @@ from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.fused import FUNCTIONS
 from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
-from edbatch.kernels.cuda.groups import Groups, group
 from edbatch.kernels.cuda.indices import IndexLists, Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.cuda.update import module_of as updates_of
+from edbatch.kernels.groups import Groups, group
 from edbatch.kernels.program import LISTS
 from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.rule import Rule
@@ -42,6 +42,7 @@ class CudaLoops:
     functions = frozenset(FUNCTIONS)
     list_reductions = frozenset(LISTS)
     puts_lists_together = True
+    adds_in_groups = True
     computes = staticmethod(row_ops.computes)
     work_of = staticmethod(row_source.work_of)
 
@@ -150,11 +151,6 @@ class CudaLoops:
         if group(rows) is not None:
             rows, values = self.sum_equal(rows, values)
         array[self.upload(rows)[:]] += values
-
-    @staticmethod
-    def groups(rows: np.ndarray) -> Groups | None:
-        """Rows that occur several times in a list."""
-        return group(rows)
 
     def add_all(self, rows: Any, whole: Any) -> None:
         """See `kernels.numpy_loops.add_all`."""

@@ -31,34 +31,35 @@ def group(rows: np.ndarray) -> Groups | None:
         >>> group(np.array([7, 2], np.int32)) is None
         True
     """
-    found = _group(rows)
+    found = group_rows(rows, np.full((2, rows.max(initial=0) + 1), -1, np.int32), 0)
     return None if len(found[0]) == len(rows) else Groups(*found)
 
 
 @njit(cache=True)
-def _group(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """In the order in which rows first occur; linear in the list and the largest row."""
-    n = len(rows)
-    most = 0
+def group_rows(rows: np.ndarray, seen: np.ndarray, this: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, offsets and members of groups, in the order in which rows first occur; linear in the list.
+
+    Args:
+        seen: int32 [2, more than any row], changed: by row the last list that it was in, and its group there.
+        this: the list, another number than any in `seen[0]`.
+    """
+    n, groups = len(rows), 0
     for row in rows:
-        most = max(most, row)
-    number = np.full(most + 1, -1, np.int32)
-    groups = 0
-    for row in rows:
-        if number[row] < 0:
-            number[row] = groups
+        if seen[0, row] != this:
+            seen[0, row], seen[1, row] = this, groups
             groups += 1
     found = np.empty(groups, np.int32)
     offsets = np.zeros(groups + 1, np.int32)
+    members = np.empty(n, np.int32)
     for row in rows:
-        found[number[row]] = row
-        offsets[number[row] + 1] += 1
+        at = seen[1, row]
+        found[at] = row
+        offsets[at + 1] += 1
     for at in range(groups):
         offsets[at + 1] += offsets[at]
-    members = np.empty(n, np.int32)
     next_of = offsets[:-1].copy()
     for i in range(n):
-        at = number[rows[i]]
+        at = seen[1, rows[i]]
         members[next_of[at]] = i
         next_of[at] += 1
     return found, offsets, members

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.kernels.cuda.groups import group
+from edbatch.kernels.groups import group
 
 
 @given(st.lists(st.integers(0, 9), max_size=30))

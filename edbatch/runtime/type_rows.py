@@ -1,0 +1,70 @@
+"""What the way back through one plan computes of one type, side by side."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.spec import Spec
+from edbatch.graph.type_body import node_operands
+from edbatch.runtime.derivatives import CompiledDerivative
+from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.ran import Ran
+from edbatch.runtime.saving import Saved
+from edbatch.runtime.type_table import BoundType
+
+
+class TypeRows:
+    """Rows that the derivative of a type computes, one for each node that a gradient flows into, as they have run.
+
+    Args:
+        type: the type, `kind` its number.
+        how: its derivative.
+        n: the nodes that gradients flow into.
+        flat: buffer of the rows [n, how.derivative.width].
+        ran: the plan, and what its run has saved.
+        nodes: of the graph.
+        active: per node, whether a gradient flows into it.
+
+    Attributes:
+        saved: what the forward run saved of the type, if it did.
+        specs: of the operands that are nodes.
+    """
+
+    def __init__(
+        self, type: BoundType, kind: int, how: CompiledDerivative, n: int, flat: Any, ran: Ran, nodes: Nodes,
+        active: np.ndarray,
+    ) -> None:  # fmt: skip
+        self.type = type
+        self.how = how
+        self.n = n
+        self.flat = flat
+        self.saved: Saved | None = ran.saved.get(kind)
+        self.specs: tuple[Spec, ...] = node_operands(type.type)
+        self._kind = kind
+        self._ran = ran
+        self._nodes = nodes
+        self._active = active
+
+    @property
+    def table(self) -> Any:
+        """The rows [n, width]."""
+        width = self.how.derivative.width
+        return self.flat[: self.n * width].reshape(self.n, width)
+
+    @cached_property
+    def chosen(self) -> np.ndarray:
+        """Which of the type's nodes these are, among all that have run; int32 [n]."""
+        return np.flatnonzero(self._active[self._all]).astype(np.int32)
+
+    def integers(self, number: int) -> np.ndarray:
+        """One of the nodes' integers [n]."""
+        nodes, chosen = self._nodes, self._all[self.chosen]
+        found: np.ndarray = nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]
+        return found
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        return self._ran.nodes[self._nodes.types[self._ran.nodes] == self._kind]
