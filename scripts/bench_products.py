@@ -50,9 +50,9 @@ def _products(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec, 
     typed = graph.typed_graph()
     schedule = policy.schedule(typed)
     # Names do not tell apart the types of two layers of one class, so the graph's own table is asked.
-    bound = graph._table.bound
-    nodes = graph._all_nodes()
-    kinds = [kind for kind in np.unique(nodes.types[: nodes.n]).tolist() if not graph._table.is_source[kind]]
+    evaluation = graph._taken_over()
+    bound, nodes = evaluation.table.bound, evaluation.split()
+    kinds = [kind for kind in np.unique(nodes.types[: nodes.n]).tolist() if not evaluation.table.is_source[kind]]
     types = [bound[kind].type for kind in kinds]
     assert [type.name for type in types] == [name.partition(" #")[0] for name in typed.names]
     for kind, size in zip(schedule.types.tolist(), np.diff(schedule.offsets).tolist(), strict=True):

@@ -192,7 +192,7 @@ def peak_of_step(name: str, hidden: int, batch: int) -> tuple[int, int]:
         loss.backward()
         graph = loss.graph
         assert isinstance(graph, eb.Graph)
-        inside = sum(saved.rows.nbytes for ran in graph._ran for saved in ran.saved.values())
+        inside = sum(saved.rows.nbytes for ran in graph._evaluation.ran for saved in ran.saved.values())
         return peak, graph.report().memory_bytes + inside
     peer = TreeByLevel(own.model)
     prepared, few = ([peer.prepare(sample) for sample in some] for some in (mini_batch, small))

@@ -120,7 +120,7 @@ def test_where_parameters_and_graphs_are(cuda, monkeypatch):
         with eb.Graph(policy="sufficient", **arguments) as graph:
             y = build()
         assert y.value().tolist() == [6.0, 6.0]
-        return graph._table.device
+        return graph._evaluation.table.device
 
     assert ran_on(lambda: W @ table[1]) is cuda  # where the parameters are
     assert ran_on(lambda: W @ table[1], device=cuda) is cuda

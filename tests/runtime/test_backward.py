@@ -274,7 +274,7 @@ def test_through_cells_that_are_split():
             loss.backward()
         compare(model, wants)
         of_states.append([h.gradient() for h in states] + [h[1:].gradient() for h in states])
-        names = " ".join(name for typed in graph._scheduled for name in typed.names)
+        names = " ".join(name for typed in graph._evaluation.scheduled for name in typed.names)
         assert ("(eager" in names and "(lazy" in names) == (not {"cells", "split"} & set(options))
     for found in of_states[1:]:
         for got, want in zip(found, of_states[0], strict=True):
@@ -348,7 +348,7 @@ def test_what_is_saved(model):
             second = squared(model["W"], eb.input([3.0, 2.0]))
             second.value()  # a run that backward did not start
             second.backward()
-        assert [bool(ran.saved) for ran in graph._ran] == [saves, False]
+        assert [bool(ran.saved) for ran in graph._evaluation.ran] == [saves, False]
 
 
 def test_what_is_not_reached_does_not_matter(model):
@@ -373,8 +373,11 @@ def test_nothing_is_computed_where_no_gradient_is_asked_for(model):
         x = eb.sin(eb.sin(eb.input([1.0, 2.0])))
         loss = eb.sum(model["W"] @ x)
     loss.backward()
-    names = [ran.plan.batches[:, 0] for ran in graph._ran]
-    bound = {graph._table.bound[kind].type.op.name: graph._table.bound[kind] for kind in np.concatenate(names).tolist()}
+    names = [ran.plan.batches[:, 0] for ran in graph._evaluation.ran]
+    bound = {
+        graph._evaluation.table.bound[kind].type.op.name: graph._evaluation.table.bound[kind]
+        for kind in np.concatenate(names).tolist()
+    }
     assert not any(key[0] == (True,) for key in bound["sin"].derivatives)
     found = derivatives.compiled(bound["matmul"], [False], True, None)
     assert found.derivative.operands == (None,)

@@ -196,7 +196,7 @@ def test_some_nodes_of_a_batch(where, python, read):
             operands = [both[i] if i % 3 else hs[at[i]] for i in range(n)]
         products = [a * b for a, b in zip(operands, others, strict=True)]
         eb.forward(products)  # before something has them in another order
-        assert Access[read.upper()] in graph._ran[-1].plan.operands[:, 0]
+        assert Access[read.upper()] in graph._evaluation.ran[-1].plan.operands[:, 0]
         weighted(some(products)).backward()
     assert not python
     want_hs, want_others = np.zeros((2 * n, DIM)), np.zeros((n, DIM))

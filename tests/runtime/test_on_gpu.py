@@ -240,7 +240,7 @@ def test_operands_from_anywhere(cuda):
             tops = [eb.maximum(a, b) for a, b in zip(mixed, lists * 3, strict=False)]
             loss = eb.sum([eb.sum(y * x[0]) for y in tops])
             loss.backward()
-            accesses = set(graph._ran[0].plan.operands[:, 0].tolist())
+            accesses = set(graph._evaluation.ran[0].plan.operands[:, 0].tolist())
             assert {0, 3, 4} <= accesses
             return [loss.value(), *eb.forward(mixed + lists), *(y.gradient() for y in x + wide + parts)]
 
@@ -279,7 +279,7 @@ def test_nan_in_a_gradient_is_named(cuda):
 def described(graph):
     """The plans of a graph, with types by name and windows by what they show."""
     found = []
-    windows = graph._table.windows
+    windows = graph._evaluation.table.windows
 
     def window(number):
         if number < 0:
@@ -287,9 +287,9 @@ def described(graph):
         seen = windows.windows[number]
         return windows.layouts[seen.arena], seen.plain, seen.column, seen.width, seen.entries
 
-    for ran in graph._ran:
+    for ran in graph._evaluation.ran:
         plan = ran.plan
-        batches = [(graph._table.bound[kind].type.op.name, *rest) for kind, *rest in plan.batches.tolist()]
+        batches = [(graph._evaluation.table.bound[kind].type.op.name, *rest) for kind, *rest in plan.batches.tolist()]
         operands = [(access, window(seen), *rest) for access, seen, *rest in plan.operands.tolist()]
         segments = [(window(seen), *rest) for seen, *rest in plan.segments.tolist()]
         rows = {window(at): n for at, n in enumerate(plan.rows.tolist()) if n}

@@ -1,0 +1,241 @@
+"""The evaluation of a graph: its nodes taken over, split, scheduled, planned, run; what is recorded later, later."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from edbatch.devices import Device
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.options import Options, current_options
+from edbatch.graph.views import NODE_BITS, NODE_MASK
+from edbatch.memory.arenas import Arenas
+from edbatch.memory.plan import Plan
+from edbatch.policy.policy import Policy
+from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.ran import Ran
+from edbatch.runtime.report import Report
+from edbatch.runtime.type_table import shared_table
+
+
+class Evaluation:
+    """What has become of the nodes that a graph recorded.
+
+    Args:
+        device: where it runs.
+        options: of the graph.
+        check_nan: raise after the first batch with a NaN.
+
+    Attributes:
+        policy: that was used last.
+        table: the types, windows and programs.
+        arenas: the values.
+        nodes: those that were taken over; the first `done` have run.
+        ran: the plans that have run.
+        scheduled: what a policy saw of them.
+    """
+
+    def __init__(self, device: Device, options: Options, check_nan: bool) -> None:
+        from edbatch.runtime.execute import Executor
+
+        self.policy: Policy | None = None
+        self.table = shared_table(device)
+        self.arenas = Arenas(self.table.windows, self.table.pool)
+        self.nodes = Nodes()
+        self.done = 0
+        self.ran: list[Ran] = []
+        self.scheduled: list[TypedGraph] = []
+        self._options = options
+        self._check_nan = check_nan
+        self._report = Report(device=device.name)
+        self._uncounted: list[Plan] = []  # that have run and are not yet in the report
+        self._executor = Executor(self.arenas, self.table, check_nan)
+        self._backward: Any = None
+
+    def release(self) -> None:
+        """Give all buffers back; the values are gone."""
+        if self._backward is not None:
+            self._backward.release()
+        for ran in self.ran:
+            for saved in ran.saved.values():
+                saved.release()
+        self._executor.release()
+        self.arenas.release()
+
+    def take_over(self, types: np.ndarray, args: np.ndarray) -> None:
+        """Append recorded nodes, with operands found and views seen.
+
+        Args:
+            types, args: see `Columns.take`.
+        """
+        from edbatch.runtime.lower import UNKNOWN, decode
+
+        if not len(types):
+            return
+        nodes, table = self.nodes, self.table
+        first, base = nodes.n, nodes.n_args
+        nodes.reserve(len(types), len(args))
+        nodes.args[base : nodes.n_args] = args
+        read = UNKNOWN
+        while read == UNKNOWN:
+            columns = nodes.types[first : nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n]
+            read = decode(types, args, base, table.local, table.n_args, table.n_payload, table.view_windows, *columns)
+            if read == UNKNOWN:
+                table.number(types)
+                table.see(args)
+        if read != len(args):
+            raise EdBatchError("the graph is damaged: recording a node was interrupted")
+
+    def split(self) -> Nodes:
+        """What has run, and what is pending as it would run now."""
+        from edbatch.runtime.split import split_nodes
+
+        if not self._options.split:
+            return self.nodes
+        nodes = self.nodes.copy()  # the graph may grow, and then be split otherwise
+        split_nodes(nodes, self.done, self.table)
+        return nodes
+
+    def typed_graph(self, nodes: Nodes, first: int) -> tuple[np.ndarray, TypedGraph]:
+        """What has to be scheduled of the nodes from `first` on: node ids (from `first`), and the graph of them."""
+        from edbatch.runtime.lower import contract
+
+        table = self.table
+        present, kinds, chosen, indptr, operands = contract(
+            first, nodes.types[first : nodes.n], table.is_source,
+            nodes.starts[first : nodes.n], nodes.counts[first : nodes.n], nodes.args,
+        )  # fmt: skip
+        return chosen, TypedGraph(kinds, indptr, operands, table.names(present))
+
+    def run(self, policy: Policy | None, inputs: list[Any], saving: bool, opened: float, recorded: float) -> None:
+        """Run the nodes that were taken over last.
+
+        Args:
+            policy: decides which type runs next; None: one that is learned.
+            inputs: arrays of the input nodes, found by payload.
+            saving: keep what a backward run will read.
+            opened, recorded: when recording began and ended, see `time.perf_counter`.
+        """
+        from edbatch.memory.planner import make_plan
+        from edbatch.runtime.learned import default_policy
+        from edbatch.runtime.lower import with_sources
+        from edbatch.runtime.split import split_nodes
+
+        first, report, nodes, table = self.done, self._report, self.nodes, self.table
+        clock = _Clock(report.seconds, opened)
+        clock.stop("construction", recorded)
+        if self._options.split:
+            split_nodes(nodes, first, table)
+        chosen, graph = self.typed_graph(nodes, first)
+        clock.stop("lowering")
+        order, offsets = chosen[:0], np.zeros(1, np.int64)
+        if len(graph):
+            if policy is None:  # what is new may have types that the last policy does not know
+                policy = default_policy(graph)
+                clock.stop("learning")
+            self.policy = policy
+            before = getattr(policy, "fallbacks", 0)
+            schedule = policy.schedule(graph)
+            order, offsets = chosen[schedule.order], schedule.offsets
+            report.fallbacks += getattr(policy, "fallbacks", 0) - before
+            report.batches += len(schedule)
+            self.scheduled.append(graph)
+            clock.stop("scheduling")
+        order, offsets, n_sources = with_sources(order, offsets, nodes.types[first : nodes.n], table.is_source)
+        plan = make_plan(
+            order, offsets,
+            nodes.types[: nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
+            table.n_payload, table.variadic, nodes.args, table.window, table.view_windows, nodes.row, first,
+            self.arenas.rows(),
+        )  # fmt: skip
+        clock.stop("planning")
+        self.ran.append(self._execute(plan, n_sources, inputs, order + first, saving))
+        clock.stop("execution")
+        self.done = nodes.n
+        report.nodes += len(graph)
+        report.edges += len(graph.operands)
+        self._uncounted.append(plan)
+
+    def _execute(self, plan: Plan, n_sources: int, inputs: list[Any], order: np.ndarray, saving: bool) -> Ran:
+        if not saving:
+            with self._computing():
+                return Ran(plan, self._executor.run(plan, n_sources, inputs), n_sources, order, {})
+        from edbatch.runtime.execute import Executor
+        from edbatch.runtime.saving import SavingTable
+
+        table = SavingTable(self.table, plan)
+        executor = Executor(self.arenas, table, self._check_nan)  # type: ignore[arg-type]
+        with self._computing():
+            indices = executor.run(plan, n_sources, inputs)
+        executor.release()
+        return Ran(plan, indices, n_sources, order, table.saved)
+
+    def values(self, ids: np.ndarray) -> list[Any]:
+        """The values of expressions with these ids, that have run."""
+        self.table.see(ids)
+        table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
+        windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
+        values: list[Any] = [None] * len(ids)
+        for window in np.unique(windows).tolist():
+            chosen = np.flatnonzero(windows == window)
+            # One copy of all rows from a window; every value is a row of it.
+            found = table.backend.rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]])
+            for at, value in zip(chosen.tolist(), found, strict=True):
+                values[at] = value
+        return values
+
+    def backward(self, expression: Expression, seed: np.ndarray) -> None:
+        """Compute the gradients of an expression that has run, given its own."""
+        from edbatch.runtime.backward import Backward
+
+        if self._backward is not None:
+            self._backward.release()
+        self._backward = Backward(
+            self.table, self.arenas, self.nodes, self.ran, expression.id, seed, self._check_nan
+        )  # fmt: skip
+        with self._computing():
+            self._backward.run()
+
+    def gradient(self, expression: Expression) -> Any:
+        """The gradient with respect to an expression; see `Expression.gradient`."""
+        if self._backward is None:
+            raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+        with self._computing():
+            return self._backward.gradient(expression.id, expression.spec)
+
+    def report(self) -> Report:
+        """What has run so far."""
+        from edbatch.policy.bounds import lower_bound
+
+        report = self._report
+        while self._uncounted:
+            report.count_operands(self._uncounted.pop(), self.table.windows)
+        report.lower_bound = sum(lower_bound(graph) for graph in self.scheduled)
+        report.types = len({name for graph in self.scheduled for name in graph.names})
+        report.memory_bytes = self.arenas.bytes
+        return report
+
+    def _computing(self) -> AbstractContextManager[Any]:
+        """In its block, what is computed is computed on the device, under the options in force."""
+        options, backend = current_options(), self.table.backend
+        backend.configure(options.record, options.precision)
+        return backend.active()
+
+
+class _Clock:
+    """Adds the time since the last stop to a stage."""
+
+    def __init__(self, seconds: dict[str, float], start: float) -> None:
+        self._seconds = seconds
+        self._start = start
+
+    def stop(self, stage: str, at: float | None = None) -> None:
+        """A stage ends (at: when, if not now), and another begins."""
+        now = perf_counter() if at is None else at
+        self._seconds[stage] = self._seconds.get(stage, 0.0) + now - self._start
+        self._start = now
