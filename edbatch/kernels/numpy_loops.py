@@ -14,6 +14,7 @@ from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.products import sgemm_address
 from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.scatter import add_rows, add_rows_at
+from edbatch.kernels.tables import Memory
 from edbatch.kernels.update import update
 
 __all__ = [
@@ -55,14 +56,12 @@ def run_steps(
 
 
 def run_batches(
-    first: int, stop: int, plan: Any, indices: Any, windows: np.ndarray, arenas: np.ndarray, results: np.ndarray,
-    kept: np.ndarray, programs: Any, scratch: int,
+    first: int, stop: int, plan: Any, indices: Any, memory: Memory, programs: Any, scratch: int
 ) -> int:  # fmt: skip
-    """See `interpreter.run_batches`; `plan` and `programs` have the tables, `indices` is the plan's index buffer."""
+    """See `interpreter.run_batches`; `plan` has the tables of `Batches`, `programs` has `tables`."""
     return interpreter.run_batches(
-        first, stop, plan.batches, plan.operands, plan.segments, indices, windows, arenas, results, kept,
-        programs.program_of, programs.programs, programs.slots, programs.arguments, programs.steps,
-        programs.places, programs.addresses, programs.kernels, scratch, sgemm_address(),
+        first, stop, indices, scratch, sgemm_address(), plan.batches, plan.operands, plan.segments, *memory,
+        *programs.tables,
     )  # fmt: skip
 
 

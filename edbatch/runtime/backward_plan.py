@@ -67,13 +67,12 @@ class BackwardPlan:
         changed = len(plan.indices) > len(self._ran.plan.indices)
         self._indices = backend.plan_indices(plan.indices) if changed else self._ran.indices
         scratch = self._pool.acquire(tables.programs.scratch(plan), _FLOAT32)
-        kept = np.zeros((len(tables.results), 3), np.int64)
         at, end = 0, len(plan.batches)
         while at < end:
             begin = at
             at = backend.loops.run_batches(
-                at, at + 1 if self._check_nan else end, plan, self._indices, tables.windows, tables.addresses,
-                tables.results, kept, tables.programs, backend.address(scratch),
+                at, at + 1 if self._check_nan else end, plan, self._indices, tables.memory, tables.programs,
+                backend.address(scratch),
             )  # fmt: skip
             if at == begin:
                 self._run_batch(plan, at)
@@ -117,7 +116,7 @@ class BackwardPlan:
         elif kind == tables.caller:
             self._back_variadic(begin)
         else:
-            source, width, column, entries = tables.source(int(tables.results[kind]), self._gradients)
+            source, width, column, entries = tables.source(int(tables.memory.results[kind]), self._gradients)
             access, window, *where = plan.operands[first].tolist()
             self._add(
                 [access, window - tables.n_windows, *where], positions, plan, self._indices, source,

@@ -14,6 +14,7 @@ import numpy as np
 from edbatch.graph.derivative import Given
 from edbatch.graph.op import Share
 from edbatch.kernels.program import ADD_ROWS, NONE
+from edbatch.kernels.tables import Memory
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
 from edbatch.runtime.backward_loops import ADDITION, CALLER, Role, plan_back
@@ -39,9 +40,7 @@ class BackwardTables:
         plan: the batches. Types are numbers of `programs`: derivatives, then `caller`, then for each window the
             addition of rows of it.
         programs: of the types.
-        results: per type, the window of its results, or of the rows that it adds.
-        windows: as `Windows.columns`, of all windows.
-        addresses: as `Arenas.addresses`, of all arenas.
+        memory: where the values, their gradients, and what is computed or was saved are.
         n_windows: of values.
         caller: the type of batches that are left to the caller; their first row is the forward batch's number.
         of_program: what each derivative computes.
@@ -66,19 +65,19 @@ class BackwardTables:
         )  # fmt: skip
         programs = table.derivative_programs
         programs.prepare(self.of_program, programs)
-        self.caller = len(programs.program_of)
+        self.caller = len(programs.tables.program_of)
         names = batches[:, 0]
         with_gradients = operands[:, 1], ADDITION - names[names <= ADDITION]
         names[:] = np.where(names < 0, self.caller + CALLER - names, names)
         self.plan = Plan(batches, operands, segments, indices, ran.plan.rows)
         of_buffers = [self._buffers[arena - 2 * self._n_arenas].flat.dtype == _FLOAT32 for arena, *_ in self._windows]
         adds = np.where(np.concatenate([float32, float32, np.array(of_buffers, np.bool_)]), ADD_ROWS, NONE)
-        self.programs = programs.having(np.concatenate([programs.program_of, [NONE], adds]))
-        self.results = np.zeros(len(self.programs.program_of), np.int32)
-        self.results[list(results)] = list(results.values())
-        self.results[self.caller + 1 :] = np.arange(len(adds))
+        self.programs = programs.having(np.concatenate([programs.tables.program_of, [NONE], adds]))
+        of_types = np.zeros(len(self.programs.tables.program_of), np.int32)
+        of_types[list(results)] = list(results.values())
+        of_types[self.caller + 1 :] = np.arange(len(adds))
         of_gradients = columns + [self._n_arenas, 0, 0]
-        self.windows = np.concatenate([columns, of_gradients, np.array(self._windows, np.int64).reshape(-1, 3)])
+        windows = np.concatenate([columns, of_gradients, np.array(self._windows, np.int64).reshape(-1, 3)])
         address = table.backend.address
         begins = [arenas.addresses(), np.zeros((self._n_arenas, 2), np.int64)]
         found = np.concatenate(with_gradients) - self.n_windows
@@ -86,7 +85,7 @@ class BackwardTables:
             flat, width = gradients.flat(arena)
             begins[1][arena] = address(flat), width
         begins += [np.array([(address(one.flat), one.width)], np.int64) for one in self._buffers]
-        self.addresses = np.concatenate(begins)
+        self.memory = Memory(windows, np.concatenate(begins), of_types, np.zeros((len(of_types), 3), np.int64))
 
     def source(self, window: int, gradients: GradientArenas) -> tuple[Any, int, int, int]:
         """The rows that a window shows of gradients, or of a buffer: the buffer, column, entries of a row and as seen.
@@ -94,7 +93,7 @@ class BackwardTables:
         Args:
             gradients: of the values.
         """
-        arena, column, width = self.windows[window].tolist()
+        arena, column, width = self.memory.windows[window].tolist()
         if arena < 2 * self._n_arenas:
             return (*gradients.flat(arena - self._n_arenas), column, width)
         found = self._buffers[arena - 2 * self._n_arenas]

@@ -13,8 +13,8 @@ from edbatch.graph.options import current_options
 from edbatch.graph.parameters import LookupParameters
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
-from edbatch.kernels.interpreter import block_rows, place_slots
 from edbatch.kernels.program import Move
+from edbatch.kernels.tables import block_rows, place_slots
 from edbatch.memory.pool import pool_of
 from edbatch.runtime.call_steps import copy_any
 from edbatch.runtime.cell_link import Link, Tables

@@ -11,6 +11,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.options import current_options
 from edbatch.kernels.program import NONE
+from edbatch.kernels.tables import Memory
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.runtime.type_table import BoundType, TypeTable
@@ -61,16 +62,17 @@ class Executor:
         at, end = n_sources, len(plan.batches)
         interpreted = [False] * end
         if programs is not None:
-            interpreted = (programs.program_of[plan.batches[:, 0]] != NONE).tolist()
+            interpreted = (programs.tables.program_of[plan.batches[:, 0]] != NONE).tolist()
         self._parameters: dict[int, list[Any]] = {}
         self._batches: list[list[int]] = []
         while at < end:
             begin = at
             if programs is not None and interpreted[at]:
                 buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan))
+                memory = Memory(table.windows.columns(), arenas.addresses(), table.window, table.kept)
                 at = self._backend.loops.run_batches(
-                    at, at + 1 if self._check_nan else end, plan, self._indices, table.windows.columns(),
-                    arenas.addresses(), table.window, table.kept, programs, self._backend.address(buffer),
+                    at, at + 1 if self._check_nan else end, plan, self._indices, memory, programs,
+                    self._backend.address(buffer),
                 )  # fmt: skip
             if at == begin:
                 self._run_batch(plan, at)

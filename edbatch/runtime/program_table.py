@@ -11,40 +11,39 @@ import numpy as np
 from numba import njit
 
 from edbatch.kernels.program import NONE, STEP_WIDTH, ListReduction
+from edbatch.kernels.tables import Programs
 from edbatch.runtime.cell_link import Tables
 from edbatch.runtime.cell_program import Program, Variant
 
 _versions = itertools.count()
-_PARTS = ("slots", "arguments", "steps", "places", "kernels", "addresses")
-_WIDTHS = {"slots": 4, "arguments": 3, "steps": STEP_WIDTH, "places": 2, "kernels": 0, "addresses": 0}
+# With the shapes of no rows.
+_PARTS = {
+    "slots": (0, 4),
+    "arguments": (0, 3),
+    "steps": (0, STEP_WIDTH),
+    "places": (0, 2),
+    "kernels": (0,),
+    "addresses": (0,),
+}
 
 
 class ProgramTable:
     """Programs of types that the interpreter runs without coming back to Python.
 
     Attributes:
-        program_of: per type its program, -1 if it has none, for reductions of lists one of LISTS.
-        programs: [., 10] see `kernels.interpreter.run_batches`.
-        slots, arguments, steps, places, kernels, addresses: of all programs, one after the other.
-        version: another one whenever any of these change.
+        tables: as compiled loops read them.
+        version: another one whenever these change.
     """
 
+    tables: Programs
     version: int
-    slots: np.ndarray
-    arguments: np.ndarray
-    steps: np.ndarray
-    places: np.ndarray
-    kernels: np.ndarray
-    addresses: np.ndarray
 
     def __init__(self) -> None:
         self._variants: dict[int, Variant] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
         self._lists: dict[int, ListReduction] = {}
-        self.program_of = np.zeros(0, np.int64)
-        self._sizes = np.zeros((0, 2), np.int64)  # per type of its program: entries of scratch a call, calls at most
-        self._join()
+        self._join(0)
 
     def prepare(self, kinds: Iterable[int], table: Any) -> None:
         """Have the programs of these types ready.
@@ -74,9 +73,8 @@ class ProgramTable:
             if self._tables.get(kind) is not tables:
                 self._tables[kind] = tables
                 changed = True
-        if changed or len(self.program_of) < table.count:
-            self.program_of = np.full(table.count, NONE, np.int64)
-            self._join()
+        if changed or len(self.tables.program_of) < table.count:
+            self._join(table.count)
 
     def scratch(self, plan: Any) -> int:
         """Entries of scratch that the largest of a plan's batches needs."""
@@ -86,29 +84,33 @@ class ProgramTable:
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run all of these batches, each of them in one piece."""
         kinds = batches[:, 0]
-        small = (self.program_of[kinds] < 0) | (batches[:, 2] <= self._sizes[kinds, 1])
-        return bool((small & (self.program_of[kinds] != NONE)).all())
+        programs = self.tables.program_of[kinds]
+        small = (programs < 0) | (batches[:, 2] <= self._sizes[kinds, 1])
+        return bool((small & (programs != NONE)).all())
 
     def having(self, program_of: np.ndarray) -> Self:
         """The same programs, of more types: `program_of` begins as this table's."""
         other = copy.copy(self)
-        other.program_of = program_of
+        other.tables = self.tables._replace(program_of=program_of)
         other._sizes = np.zeros((len(program_of), 2), np.int64)
         other._sizes[: len(self._sizes)] = self._sizes
         other._list_widths = np.zeros(len(program_of), np.int64)
         other._list_widths[: len(self._list_widths)] = self._list_widths
         return other
 
-    def _join(self) -> None:
+    def _join(self, types: int) -> None:
         begins = dict.fromkeys(_PARTS, 0)
         programs = []
-        self._sizes = np.zeros((len(self.program_of), 2), np.int64)
-        self._list_widths = np.zeros(len(self.program_of), np.int64)
+        program_of = np.full(types, NONE, np.int64)
+        self._sizes = np.zeros(
+            (types, 2), np.int64
+        )  # per type of its program: entries of scratch a call, calls at most
+        self._list_widths = np.zeros(types, np.int64)
         for kind, reduction in self._lists.items():
-            self.program_of[kind] = reduction.program
+            program_of[kind] = reduction.program
             self._list_widths[kind] = reduction.width
         for number, (kind, tables) in enumerate(self._tables.items()):
-            self.program_of[kind] = number
+            program_of[kind] = number
             ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
             variant = self._variants[kind]
             self._sizes[kind] = variant.width, variant.rows
@@ -120,15 +122,12 @@ class ProgramTable:
                 )
             )  # fmt: skip
             begins = ends
-        self.programs = np.array(programs, np.int64).reshape(len(programs), 10)
+        parts = {
+            part: np.concatenate([np.zeros(shape, np.int64), *(getattr(t, part) for t in self._tables.values())])
+            for part, shape in _PARTS.items()
+        }
+        self.tables = Programs(program_of, np.array(programs, np.int64).reshape(-1, 10), **parts)
         self.version = next(_versions)
-        for part in _PARTS:
-            shape = (0, _WIDTHS[part]) if _WIDTHS[part] else (0,)
-            setattr(
-                self,
-                part,
-                np.concatenate([np.zeros(shape, np.int64), *(getattr(t, part) for t in self._tables.values())]),
-            )
 
 
 class DerivativePrograms(ProgramTable):

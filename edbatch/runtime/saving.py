@@ -23,7 +23,7 @@ class Saved:
         rows: how many nodes there are.
         dtype: of the values.
         pool: where the buffer comes from.
-        kept: of the type, see `kernels.interpreter.run_batches`; filled in.
+        kept: of the type, see `kernels.tables.Memory`; filled in.
     """
 
     def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.ndarray) -> None:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from edbatch.kernels.program import ADD_ROWS, STEP_WIDTH, SUM, Move, Slot, Step
+from edbatch.kernels.tables import Memory, Programs
 
 SLICE, SHARED, STRIDED, GATHER, GATHER_MANY = range(5)  # memory.plan.Access
 versions = itertools.count(-1, -1)  # none of a table of types
@@ -17,16 +18,16 @@ def table(rows, width, dtype=np.int32):
 
 def programs(program_of, width=0, block=64):
     """No programs; or, of a width, number 0: the result is the argument, and its softmax is kept beside it."""
-    found = SimpleNamespace(program_of=np.array(program_of), version=next(versions))
-    found.runs_whole = lambda batches: bool((batches[:, 2] <= block).all())
-    found.slots = table([(Slot.ARGUMENT, 0, 0, width), (Slot.RESULT, 0, 0, 0)] if width else [], 4, np.int64)
-    found.arguments = table([(0, width, Move.IF_SCATTERED)] if width else [], 3, np.int64)
+    slots = table([(Slot.ARGUMENT, 0, 0, width), (Slot.RESULT, 0, 0, 0)] if width else [], 4, np.int64)
+    arguments = table([(0, width, Move.IF_SCATTERED)] if width else [], 3, np.int64)
     steps = [(Step.COPY, 0, 0, 1, 0, width), (Step.SOFTMAX, 0, 0, 1, width, width, 0)] if width else []
-    steps = [(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps]
-    found.steps = table(steps, STEP_WIDTH, np.int64)
-    found.programs = table([(0, 2, 0, 1, 0, 2, 0, block, 0, 0)] if width else [], 10, np.int64)
-    found.places, found.kernels, found.addresses = table([], 2, np.int64), *np.zeros((2, 0), np.int64)
-    return found
+    steps = table([(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps], STEP_WIDTH, np.int64)
+    found = table([(0, 2, 0, 1, 0, 2, 0, block, 0, 0)] if width else [], 10, np.int64)
+    places, (kernels, addresses) = table([], 2, np.int64), np.zeros((2, 0), np.int64)
+    tables = Programs(np.array(program_of), found, slots, arguments, steps, places, kernels, addresses)
+    return SimpleNamespace(
+        tables=tables, version=next(versions), runs_whole=lambda batches: bool((batches[:, 2] <= block).all())
+    )
 
 
 def run(backend, arrays, windows, batches, operands, segments, indices, results, programs, kept=None):
@@ -42,10 +43,8 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     plan = SimpleNamespace(batches=table(batches, 6), operands=table(operands, 5), segments=table(segments, 4))
     indices = backend.plan_indices(np.array(indices, np.int32))
     scratch = backend.empty_flat(4096, np.dtype(np.float32))
-    end = backend.loops.run_batches(
-        0, len(batches), plan, indices, table(windows, 3, np.int64), arenas, np.array(results, np.int32), keeping,
-        programs, backend.address(scratch),
-    )  # fmt: skip
+    memory = Memory(table(windows, 3, np.int64), arenas, np.array(results, np.int32), keeping)
+    end = backend.loops.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
     assert end == len(batches)
     return [np.array(backend.to_host(x)) for x in there], keeping[:, 2].tolist()
 

@@ -5,18 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.kernels.interpreter import block_rows
 from edbatch.kernels.numpy_backend import NumPyBackend
 from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
 
 seeds = st.integers(0, 10**6)
-
-
-def test_blocks_are_of_equal_size():
-    assert block_rows(1000, 4096) == 1000
-    assert block_rows(1000, 409) == 334  # three
-    assert block_rows(1000, 128) == 125
-    assert block_rows(3, 128) == 3
 
 
 def check(given, want, **tolerance):

@@ -8,19 +8,29 @@ from numba import njit
 from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, by_rows, fused, gather, move, segment_reduce
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
-from edbatch.kernels.interpreter import all_contiguous, block_rows, computed_rows, place_slots, result_rows
-from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
+from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, NONE, RIGHT, SUM, TRANSPOSED, Move, Step
+from edbatch.kernels.tables import (
+    BYTES,
+    Memory,
+    all_contiguous,
+    block_rows,
+    computed_rows,
+    grouped,
+    most_slots,
+    operand_rows,
+    place_slots,
+    result_rows,
+    window_rows,
+)
 
 # Numba takes plain integers for constants.
 _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
     int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
 )
 _MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
-_SLICE, _SHARED, _GATHER, _GATHER_MANY = 0, 1, 3, 4  # memory.plan.Access
+_SHARED, _GATHER, _GATHER_MANY = 1, 3, 4  # memory.plan.Access
 _SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
 _ADD_KERNEL, _ADD_GROUPED_KERNEL, _ADD_ALL_KERNEL = map(int, (Gpu.ADD_ROWS, Gpu.ADD_GROUPED, Gpu.ADD_ALL))
-
-BYTES = 4  # of an entry
 
 
 @njit(cache=True)
@@ -103,72 +113,60 @@ def enqueue_steps(
 
 @njit(cache=True)
 def _gather_segments(
-    moves: np.ndarray, count: int, segments: np.ndarray, first: int, number: int, windows: np.ndarray,
-    arenas: np.ndarray, host: np.ndarray, indices: int, begin: int, end: int, target: int, stride: int, width: int,
+    moves: np.ndarray, count: int, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
+    memory: Memory, begin: int, end: int, target: int, stride: int, width: int,
 ) -> int:  # fmt: skip
     """Note the moves of rows `begin` to `end` of an operand of several windows; positions in a segment ascend."""
-    for at in range(first, first + number):
+    for at in range(operand[2], operand[2] + operand[3]):
         window, rows, positions, n = segments[at]
         low, high = 0, n
         if begin > 0 or end < host[positions + n - 1] + 1:
             low, high = np.searchsorted(host[positions : positions + n], np.array([begin, end]))
-        arena = windows[window, 0]
-        source = arenas[arena, 0] + BYTES * windows[window, 1]
+        source, source_stride = window_rows(window, memory)
         count = move(
-            moves, count, source, arenas[arena, 1], indices + BYTES * (rows + low), indices + BYTES * (positions + low),
+            moves, count, source, source_stride, indices + BYTES * (rows + low), indices + BYTES * (positions + low),
             high - low, target - BYTES * begin * stride, stride, width,
         )  # fmt: skip
     return count
 
 
 @njit(cache=True)
-def _enqueue_lists(
+def _reduce_lists(
     gpu: np.ndarray, moves: np.ndarray, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
-    offsets: int, windows: np.ndarray, arenas: np.ndarray, n: int, out: int, stride: int, width: int, scratch: int,
-    kind: int,
+    offsets: int, memory: Memory, n: int, out: int, stride: int, width: int, scratch: int, kind: int,
 ) -> None:  # fmt: skip
     """A batch of reductions of lists; what comes from several windows is first put side by side.
 
     Args:
         kind: see `segment_reduce` in `rows.cu`.
     """
-    access, window, start, distance, total = operand
+    access, _, start, _, total = operand
     rows = 0
     if access == _GATHER_MANY:
         source, source_stride = scratch, width
-        count = _gather_segments(
-            moves, 0, segments, start, distance, windows, arenas, host, indices, 0, total, scratch, width, width
-        )
+        count = _gather_segments(moves, 0, operand, segments, host, indices, memory, 0, total, scratch, width, width)
         gather(gpu, moves, count)
     else:
-        arena = windows[window, 0]
-        source, source_stride = arenas[arena, 0] + BYTES * windows[window, 1], arenas[arena, 1]
+        source, source_stride = operand_rows(operand, 0, memory)
         if access == _GATHER:
             rows = indices + BYTES * start
-        else:
-            source += BYTES * start * source_stride
-            source_stride *= 1 if access == _SLICE else 0 if access == _SHARED else distance
     segment_reduce(
         gpu, gpu[_SEGMENTS_KERNEL], n, indices + BYTES * offsets, rows, source, source_stride, out, stride, width, kind
     )
 
 
 @njit(cache=True)
-def _enqueue_additions(
-    gpu: np.ndarray, operand: np.ndarray, indices: int, positions: int, windows: np.ndarray, arenas: np.ndarray,
-    window: int, first: int, n: int,
+def _add_to_operand(
+    gpu: np.ndarray, operand: np.ndarray, indices: int, positions: int, memory: Memory, source: int, stride: int,
+    width: int, n: int,
 ) -> None:  # fmt: skip
-    """See `interpreter.add_to_operand`; rows that occur several times are given as groups.
+    """See `interpreter`; rows that occur several times are given as groups.
 
     Those are written as an operand of several windows: where in the index buffer offsets, members and rows of the
     groups follow one another, and the number of groups.
     """
-    access, to, start, distance, _ = operand
-    target = arenas[windows[to, 0], 0] + BYTES * windows[to, 1]
-    target_stride = arenas[windows[to, 0], 1]
-    arena, column, width = windows[window]
-    stride = arenas[arena, 1]
-    source = arenas[arena, 0] + BYTES * (column + first * stride)
+    access, window, start, distance, _ = operand
+    target, target_stride = window_rows(window, memory)
     listed = 0 if positions < 0 else indices + BYTES * positions
     if access == _GATHER_MANY:
         offsets = indices + BYTES * start
@@ -177,15 +175,12 @@ def _enqueue_additions(
         values = np.array([distance, offsets, members, rows, source, stride, target, target_stride, width], np.int64)
         x, y = over_rows(distance, width)
         launch(gpu, gpu[_ADD_GROUPED_KERNEL], x, y, THREADS, 1, 0, values, len(values))
-    elif access == _SHARED:
-        add_all(gpu, gpu[_ADD_ALL_KERNEL], n, source, stride, target + BYTES * start * target_stride, width)
+        return
+    rows = indices + BYTES * start if access == _GATHER else 0
+    target, target_stride = operand_rows(operand, 0, memory)
+    if access == _SHARED:
+        add_all(gpu, gpu[_ADD_ALL_KERNEL], n, source, stride, target, width)
     else:
-        rows = 0
-        if access == _GATHER:
-            rows = indices + BYTES * start
-        else:
-            target += BYTES * start * target_stride
-            target_stride *= 1 if access == _SLICE else distance
         values = np.array([n, source, stride, listed, rows, target, target_stride, width], np.int64)
         x, y = over_rows(n, width)
         launch(gpu, gpu[_ADD_KERNEL], x, y, THREADS, 1, 0, values, len(values))
@@ -193,27 +188,7 @@ def _enqueue_additions(
 
 @njit(cache=True)
 def enqueue_batches(
-    gpu: np.ndarray,
-    first: int,
-    stop: int,
-    batches: np.ndarray,
-    operands: np.ndarray,
-    segments: np.ndarray,
-    host: np.ndarray,
-    indices: int,
-    windows: np.ndarray,
-    arenas: np.ndarray,
-    results: np.ndarray,
-    kept: np.ndarray,
-    program_of: np.ndarray,
-    programs: np.ndarray,
-    slots: np.ndarray,
-    arguments: np.ndarray,
-    steps: np.ndarray,
-    places: np.ndarray,
-    fixed: np.ndarray,
-    kernels: np.ndarray,
-    scratch: int,
+    gpu: np.ndarray, first: int, stop: int, host: np.ndarray, indices: int, scratch: int, *tables: np.ndarray
 ) -> int:
     """Enqueue the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
 
@@ -223,32 +198,30 @@ def enqueue_batches(
 
     The others, and what is returned, are as of `interpreter.run_batches`, with addresses on the device.
     """
-    most = 1
-    for program in range(len(programs)):
-        most = max(most, programs[program, 1] - programs[program, 0])
-    addresses = np.empty(most, np.int64)
-    strides = np.empty(most, np.int64)
-    lists = np.empty(most, np.int64)
-    moves = np.empty((len(segments) + len(operands) + MOVES, MOVE), np.int64)
+    plan, memory, programs = grouped(tables)
+    segments = plan.segments
+    addresses, strides, lists = np.empty((3, most_slots(programs.programs)), np.int64)
+    moves = np.empty((len(segments) + len(plan.operands) + MOVES, MOVE), np.int64)
     for batch in range(first, stop):
-        kind, row, n, operand, payload, offsets = batches[batch]
-        program = program_of[kind]
-        if program == SUM or program < ADD_ROWS:
-            if not all_contiguous(operands[operand], segments, windows):
+        kind, row, n, operand, payload, offsets = plan.batches[batch]
+        program = programs.program_of[kind]
+        if program == ADD_ROWS:
+            if memory.windows[plan.operands[operand, 1], 2] == 0:
                 return batch
-            out, stride, width = result_rows(results[kind], row, windows, arenas)
-            _enqueue_lists(
-                gpu, moves, operands[operand], segments, host, indices, offsets, windows, arenas, n, out, stride,
-                width, scratch, 0 if program == SUM else ADD_ROWS - program,
+            out, stride, width = result_rows(kind, row, memory)
+            _add_to_operand(gpu, plan.operands[operand], indices, offsets, memory, out, stride, width, n)
+            continue
+        if program == NONE:
+            return batch
+        if program < 0:
+            if not all_contiguous(plan.operands[operand : operand + 1], segments, memory.windows):
+                return batch
+            out, stride, width = result_rows(kind, row, memory)
+            _reduce_lists(
+                gpu, moves, plan.operands[operand], segments, host, indices, offsets, memory, n, out, stride, width,
+                scratch, 0 if program == SUM else ADD_ROWS - program,
             )  # fmt: skip
             continue
-        if program == ADD_ROWS:
-            if windows[operands[operand, 1], 2] == 0:
-                return batch
-            _enqueue_additions(gpu, operands[operand], indices, offsets, windows, arenas, results[kind], row, n)
-            continue
-        if program < 0:
-            return batch
         (
             slot_begin,
             slot_end,
@@ -256,58 +229,50 @@ def enqueue_batches(
             argument_end,
             step_begin,
             step_end,
-            fixed_begin,
+            fixed,
             rows,
             kernel,
             place,
-        ) = programs[program]
-        for number in range(argument_begin, argument_end):
-            if not all_contiguous(operands[operand + number - argument_begin], segments, windows):
-                return batch
-        out, out_stride, out_width = result_rows(results[kind], row, windows, arenas)
-        result, result_stride = computed_rows(kept[kind], n, out, out_stride)
+        ) = programs.programs[program]
+        operands = plan.operands[operand : operand + argument_end - argument_begin]
+        if not all_contiguous(operands, segments, memory.windows):
+            return batch
+        out, out_stride, out_width = result_rows(kind, row, memory)
+        result, result_stride = computed_rows(memory.kept[kind], n, out, out_stride)
         block = block_rows(n, rows)
         for begin in range(0, n, block):
             m = min(block, n - begin)
             place_slots(
-                slots[slot_begin:slot_end], addresses, strides, scratch,
-                result + BYTES * begin * result_stride, result_stride, fixed[fixed_begin:], m,
+                programs.slots[slot_begin:slot_end], addresses, strides, scratch,
+                result + BYTES * begin * result_stride, result_stride, programs.addresses[fixed:], m,
             )  # fmt: skip
             lists[: slot_end - slot_begin] = 0
             count = 0
-            for number in range(argument_begin, argument_end):
-                slot, entries, moved = arguments[number]
+            for number in range(len(operands)):
+                slot, entries, moved = programs.arguments[argument_begin + number]
                 if moved == _UNUSED:
                     continue
-                access, window, start, distance, _ = operands[operand + number - argument_begin]
+                access, target, to = operands[number, 0], addresses[slot], strides[slot]
                 if access == _GATHER_MANY:
                     count = _gather_segments(
-                        moves, count, segments, start, distance, windows, arenas, host, indices, begin, begin + m,
-                        addresses[slot], strides[slot], entries,
+                        moves, count, operands[number], segments, host, indices, memory, begin, begin + m, target, to,
+                        entries,
                     )  # fmt: skip
                     continue
-                arena = windows[window, 0]
-                source, stride = arenas[arena, 0] + BYTES * windows[window, 1], arenas[arena, 1]
+                source, stride = operand_rows(operands[number], begin, memory)
+                listed = indices + BYTES * (operands[number, 2] + begin) if access == _GATHER else 0
                 if access == _GATHER:
-                    listed = indices + BYTES * (start + begin)
-                    if moved == _UNLESS_FOLLOWED:
-                        addresses[slot], strides[slot], lists[slot] = source, stride, listed
-                    else:
-                        count = move(
-                            moves, count, source, stride, listed, 0, m, addresses[slot], strides[slot], entries
-                        )
-                    continue
-                distance = 1 if access == _SLICE else 0 if access == _SHARED else distance
-                source += BYTES * (start + begin * distance) * stride
-                stride *= distance
-                if moved == _ALWAYS or (moved == _IF_NOT_ROWS and stride < entries):
-                    count = move(moves, count, source, stride, 0, 0, m, addresses[slot], strides[slot], entries)
+                    in_place = moved == _UNLESS_FOLLOWED
                 else:
-                    addresses[slot], strides[slot] = source, stride
+                    in_place = moved != _ALWAYS and (moved != _IF_NOT_ROWS or stride >= entries)
+                if in_place:
+                    addresses[slot], strides[slot], lists[slot] = source, stride, listed
+                else:
+                    count = move(moves, count, source, stride, listed, 0, m, target, to, entries)
             gather(gpu, moves, count)
             enqueue_steps(
-                gpu, steps, step_begin, step_end, places[place:], kernels[kernel:], addresses, strides, lists,
-                indices + BYTES * (payload + begin), n, m,
+                gpu, programs.steps, step_begin, step_end, programs.places[place:], programs.kernels[kernel:],
+                addresses, strides, lists, indices + BYTES * (payload + begin), n, m,
             )  # fmt: skip
         if result != out:
             move(moves, 0, result, result_stride, 0, 0, n, out, out_stride, out_width)

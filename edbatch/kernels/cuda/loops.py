@@ -23,8 +23,8 @@ from edbatch.kernels.groups import Groups, group
 from edbatch.kernels.program import LISTS
 from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.rule import Rule
+from edbatch.kernels.tables import BYTES, Batches, Memory
 
-BYTES = 4
 _ON_ROWS = (
     "softmax", "cross_entropy", "cross_entropy_gradient", "segment_reduce", "add_rows", "add_grouped", "add_all",
     "error_function",
@@ -238,18 +238,16 @@ class CudaLoops:
         return at
 
     def run_batches(
-        self, first: int, stop: int, plan: Any, indices: Indices, windows: np.ndarray, arenas: np.ndarray,
-        results: np.ndarray, kept: np.ndarray, programs: Any, scratch: int,
-    ) -> int:  # fmt: skip
+        self, first: int, stop: int, plan: Any, indices: Indices, memory: Memory, programs: Any, scratch: int
+    ) -> int:
         """See `kernels.numpy_loops.run_batches`."""
+        batches = Batches(plan.batches, plan.operands, plan.segments)
         end = stop
 
         def enqueue_all() -> bool:
             nonlocal end
             end = launch.enqueue_batches(
-                self._gpu, first, stop, plan.batches, plan.operands, plan.segments, indices.host, indices.address,
-                windows, arenas, results, kept, programs.program_of, programs.programs, programs.slots,
-                programs.arguments, programs.steps, programs.places, programs.addresses, programs.kernels, scratch,
+                self._gpu, first, stop, indices.host, indices.address, scratch, *batches, *memory, *programs.tables
             )  # fmt: skip
             check(self._gpu)
             return end == stop
@@ -258,10 +256,10 @@ class CudaLoops:
             enqueue_all()
             return end
         words = (first, stop, indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
-        tables = (plan.batches, plan.operands, plan.segments, windows, arenas, results, kept)
         key = hashlib.blake2b(repr(words).encode(), digest_size=16)
-        for table in tables:
+        for table in (*batches, *memory):
             key.update(np.ascontiguousarray(table).data)
+        kept = memory.kept
         rows = np.bincount(plan.batches[first:stop, 0], plan.batches[first:stop, 2], len(kept)).astype(np.int64)
         after = kept[:, 2] + rows * (kept[:, 0] != 0)
         self.recordings.run(key.digest(), enqueue_all)

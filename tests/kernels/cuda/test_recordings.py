@@ -10,6 +10,7 @@ from edbatch.errors import EdBatchWarning
 from edbatch.graph.stacking import stacked
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
+from edbatch.kernels.tables import Memory
 from tests.kernels.batches import SLICE, additions, kept, programs, run, sums
 
 
@@ -224,8 +225,8 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         indices = Indices(np.zeros(4, np.int32), None, now["address"])
         cuda.backend.configure(True, now["precision"])
         cuda.backend.loops.run_batches(
-            0, now["stop"], tables, indices, now["windows"], now["arenas"], now["results"], now["kept"].copy(), table,
-            now["scratch"],
+            0, now["stop"], tables, indices,
+            Memory(now["windows"], now["arenas"], now["results"], now["kept"].copy()), table, now["scratch"],
         )  # fmt: skip
         return keys.pop()
 

@@ -1,0 +1,180 @@
+"""The tables that the compiled loops of every device read, and where the rows of operands and results lie in memory.
+
+Addresses are those of the device; entries are float32.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from edbatch.kernels.program import Slot
+
+BYTES = 4  # of an entry
+
+# Numba takes plain integers for constants.
+_SCRATCH, _RESULT = int(Slot.SCRATCH), int(Slot.RESULT)
+_SLICE, _SHARED, _STRIDED, _GATHER, _GATHER_MANY = range(5)  # memory.plan.Access
+
+
+class Batches(NamedTuple):
+    """Of a plan; see `memory.plan.Plan`."""
+
+    batches: np.ndarray
+    operands: np.ndarray
+    segments: np.ndarray
+
+
+class Memory(NamedTuple):
+    """Where values are.
+
+    Attributes:
+        windows: int64 [., 3] arena, column, entries of a row as seen (0: not contiguous).
+        arenas: int64 [., 2] address, entries of a row.
+        results: per type, the window of its results; of ADD_ROWS, that of the rows that are added.
+        kept: int64, per type [., 3], where its program keeps its results together with what is saved: address of the
+            first row (0: nothing is saved, results go to their arena right away), entries of a row, rows there are so
+            far.
+    """
+
+    windows: np.ndarray
+    arenas: np.ndarray
+    results: np.ndarray
+    kept: np.ndarray
+
+
+class Programs(NamedTuple):
+    """Programs one after the other (see `kernels.program`), int64.
+
+    Attributes:
+        program_of: per type its program, or what stands in its place.
+        programs: [., 10] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `addresses`
+            begin; the calls of a block at most; where its `kernels` and `places` begin.
+        slots, arguments, steps, places, kernels: of all programs.
+        addresses: of parameters and constants.
+    """
+
+    program_of: np.ndarray
+    programs: np.ndarray
+    slots: np.ndarray
+    arguments: np.ndarray
+    steps: np.ndarray
+    places: np.ndarray
+    kernels: np.ndarray
+    addresses: np.ndarray
+
+
+@njit(cache=True, error_model="numpy")
+def grouped(tables: tuple[np.ndarray, ...]) -> tuple[Batches, Memory, Programs]:
+    """The tables of these, that were given one after the other.
+
+    From Python they come singly: Numba takes 5 us to find out the types of a tuple's entries, and knows single arrays.
+    """
+    return (
+        Batches(tables[0], tables[1], tables[2]),
+        Memory(tables[3], tables[4], tables[5], tables[6]),
+        Programs(
+            tables[7], tables[8], tables[9], tables[10], tables[11], tables[12], tables[13], tables[14]
+        ),
+    )  # fmt: skip
+
+
+@njit(cache=True, error_model="numpy")
+def most_slots(programs: np.ndarray) -> int:
+    """Of any program; `programs`: see `Programs`."""
+    most = 1
+    for program in range(len(programs)):
+        most = max(most, programs[program, 1] - programs[program, 0])
+    return int(most)
+
+
+@njit(cache=True, error_model="numpy")
+def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
+    """Whether the rows of operands can be read by address."""
+    for at in range(len(operands)):
+        access, window, start, distance, _ = operands[at]
+        if access != _GATHER_MANY:
+            if windows[window, 2] == 0:
+                return False
+        elif (windows[segments[start : start + distance, 0], 2] == 0).any():
+            return False
+    return True
+
+
+@njit(cache=True, error_model="numpy")
+def window_rows(window: int, memory: Memory) -> tuple[int, int]:
+    """Of the rows that a contiguous window shows: address of the first, entries from one to the next."""
+    arena = memory.windows[window, 0]
+    return memory.arenas[arena, 0] + BYTES * memory.windows[window, 1], memory.arenas[arena, 1]
+
+
+@njit(cache=True, error_model="numpy")
+def operand_rows(operand: np.ndarray, begin: int, memory: Memory) -> tuple[int, int]:
+    """Where an operand's rows lie, of one window, from number `begin` on: address, entries from one to the next.
+
+    Rows that are gathered are listed in the plan's indices; they count from the address.
+    """
+    access, window, start, distance, _ = operand
+    source, stride = window_rows(window, memory)
+    if access == _GATHER:
+        return source, stride
+    if access == _SLICE:
+        distance = 1
+    elif access == _SHARED:
+        distance = 0
+    return source + BYTES * (start + begin * distance) * stride, distance * stride
+
+
+@njit(cache=True, error_model="numpy")
+def result_rows(kind: int, row: int, memory: Memory) -> tuple[int, int, int]:
+    """Where the results of a type lie from `row` on: address, entries from one to the next, entries of one."""
+    window = memory.results[kind]
+    source, stride = window_rows(window, memory)
+    return source + BYTES * row * stride, stride, memory.windows[window, 2]
+
+
+@njit(cache=True, error_model="numpy")
+def computed_rows(kept: np.ndarray, n: int, out: int, stride: int) -> tuple[int, int]:
+    """Address and distance of the rows where a program computes n calls: at `out`, or where it keeps what it saves.
+
+    Args:
+        kept: the row of its type, see `Memory`; counts the calls.
+    """
+    if kept[0] == 0:
+        return out, stride
+    first = kept[0] + BYTES * kept[2] * kept[1]
+    kept[2] += n
+    return first, kept[1]
+
+
+@njit(cache=True, error_model="numpy")
+def place_slots(
+    slots: np.ndarray,
+    addresses: np.ndarray,
+    strides: np.ndarray,
+    scratch: int,
+    result: int,
+    result_stride: int,
+    fixed: np.ndarray,
+    m: int,
+) -> None:
+    """Where the slots lie in a block of m calls; arguments: where they are moved to if they are."""
+    for at in range(len(slots)):
+        kind, place, column, stride = slots[at]
+        if kind <= _SCRATCH:
+            addresses[at] = scratch + BYTES * (m * place + column)
+            strides[at] = stride
+        elif kind == _RESULT:
+            addresses[at] = result + BYTES * column
+            strides[at] = result_stride
+        else:
+            addresses[at] = fixed[place]
+            strides[at] = 0
+
+
+@njit(cache=True)
+def block_rows(n: int, most: int) -> int:
+    """How many calls to compute at a time: n in parts of equal size, none of more than `most`."""
+    return -(-n // -(-n // most))
