@@ -195,7 +195,8 @@ class BackwardPlan:
         if operand[0] <= STRIDED:
             return read_evenly(operand, self._arenas)
         buffers.append(self._pool.acquire(operand[4] * spec.size, spec.dtype))
-        return gather(operand, plan, indices, self._arenas, self._table, spec, buffers[-1])
+        gather(operand, plan, indices, self._arenas, self._table, buffers[-1], spec.size)
+        return buffers[-1][: operand[4] * spec.size].reshape(operand[4], *spec.shape)
 
     def _add(self, operand: list[int], positions: int, plan: Plan, indices: Any, *source: Any) -> None:
         add(operand, positions, plan, indices, self._gradients, self._table, *source)

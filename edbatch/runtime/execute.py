@@ -13,11 +13,10 @@ from edbatch.graph.options import current_options
 from edbatch.kernels.program import NONE
 from edbatch.kernels.tables import Memory
 from edbatch.memory.arenas import Arenas
-from edbatch.memory.plan import Access, Plan
+from edbatch.memory.plan import Plan
+from edbatch.runtime.operand_rows import STRIDED, gather, read_evenly
 from edbatch.runtime.type_table import BoundType, TypeTable
 
-# Plain ints: comparing with an IntEnum's member costs more than the rest of the dispatch.
-_SLICE, _SHARED, _STRIDED, _GATHER = int(Access.SLICE), int(Access.SHARED), int(Access.STRIDED), int(Access.GATHER)
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -118,13 +117,14 @@ class Executor:
             if parameter is not None:
                 found.append(parameter)
                 continue
-            access, window, start, distance, count = operand = next(operands)
-            if access <= _STRIDED:
-                found.append(_rows(self._arenas.array(window), access, start, distance, count))
+            operand = next(operands)
+            access, count = operand[0], operand[4]
+            if access <= STRIDED:
+                found.append(read_evenly(operand, self._arenas))
             else:
                 spec = type.operands[slot]
                 target = self._buffer("gather", out.dtype, used + count * spec.size)
-                self._gather(operand, plan, target, spec.size, used, None)
+                self._gather(operand, plan, target, spec.size, used)
                 found.append(target[used : used + count * spec.size].reshape(count, *spec.shape))
                 used += count * spec.size
         if type.type.op.variadic:
@@ -145,42 +145,20 @@ class Executor:
             if given[slot] is not None:
                 parts[slot][...] = given[slot]
                 continue
-            access, window, start, distance, count = operand = next(operands)
-            if access <= _STRIDED:
-                parts[slot][...] = _rows(self._arenas.array(window), access, start, distance, count)
+            operand = next(operands)
+            access, count = operand[0], operand[4]
+            if access <= STRIDED:
+                parts[slot][...] = read_evenly(operand, self._arenas)
             elif width:
                 self._gather(operand, plan, arena.flat, width, row * arena.width + column, arena.width)
             else:
                 spec = type.operands[slot]
                 target = self._buffer("gather", out.dtype, count * spec.size)
-                self._gather(operand, plan, target, spec.size, 0, None)
+                self._gather(operand, plan, target, spec.size)
                 parts[slot][...] = target[: count * spec.size].reshape(count, *spec.shape)
 
-    def _gather(self, operand: list[int], plan: Plan, target: Any, size: int, begin: int, stride: int | None) -> None:
-        """Copy the operand's rows to `target` (flat) from `begin` on, `stride` (default: `size`) entries apart."""
-        access, window, start, number, count = operand
-        stride = size if stride is None else stride
-        one = access == _GATHER
-        segments = [(window, start, -1, count)] if one else plan.segments[start : start + number].tolist()
-        words, loops = target.itemsize // 4, self._backend.loops
-        for window, rows, positions, n in segments:
-            seen = self._table.windows.windows[window]
-            if seen.width:
-                arena = self._arenas.arena(window)
-                begins = arena.address + arena.itemsize * seen.column
-                source = (n, begins, words * arena.width, self._indices, rows)
-                to = (self._backend.address(target) + target.itemsize * begin, words * stride, words * size)
-                if positions < 0:
-                    loops.gather_rows(*source, *to)
-                else:
-                    loops.gather_rows_to(*source, positions, *to)
-            else:
-                where = slice(None) if positions < 0 else self._indices[positions : positions + n]
-                last = begin + (count - 1) * stride + size
-                shown = self._backend.lib.stride_tricks.as_strided(
-                    target[begin:last], (count, size), (stride * target.itemsize, target.itemsize)
-                )
-                shown[where] = self._arenas.array(window)[self._indices[rows : rows + n]].reshape(n, size)
+    def _gather(self, operand: list[int], plan: Plan, *target: Any) -> None:
+        gather(operand, plan, self._indices, self._arenas, self._table, *target)
 
     def _buffer(self, use: str, dtype: np.dtype, entries: int) -> Any:
         buffer = self._scratch.get((use, dtype))
@@ -196,13 +174,3 @@ class Executor:
         bad = int(self._backend.isnan(out.reshape(n, -1)).any(axis=1).sum())
         if bad:
             raise EdBatchError(f"NaN in a result of {type.type} ({bad} of {n} in its batch)")
-
-
-def _rows(array: Any, access: int, start: int, distance: int, count: int) -> Any:
-    """Rows as a view: consecutive, one for all (batch axis of length 1), or at a constant distance."""
-    if access == _SLICE:
-        return array[start : start + count]
-    if access == _SHARED:
-        return array[start : start + 1]
-    end = start + distance * count
-    return array[start : end if end >= 0 else None : distance]

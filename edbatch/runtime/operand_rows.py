@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.spec import Spec
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.pool import BufferPool
@@ -73,25 +72,32 @@ def read_evenly(operand: list[int], arenas: Arenas) -> Any:
 
 
 def gather(
-    operand: list[int], plan: Plan, indices: Any, arenas: Arenas, table: TypeTable, spec: Spec, buffer: Any
-) -> Any:
-    """An operand's rows from anywhere, copied to `buffer` (flat); `indices`: the plan's, on the device."""
-    count = operand[4]
-    target = buffer[: count * spec.size]
+    operand: list[int], plan: Plan, indices: Any, arenas: Arenas, table: TypeTable, target: Any, size: int,
+    begin: int = 0, stride: int | None = None,
+) -> None:  # fmt: skip
+    """Copy an operand's rows from anywhere.
+
+    Args:
+        indices: the plan's, on the device.
+        target, begin, stride: a flat buffer, where the first row goes, from one to the next (None: `size`).
+        size: entries of a row.
+    """
+    stride = size if stride is None else stride
     words, loops = target.itemsize // 4, table.backend.loops
-    to = (table.backend.address(target), words * spec.size, words * spec.size)
-    for seen, rows, positions, n in segments_of(operand, plan):
-        shown = table.windows.windows[seen]
+    to = table.backend.address(target) + target.itemsize * begin, words * stride, words * size
+    for window, rows, positions, n in segments_of(operand, plan):
+        shown = table.windows.windows[window]
         if shown.width:
-            arena = arenas.arena(seen)
-            begin = arena.address + arena.itemsize * shown.column
-            source = (n, begin, words * arena.width, indices, rows)
+            arena = arenas.arena(window)
+            source = (n, arena.address + arena.itemsize * shown.column, words * arena.width, indices, rows)
             loops.gather_rows(*source, *to) if positions < 0 else loops.gather_rows_to(*source, positions, *to)
         else:
             where = slice(None) if positions < 0 else indices[positions : positions + n]
-            found = arenas.array(seen)[indices[rows : rows + n]]
-            target.reshape(count, spec.size)[where] = found.reshape(n, spec.size)
-    return target.reshape(count, *spec.shape)
+            last = begin + (operand[4] - 1) * stride + size
+            there = table.backend.lib.stride_tricks.as_strided(
+                target[begin:last], (operand[4], size), (stride * target.itemsize, target.itemsize)
+            )
+            there[where] = arenas.array(window)[indices[rows : rows + n]].reshape(n, size)
 
 
 def add(
