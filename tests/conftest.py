@@ -56,7 +56,7 @@ def emulate():
 
         if COMPILER is None:
             pytest.skip("no C++ compiler on this machine, to emulate a GPU")
-        return backend.CudaBackend(EmulatedDriver())
+        return backend.CudaBackend(EmulatedDriver(number))
 
     backend.open_backend = open_backend
 

@@ -35,8 +35,20 @@ using Work = std::vector<std::function<int()>>;
 
 struct Stream {
     long long launches = 0, products = 0, recorded = 0, replayed = 0;  // read by driver.py
+    int device = 0;
     Work* recording = nullptr;
 };
+
+// Of each thread: the device whose context is current (at first there is none), and the stream that it records.
+thread_local int current = -1;
+thread_local Stream* recorded = nullptr;
+
+// Why the thread may not enqueue on a stream. (CUDA would run at once what a thread enqueues elsewhere while it records:
+// here nobody wants that.)
+int refusal(const Stream* stream) {
+    if (current != stream->device) return current < 0 ? 201 : 400;  // CUDA_ERROR_INVALID_CONTEXT, _INVALID_HANDLE
+    return recorded && recorded != stream ? 900 : 0;                // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+}
 
 std::mutex one_at_a_time;
 std::set<const Kernel*> kernels;
@@ -214,7 +226,7 @@ std::function<int()> copied(const Kernel* what, Three grid, Three block, void** 
 
 // Products
 
-enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
+enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
 enum { CUDA_R_32F = 0, CUDA_R_64F = 1 };
 enum { COMPUTE_32F = 68, PEDANTIC_32F, COMPUTE_64F, PEDANTIC_64F, FAST_16F = 74, FAST_16BF = 75, FAST_TF32 = 77 };
 
@@ -321,6 +333,7 @@ int cuLaunchKernel(const Kernel* function, unsigned gx, unsigned gy, unsigned gz
                    unsigned shared, Stream* stream, void** given, void** extra) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     if (!kernels.count(function) || !streams.count(stream)) return 400;  // CUDA_ERROR_INVALID_HANDLE
+    if (const int status = refusal(stream)) return status;
     const bool grid = gx && gy && gz && gx <= 0x7fffffff && gy <= 65535 && gz <= 65535;
     const bool block = bx && by && bz && bx <= 1024 && by <= 1024 && bz <= 64 && bx * by * bz <= 1024;
     if (!grid || !block || shared || !given || extra) return 1;  // CUDA_ERROR_INVALID_VALUE
@@ -340,6 +353,7 @@ int cublasGemmStridedBatchedEx(Stream* handle, int transa, int transb, int m, in
                                int count, int compute, int algorithm) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
     if (!streams.count(handle)) return NOT_INITIALIZED;
+    if (refusal(handle)) return EXECUTION_FAILED;
     const bool sizes = m >= 0 && n >= 0 && k >= 0 && count >= 0;
     const bool modes = transa >= 0 && transa <= 2 && transb >= 0 && transb <= 2;
     const bool distances = lda >= std::max(1, transa ? k : m) && ldb >= std::max(1, transb ? n : k) &&
@@ -366,9 +380,18 @@ int cublasGemmEx(Stream* handle, int transa, int transb, int m, int n, int k, co
 
 // For driver.py
 
-Stream* emulated_stream() {
+Stream* emulated_stream(int device) {
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    return *streams.insert(new Stream).first;
+    Stream* made = *streams.insert(new Stream).first;
+    made->device = device;
+    return made;
+}
+
+// Makes a device's context current, as CUDA's runtime does; returns what was, which is device 0 if nothing was.
+int emulated_set_device(int device) {
+    const int before = std::max(current, 0);
+    current = device;
+    return before;
 }
 
 void emulated_forget_stream(Stream* stream) {
@@ -382,9 +405,12 @@ void emulated_register(const Kernel* known) {
     kernels.insert(known);
 }
 
-Work* emulated_begin(Stream* stream) { return stream->recording = new Work; }
+Work* emulated_begin(Stream* stream) {
+    recorded = stream;
+    return stream->recording = new Work;
+}
 
-void emulated_end(Stream* stream) { stream->recording = nullptr; }
+void emulated_end(Stream* stream) { recorded = nullptr, stream->recording = nullptr; }
 
 int emulated_replay(Stream* stream, Work* work) {
     std::lock_guard<std::mutex> lock(one_at_a_time);

@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+import threading
 import weakref
 from functools import cache
 from pathlib import Path
@@ -78,7 +79,8 @@ def core():
     library = ctypes.CDLL(str(built((HERE / "core.cpp").read_text(), "-O2")), mode=ctypes.RTLD_GLOBAL)
     pointer = ctypes.c_void_p
     for name, restype, *argtypes in [
-        ("emulated_stream", pointer),
+        ("emulated_stream", pointer, ctypes.c_int),
+        ("emulated_set_device", ctypes.c_int, ctypes.c_int),
         ("emulated_forget_stream", None, pointer),
         ("emulated_register", None, pointer),
         ("emulated_begin", pointer, pointer),
@@ -105,7 +107,8 @@ def module(source, names):
 class Recording:
     """Work that was recorded; `entries` says how many launches and products it holds."""
 
-    def __init__(self, driver, work):
+    def __init__(self, driver, stream, work):
+        self.stream = self.blas = stream
         self._driver, self._work = driver, work
         self.entries = 0
         weakref.finalize(self, core().emulated_forget_work, work)
@@ -119,31 +122,38 @@ class Recording:
 class EmulatedDriver:
     """`edbatch.kernels.cuda.driver.Driver` on the CPU.
 
+    Args:
+        number: of the GPU.
+
     Attributes:
         uploads, downloads, allocations, synchronizations: how often these were called; a download is no
             synchronization.
         launches, products, recorded, replayed: kernels, matrix products (calls), both in recordings, and recordings.
     """
 
-    name = "cuda:0"
     xp = DeviceFunctions()
     processors = 2
 
-    def __init__(self):
-        self.stream = self.blas = core().emulated_stream()
-        weakref.finalize(self, core().emulated_forget_stream, self.stream)
+    def __init__(self, number=0):
+        self.name, self._number = f"cuda:{number}", number
+        self.stream, self._recorded = (core().emulated_stream(number) for _ in range(2))
+        for stream in (self.stream, self._recorded):
+            weakref.finalize(self, core().emulated_forget_stream, stream)
+        self.blas = self.stream
         self.launch, self.gemm, self.gemm_strided = (
             ctypes.cast(core()[name], ctypes.c_void_p).value
             for name in ("cuLaunchKernel", "cublasGemmEx", "cublasGemmStridedBatchedEx")
         )
         self.uploads = self.downloads = self.allocations = self.synchronizations = 0
-        self._counts = Counts.from_address(self.stream)
-        self._recording = False
+        self._counts, self._recorded_counts = map(Counts.from_address, (self.stream, self._recorded))
+        self._mine = threading.local()
         self._memory = {}
+        with self.active():  # as when a GPU is opened: its context is the thread's
+            pass
 
     launches = property(lambda self: self._counts.launches)
     products = property(lambda self: self._counts.products)
-    recorded = property(lambda self: self._counts.recorded)
+    recorded = property(lambda self: self._recorded_counts.recorded)
     replayed = property(lambda self: self._counts.replayed)
 
     def load(self, source, names):
@@ -195,30 +205,44 @@ class EmulatedDriver:
         self.synchronizations += 1
         self.check_memory()
 
+    @contextlib.contextmanager
     def active(self):
-        return contextlib.nullcontext()
+        before = core().emulated_set_device(self._number)
+        self._mine.depth = self.depth + 1
+        try:
+            yield
+        finally:
+            self._mine.depth -= 1
+            core().emulated_set_device(before)
+
+    @property
+    def depth(self):
+        """How many blocks of `active` the thread is in."""
+        return getattr(self._mine, "depth", 0)
 
     @contextlib.contextmanager
     def capture(self):
         self._not_recording("a recording was begun")
-        recording = Recording(self, core().emulated_begin(self.stream))
         before = self.recorded
-        self._recording = True
-        try:
-            yield recording
-        finally:
-            self._recording = False
-            core().emulated_end(self.stream)
-            recording.entries = self.recorded - before
+        with self.active():
+            recording = Recording(self, self._recorded, core().emulated_begin(self._recorded))
+            self._mine.recording = True
+            try:
+                yield recording
+            finally:
+                self._mine.recording = False
+                core().emulated_end(self._recorded)
+                recording.entries = self.recorded - before
 
     def _not_recording(self, what):
-        assert not self._recording, f"{what} while work is recorded"
+        assert not getattr(self._mine, "recording", False), f"{what} while work is recorded"
 
-    def run(self, kernel, grid, block, *parameters):
+    def run(self, kernel, grid, block, *parameters, stream=None):
         """Launch a kernel from Python: numbers, None (null), arrays by their addresses, ctypes structures."""
         _, addresses = parameters_of(parameters)
         grid, block = (tuple(sizes) + (1,) * (3 - len(sizes)) for sizes in (grid, block))
-        status = core().cuLaunchKernel(kernel, *grid, *block, 0, self.stream, addresses, None)
+        with self.active():
+            status = core().cuLaunchKernel(kernel, *grid, *block, 0, stream or self.stream, addresses, None)
         assert status == 0, f"CUDA error {status}"
 
 

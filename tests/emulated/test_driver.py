@@ -1,6 +1,7 @@
 """The emulated GPU computes what a GPU would, and refuses what a GPU would refuse."""
 
 import ctypes
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -137,6 +138,25 @@ def test_unknown_handles_are_refused(driver, kernels):
     assert core().cuLaunchKernel(kernels["increase"], *sizes, None, parameters, None) == 400
 
 
+def test_a_thread_needs_the_context_of_the_device(kernels):
+    """It has none at first; on device 0 that stays which a block has made current, as with CuPy."""
+    _, parameters = parameters_of((0, 0, None))
+    first, second = EmulatedDriver(), EmulatedDriver(1)
+
+    def status(driver):
+        return core().cuLaunchKernel(kernels["increase"], 1, 1, 1, 1, 1, 1, 0, driver.stream, parameters, None)
+
+    def work():
+        found = [status(first)]
+        for driver in (first, second):
+            with driver.active():
+                found += [status(first), status(second)]
+        return [*found, status(first), status(second)]
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(work).result() == [201, 0, 400, 400, 0, 0, 400]
+
+
 def test_source_that_is_wrong_is_an_error(driver):
     with pytest.raises(RuntimeError, match="undeclared"):
         driver.load('extern "C" __global__ void f(long long n) { undeclared = n; }', ["f"])
@@ -148,8 +168,10 @@ def test_recordings_run_when_they_are_launched(driver, kernels):
     x = driver.empty(3, np.int64)
     driver.upload(np.zeros(3, np.int64), x)
     with driver.capture() as recording:
-        driver.run(kernels["increase"], (1,), (1,), 3, 5, x)
-        driver.run(kernels["increase"], (1,), (1,), 2, 7, x)
+        driver.run(kernels["increase"], (1,), (1,), 3, 5, x, stream=recording.stream)
+        driver.run(kernels["increase"], (1,), (1,), 2, 7, x, stream=recording.stream)
+        with pytest.raises(AssertionError, match="CUDA error 900"):  # it would run now, and never again
+            driver.run(kernels["increase"], (1,), (1,), 3, 1, x)
         with pytest.raises(AssertionError, match="the host waited while work is recorded"):
             driver.synchronize()
     assert (driver.launches, driver.recorded, recording.entries) == (0, 2, 2)
@@ -275,7 +297,9 @@ def test_products_that_cublas_refuses(driver, change, status):
 def test_products_are_recorded_with_their_factors(driver):
     a, b, c = np.full((1, 1), 2, np.float32), np.full((1, 1), 3, np.float32), np.full((1, 1), 1, np.float32)
     with driver.capture() as recording:
-        call(driver, a, b, c, turned=(0, 0), sizes=(1, 1, 1), distances=(1, 1, 1), beta=1.0)
+        given = {"turned": (0, 0), "sizes": (1, 1, 1), "distances": (1, 1, 1), "beta": 1.0}
+        assert call(driver, a, b, c, **given, handle=recording.blas) == 0
+        assert call(driver, a, b, c, **given) == 13
     assert c[0, 0] == 1
     recording.launch()
     recording.launch()

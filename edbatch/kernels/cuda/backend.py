@@ -97,7 +97,7 @@ class CudaBackend:
         return max(1024, SCRATCH_ENTRIES // max(1, width))
 
     def configure(self, record: bool, precision: str) -> None:
-        """See `graph.options.Options`; holds for what is enqueued from now on."""
+        """See `graph.options.Options`; holds for what this thread enqueues from now on."""
         self.loops.configure(record, precision)
 
     def active(self) -> AbstractContextManager[Any]:

@@ -12,6 +12,7 @@ from numba import njit, types
 from numba.core import cgutils
 
 from edbatch.errors import EdBatchError
+from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, DEFAULT_ALGORITHM, FLOAT32
 from edbatch.kernels.pointers import int64_address, intrinsic
 
 
@@ -35,11 +36,9 @@ class Gpu(IntEnum):
 
 
 #: cuBLAS' compute types: what a product of float32 matrices may be computed in.
-PRECISIONS = {"float32": 68, "tf32": 77, "bf16": 75}
+PRECISIONS = {"float32": COMPUTE_FLOAT32, "tf32": 77, "bf16": 75}
 
 _INT, _LONG, _POINTER = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
-_FLOAT32 = 0  # CUDA_R_32F
-_DEFAULT = -1  # CUBLAS_GEMM_DEFAULT
 
 
 def _call(builder, address, result, arguments):
@@ -83,7 +82,7 @@ def call_gemm(
 
     def generate(context, builder, signature, args):
         function, handle, a_turned, b_turned, m, n, k, a, lda, b, ldb, beta, c, ldc, compute = args
-        float32, default = (ir.Constant(_LONG, value) for value in (_FLOAT32, _DEFAULT))
+        float32, default = (ir.Constant(_LONG, value) for value in (FLOAT32, DEFAULT_ALGORITHM))
         alpha, beta = _scalars(builder, beta)
         return _call(builder, function, _INT, [
             (handle, _POINTER), (a_turned, _INT), (b_turned, _INT), (m, _INT), (n, _INT), (k, _INT), (alpha, _POINTER),
@@ -122,7 +121,7 @@ def call_gemm_strided(
             count,
             compute,
         ) = args
-        float32, default = (ir.Constant(_LONG, value) for value in (_FLOAT32, _DEFAULT))
+        float32, default = (ir.Constant(_LONG, value) for value in (FLOAT32, DEFAULT_ALGORITHM))
         alpha, beta = _scalars(builder, ir.Constant(ir.FloatType(), 0.0))
         return _call(builder, function, _INT, [
             (handle, _POINTER), (a_turned, _INT), (b_turned, _INT), (m, _INT), (n, _INT), (k, _INT), (alpha, _POINTER),

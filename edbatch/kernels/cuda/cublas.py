@@ -10,6 +10,8 @@ from edbatch.errors import EdBatchError
 
 #: `CUBLAS_DEFAULT_MATH` of cublasMath_t: float32 stays float32, nothing is rounded to TF32.
 DEFAULT_MATH = 0
+#: `CUDA_R_32F` of cudaDataType, `CUBLAS_COMPUTE_32F` of cublasComputeType_t, `CUBLAS_GEMM_DEFAULT` of cublasGemmAlgo_t.
+FLOAT32, COMPUTE_FLOAT32, DEFAULT_ALGORITHM = 0, 68, -1
 
 
 def loaded(major: int) -> ctypes.CDLL:
@@ -26,6 +28,7 @@ def create(library: Any, stream: int, workspace: int, size: int) -> int:
     """A handle bound to a stream, that works in `size` bytes of device memory at the address `workspace`.
 
     With memory of its own it allocates nothing, can be captured in a CUDA graph, and gives the same result each time.
+    It has made a product: what cuBLAS leaves until the first one is done.
 
     Raises:
         EdBatchError: cuBLAS reports an error.
@@ -36,7 +39,16 @@ def create(library: Any, stream: int, workspace: int, size: int) -> int:
     # After the stream: setting that one goes back to the workspace of cuBLAS.
     _call(library, "cublasSetWorkspace_v2", handle, ctypes.c_void_p(workspace), ctypes.c_size_t(size))
     _call(library, "cublasSetMathMode", handle, ctypes.c_int(DEFAULT_MATH))
+    _multiply_numbers(library, handle, workspace)
     return handle.value or 0
+
+
+def _multiply_numbers(library: Any, handle: ctypes.c_void_p, workspace: int) -> None:
+    """Of what lies in the workspace, to another place of it."""
+    one, integer = ctypes.byref(ctypes.c_float(1)), ctypes.c_int
+    a, b, c = ([ctypes.c_void_p(workspace + place), integer(FLOAT32), integer(1)] for place in (0, 256, 512))
+    sizes, way = [integer(1)] * 3, [integer(COMPUTE_FLOAT32), integer(DEFAULT_ALGORITHM)]
+    _call(library, "cublasGemmEx", handle, integer(0), integer(0), *sizes, one, *a, *b, one, *c, *way)
 
 
 def _call(library: Any, name: str, *given: Any) -> None:

@@ -48,7 +48,6 @@ class CuPyDriver:
         self.launch = _address(installed.cuda_driver().cuLaunchKernel)
         self.gemm, self.gemm_strided = _address(blas.cublasGemmEx), _address(blas.cublasGemmStridedBatchedEx)
         self._modules: list[Any] = []  # a kernel's handle is valid as long as its module is loaded
-        self._capturing = False
 
         device = cupy.cuda.Device(number)
         self.processors = runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, number)
@@ -56,12 +55,17 @@ class CuPyDriver:
             # One that CUDA keeps in order with its default stream, on which a user's own CuPy code runs: what that does
             # to a parameter or a gradient comes between our kernels as it was written. Nobody waits for that.
             self._stream = cupy.cuda.Stream(non_blocking=False)
+            # While such a stream is captured, nobody in the process may use the default one: recordings have another.
+            self._recorded = cupy.cuda.Stream(non_blocking=True)
         self.stream = self._stream.ptr
         self._active = _Active(runtime, device, self._stream)
         size = cublas.workspace_bytes(int(device.compute_capability[:-1]))
         self._workspace = self.empty(size, np.dtype(np.uint8))
         with self._active:
-            self.blas = cublas.create(blas, self.stream, self.address(self._workspace), size)
+            self.blas, self._recorded_blas = (
+                cublas.create(blas, stream.ptr, self.address(self._workspace), size)
+                for stream in (self._stream, self._recorded)
+            )
         self._uploads = Uploads(self._stream, self._pinned, self._event, self._copy)
 
     def _libraries(self, major: int) -> ctypes.CDLL:
@@ -110,9 +114,8 @@ class CuPyDriver:
                 f"{self.name}: {host.nbytes} bytes cannot be copied to an array of {target.nbytes} "
                 f"({'' if target.flags.c_contiguous else 'not '}contiguous)"
             )
-        if self._capturing:  # each launch of the recording would copy what the pinned buffer holds by then
-            raise EdBatchError(f"{self.name}: an upload cannot be captured: upload before the work that reads it")
-        self._uploads.send(host, self.address(target))
+        with self._active:
+            self._uploads.send(host, self.address(target))
 
     def download(self, array: Any) -> np.ndarray:
         """A copy on the host."""
@@ -129,28 +132,24 @@ class CuPyDriver:
 
     @contextmanager
     def capture(self) -> Iterator[CuPyRecording]:
-        """Record a CUDA graph.
+        """Record a CUDA graph: one thread at a time, while others go on.
 
         In the block only kernels may be enqueued that ran before: the first run of one loads it. Nothing may be
         allocated: memory that is given back would be used again, though the recording still writes to it. A block that
         fails records nothing.
         """
-        runtime, stream = self.xp.cuda.runtime, self._stream
-        recording = CuPyRecording(self)
+        runtime, stream = self.xp.cuda.runtime, self._recorded
+        recording = CuPyRecording(self, stream.ptr, self._recorded_blas)
         with self._active:
             # Another thread may go on allocating; this one gets an error for what cannot be captured.
             stream.begin_capture(mode=runtime.streamCaptureModeThreadLocal)
-            self._capturing = True
             try:
                 yield recording
             except BaseException:
                 with suppress(runtime.CUDARuntimeError):  # which fails where what failed was not allowed in it
                     stream.end_capture()
                 raise
-            else:
-                recording.graph = stream.end_capture()
-            finally:
-                self._capturing = False
+            recording.graph = stream.end_capture()
 
     def _pinned(self, size: int) -> np.ndarray:
         with self._active:
@@ -168,7 +167,8 @@ class CuPyDriver:
 class CuPyRecording:
     """See `edbatch.kernels.cuda.driver.Recording`."""
 
-    def __init__(self, driver: CuPyDriver):
+    def __init__(self, driver: CuPyDriver, stream: int, blas: int):
+        self.stream, self.blas = stream, blas
         self.graph: Any = None
         self._driver = driver
 

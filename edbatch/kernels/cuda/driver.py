@@ -10,7 +10,14 @@ import numpy as np
 
 
 class Recording(Protocol):
-    """Work that was recorded instead of enqueued (a CUDA graph)."""
+    """Work that was recorded instead of enqueued (a CUDA graph).
+
+    Attributes:
+        stream, blas: what is enqueued on this stream, or with this handle of cuBLAS, is recorded.
+    """
+
+    stream: int
+    blas: int
 
     def launch(self) -> None:
         """Enqueue all of it."""
@@ -63,4 +70,4 @@ class Driver(Protocol):
         """In its block, this device and stream are those that `xp` uses."""
 
     def capture(self) -> AbstractContextManager[Recording]:
-        """What is enqueued in its block is recorded, and does not run."""
+        """In its block, what is enqueued on the recording's stream is recorded, and does not run."""

@@ -58,7 +58,10 @@ class IndexLists:
         """
         size = 1 << max(6, len(host).bit_length())
         free = self._buffers.setdefault(size, [])
-        buffer = heappop(free)[1] if free else self._driver.empty(size, np.dtype(np.int32))
+        try:
+            _, buffer = heappop(free)
+        except IndexError:  # none is free
+            buffer = self._driver.empty(size, np.dtype(np.int32))
         found = self._uploaded(np.ascontiguousarray(host, np.int32), buffer)
         finalize(found, heappush, free, (found.address, buffer))
         return found

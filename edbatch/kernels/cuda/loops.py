@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from edbatch.kernels.call import Call
 from edbatch.kernels.cuda import calls, enqueue, fused, launch, row_ops, row_source
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
-from edbatch.kernels.cuda.driver import Driver
+from edbatch.kernels.cuda.driver import Driver, Recording
 from edbatch.kernels.cuda.fused import FUNCTIONS
 from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
 from edbatch.kernels.cuda.indices import IndexLists, Indices
@@ -49,12 +50,11 @@ class CudaLoops:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
-        self._record = True
         self.recordings = Recordings(driver)
         self._lists = IndexLists(driver)
         self._made: dict[Recipe | Call, int] = {}
         self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
-        self._gpu = np.zeros(len(Gpu), np.int64)
+        gpu = np.zeros(len(Gpu), np.int64)
         known = {
             Gpu.LAUNCH: driver.launch,
             Gpu.GEMM: driver.gemm,
@@ -71,11 +71,16 @@ class CudaLoops:
             Gpu.ADD_ALL: self._kernels["add_all_float"],
         }
         for position, value in known.items():
-            self._gpu[position] = value
+            gpu[position] = value
+        self._own = _ThreadsOwn(gpu)
+
+    @property
+    def _gpu(self) -> np.ndarray:
+        return self._own.gpu
 
     def configure(self, record: bool, precision: str) -> None:
         """See `CudaBackend.configure`."""
-        self._record = record
+        self._own.record = record
         self._gpu[Gpu.COMPUTE] = PRECISIONS[precision]
 
     def upload(self, host: np.ndarray) -> Indices:
@@ -244,15 +249,19 @@ class CudaLoops:
         batches = Batches(plan.batches, plan.operands, plan.segments)
         end = stop
 
-        def enqueue_all() -> bool:
+        def enqueue_all(recording: Recording | None = None) -> bool:
             nonlocal end
+            gpu = self._gpu
+            if recording is not None:
+                gpu = gpu.copy()
+                gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
             end = launch.enqueue_batches(
-                self._gpu, first, stop, indices.host, indices.address, scratch, *batches, *memory, *programs.tables
+                gpu, first, stop, indices.host, indices.address, scratch, *batches, *memory, *programs.tables
             )  # fmt: skip
-            check(self._gpu)
+            check(gpu)
             return end == stop
 
-        if not self._record or not programs.runs_whole(plan.batches[first:stop]):
+        if not self._own.record or not programs.runs_whole(plan.batches[first:stop]):
             enqueue_all()
             return end
         words = (first, stop, indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
@@ -305,6 +314,14 @@ class CudaLoops:
     def _launch(self, name: str, gx: int, gy: int, bx: int, by: int, values: list[int]) -> None:
         calls.launch(self._gpu, self._kernels[name], gx, gy, bx, by, 0, np.array(values, np.int64), len(values))
         check(self._gpu)
+
+
+class _ThreadsOwn(local):
+    """What each thread has for itself: options, and what went wrong (see `calls.Gpu`)."""
+
+    def __init__(self, gpu: np.ndarray) -> None:
+        self.gpu = gpu.copy()
+        self.record = True
 
 
 def _by_rows(x: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,7 +72,10 @@ class Uploads:
 
     def _free(self, size: int) -> Buffer:
         buffers = self._buffers[size]
-        if buffers and buffers[0].event.done:
-            return buffers.popleft()
+        with suppress(IndexError):  # there is none
+            buffer = buffers.popleft()  # first taken, then looked at: another thread may want it too
+            if buffer.event.done:
+                return buffer
+            buffers.appendleft(buffer)
         memory = self._allocate(size)
         return Buffer(memory, memory.ctypes.data, self._event())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from threading import Lock
 
 from edbatch.errors import EdBatchWarning
 from edbatch.kernels.cuda.driver import Driver, Recording
@@ -26,27 +27,34 @@ class Recordings:
     def __init__(self, driver: Driver, capacity: int = 32) -> None:
         self._driver = driver
         self._capacity = capacity
+        self._lock = Lock()  # CUDA lets one thread at a time use a graph
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._kept: OrderedDict[bytes, Recording] = OrderedDict()
         self.recorded = self.replayed = self.dropped = 0
         self._before = 0, 0  # recorded and replayed when it was last looked whether that pays
 
-    def run(self, key: bytes, enqueue: Callable[[], bool]) -> None:
+    def run(self, key: bytes, enqueue: Callable[[Recording | None], bool]) -> None:
         """Have done what `enqueue` enqueues, which is the same for equal keys; it says whether that is all there is.
+
+        It is given the recording that it is to enqueue to; None: it is to enqueue what runs at once.
 
         Warns when recordings are dropped as often as they are made and seldom used: recording costs more than it saves.
         """
+        with self._lock:
+            self._run(key, enqueue)
+
+    def _run(self, key: bytes, enqueue: Callable[[Recording | None], bool]) -> None:
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
             self.replayed += 1
             found.launch()
         elif key not in self._seen:
-            if enqueue():
+            if enqueue(None):
                 self._remember(key)
         else:
             with self._driver.capture() as recording:
-                enqueue()
+                enqueue(recording)
             self._keep(key, recording)
             recording.launch()
 

@@ -36,7 +36,7 @@ class FakeCupy:
 
     def __init__(self, gpus=1, built=13000, cublas=None, nvrtc=None):
         self.log, self.current, self.set = [], [(0, None)], []
-        self.built, self.gpus, self.capturing = built, gpus, False
+        self.built, self.gpus, self.capturing = built, gpus, None
         owner = self
 
         class Device:
@@ -51,8 +51,8 @@ class FakeCupy:
 
         class Stream:
             def __init__(self, null=False, non_blocking=False, ptds=False):
-                assert not any((null, non_blocking, ptds))
-                self.ptr, self.device = 1234, owner.current[-1][0]
+                assert not any((null, ptds))
+                self.ptr, self.device = 5678 if non_blocking else 1234, owner.current[-1][0]
 
             def __enter__(self):
                 assert owner.current[-1][0] == self.device
@@ -66,11 +66,13 @@ class FakeCupy:
 
             def begin_capture(self, mode=None):
                 assert mode == 1
-                assert owner.current[-1][1] is self
-                owner.capturing = True
+                assert owner.current[-1][0] == self.device
+                assert owner.capturing is None
+                owner.capturing = self.ptr
 
             def end_capture(self):
-                owner.capturing = False
+                assert owner.capturing == self.ptr
+                owner.capturing = None
                 return SimpleNamespace(launch=lambda stream: owner.log.append(("launch", stream.ptr)))
 
         class Event:
@@ -155,6 +157,13 @@ class Failing:
         return getattr(self._module, name)
 
 
+GEMM = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, *(ctypes.c_int,) * 5, ctypes.c_void_p,
+    *(ctypes.c_void_p, ctypes.c_int, ctypes.c_int) * 2, ctypes.c_void_p,
+    ctypes.c_void_p, *(ctypes.c_int,) * 4,
+)  # fmt: skip  # cublasGemmEx
+
+
 class StatusName:
     """`cublasGetStatusName`, whose types can be set."""
 
@@ -167,9 +176,13 @@ class FakeBlas:
 
     def __init__(self, failing=None):
         self.calls, self.failing = [], failing
-        signature = ctypes.CFUNCTYPE(ctypes.c_int)
         self.cublasGetStatusName = StatusName()
-        self.cublasGemmEx, self.cublasGemmStridedBatchedEx = signature(lambda: 0), signature(lambda: 0)
+        self.cublasGemmEx = GEMM(self._multiply)
+        self.cublasGemmStridedBatchedEx = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
+
+    def _multiply(self, *given):
+        self.calls.append(("cublasGemmEx", *given))
+        return 3 if self.failing == "cublasGemmEx" else 0
 
     def __getattr__(self, name):
         def function(*given):

@@ -41,7 +41,7 @@ def test_what_comes_again_is_recorded():
     recordings = Recordings(driver)
     seen = []
     for key, work in [(b"a", 1), (b"b", 2), (b"a", 3), (b"a", 4), (b"b", 5)]:
-        recordings.run(key, lambda work=work: driver.do(work) or True)
+        recordings.run(key, lambda _, work=work: driver.do(work) or True)
         seen.append(counts(recordings))
     # The recording of the second time is what the third runs.
     assert driver.ran == [1, 2, 3, 3, 5]
@@ -51,7 +51,7 @@ def test_what_comes_again_is_recorded():
 def test_what_is_not_all_there_is_is_never_recorded():
     recordings = Recordings(Driver())
     for _ in range(3):
-        recordings.run(b"a", lambda: False)
+        recordings.run(b"a", lambda _: False)
     assert counts(recordings) == (0, 0, 0)
 
 
@@ -61,7 +61,7 @@ def test_the_one_used_least_recently_is_dropped():
 
     def run(*keys):
         for key in keys:
-            recordings.run(key, lambda key=key: driver.do(key) or True)
+            recordings.run(key, lambda _, key=key: driver.do(key) or True)
 
     run(b"a", b"a", b"b", b"b", b"a", b"c", b"c")  # b goes
     assert counts(recordings) == (3, 1, 1)
@@ -74,7 +74,7 @@ def test_the_one_used_least_recently_is_dropped():
 def test_keys_that_came_once_are_forgotten():
     recordings = Recordings(Driver(), capacity=2)
     for key in range(1000):
-        recordings.run(bytes([key % 256, key // 256]), lambda: True)
+        recordings.run(bytes([key % 256, key // 256]), lambda _: True)
     assert len(recordings._seen) <= 16
     assert counts(recordings) == (0, 0, 0)
 
@@ -84,7 +84,7 @@ def test_it_warns_where_recording_does_not_pay():
 
     def twice(key):
         for _ in range(2):
-            recordings.run(key, lambda: True)
+            recordings.run(key, lambda _: True)
 
     for key in (b"a", b"b", b"c"):
         twice(key)
@@ -101,9 +101,9 @@ def test_it_warns_where_recording_does_not_pay():
 
 def test_an_error_while_recording_leaves_nothing():
     recordings = Recordings(Driver())
-    recordings.run(b"a", lambda: True)
+    recordings.run(b"a", lambda _: True)
     with pytest.raises(ZeroDivisionError):
-        recordings.run(b"a", lambda: 1 // 0)
+        recordings.run(b"a", lambda _: 1 // 0)
     assert counts(recordings) == (0, 0, 0)
 
 

@@ -1,0 +1,68 @@
+"""Threads that use one GPU at once: what one records, or has gone wrong, is not another's."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.kernels.cuda import calls
+from edbatch.kernels.cuda.calls import Gpu
+
+
+@pytest.fixture
+def often():
+    """Threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_values_are_those_of_one_thread(cuda, often):
+    """Structures come again, so that they are recorded; each thread has options of its own."""
+    model = eb.ParameterCollection(seed=0, device=cuda)
+    W = model.add_parameters((8, 8))
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(4, 8)).astype(np.float32)
+
+    def run(precision, length):
+        with eb.options(precision=precision), eb.Graph(policy="sufficient"):
+            outputs = []
+            for x in inputs[: 2 + length % 3]:
+                h = eb.input(x)
+                for _ in range(length):
+                    h = eb.tanh(W @ h)
+                outputs.append(h)
+            return np.array(eb.forward(outputs))
+
+    cases = [(precision, length) for precision in ("float32", "bf16") for length in (1, 2, 5)]
+    wanted = {case: run(*case) for case in cases}
+    assert not np.array_equal(wanted["float32", 5], wanted["bf16", 5])
+    recordings = cuda.backend.loops.recordings
+    before = recordings.recorded, recordings.replayed
+
+    def work(seed):
+        for at in np.random.default_rng(seed).integers(len(cases), size=40):
+            np.testing.assert_array_equal(run(*cases[at]), wanted[cases[at]])
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(work, range(6)))
+    assert recordings.recorded > before[0]
+    assert recordings.replayed > before[1]
+
+
+def test_an_error_is_the_threads_that_made_it(cuda):
+    loops = cuda.backend.loops
+
+    def fail():
+        loops._gpu[Gpu.STATUS] = 700
+        with pytest.raises(eb.EdBatchError, match="cuLaunchKernel failed with status 700"):
+            calls.check(loops._gpu)
+        loops._gpu[Gpu.STATUS] = 700
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(fail).result()
+    calls.check(loops._gpu)
