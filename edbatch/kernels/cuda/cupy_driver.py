@@ -7,6 +7,7 @@ by address: of `cuLaunchKernel` in NVIDIA's driver, and of the same cuBLAS that 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
@@ -58,7 +59,7 @@ class CuPyDriver:
             # While such a stream is captured, nobody in the process may use the default one: recordings have another.
             self._recorded = cupy.cuda.Stream(non_blocking=True)
         self.stream = self._stream.ptr
-        self._active = _Active(runtime, device, self._stream)
+        self._active = _Active(self.name, runtime, device, self._stream)
         size = cublas.workspace_bytes(int(device.compute_capability[:-1]))
         self._workspace = self.empty(size, np.dtype(np.uint8))
         with self._active:
@@ -88,7 +89,7 @@ class CuPyDriver:
             except cupy.cuda.compiler.CompileException as error:
                 raise EdBatchError(f"{self.name}: a CUDA kernel does not compile:\n{error}") from error
             except RuntimeError as error:
-                if isinstance(error, cupy.cuda.runtime.CUDARuntimeError | cupy.cuda.driver.CUDADriverError):
+                if type(error) is not RuntimeError:  # of CUDA, or of NVRTC
                     raise
                 # CuPy compiles nothing without the folder of CUDA's headers, even what includes none.
                 raise installed.not_in_toolkit(self.name, cupy, "the folder of headers", error) from error
@@ -183,12 +184,18 @@ class CuPyRecording:
 class _Active:
     """CuPy's current device and stream in a block; CuPy keeps what they were before, thread by thread."""
 
-    __slots__ = "_device", "_runtime", "_stream"
+    __slots__ = "_device", "_name", "_process", "_runtime", "_stream"
 
-    def __init__(self, runtime: Any, device: Any, stream: Any):
-        self._runtime, self._device, self._stream = runtime, device, stream
+    def __init__(self, name: str, runtime: Any, device: Any, stream: Any):
+        self._name, self._runtime, self._device, self._stream = name, runtime, device, stream
+        self._process = os.getpid()
 
     def __enter__(self) -> None:
+        if os.getpid() != self._process:
+            raise EdBatchError(
+                f"{self._name}: this process was forked from one that uses the GPU; CUDA does not work in it: start "
+                "processes by 'spawn', or use the GPU only after the fork"
+            )
         self._device.__enter__()
         # CuPy leaves out device 0 in a thread that has set none; but a launch by address needs the device's context.
         self._runtime.setDevice(self._device.id)

@@ -14,6 +14,10 @@ class CUDADriverError(RuntimeError):
     pass
 
 
+class NVRTCError(RuntimeError):
+    pass
+
+
 class CompileException(Exception):
     pass
 
@@ -95,6 +99,8 @@ class FakeCupy:
                     raise CompileException("kern.cu(1): error: expected a declaration")
                 if "headers" in self.code:
                     raise RuntimeError("Failed to find CUDA headers. Please install")
+                if "builtins" in self.code:
+                    raise NVRTCError("NVRTC_ERROR_BUILTIN_OPERATION_FAILURE (7)")
                 if "memory" in self.code:
                     raise CUDADriverError("CUDA_ERROR_OUT_OF_MEMORY: out of memory")
                 return SimpleNamespace(get_function=self.function)

@@ -65,6 +65,14 @@ def test_active_ends_with_an_error(fake):
     assert fake.xp.current == [(0, None)]
 
 
+def test_a_forked_process_is_told(fake, monkeypatch):
+    """CUDA's own error there says nothing of a fork."""
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    for use in (lambda: fake.empty(1, np.float32), lambda: fake.active().__enter__(), lambda: fake.load("", [])):
+        with pytest.raises(EdBatchError, match=r"^cuda:1: this process was forked from one that uses the GPU"):
+            use()
+
+
 def test_load(fake):
     source = 'extern "C" __global__ void first() {} extern "C" __global__ void second() {}'
     assert fake.load(source, ["second", "first"]) == [source.index("second"), source.index("first")]
@@ -78,9 +86,10 @@ def test_load_tells_what_is_wrong(fake):
         fake.load("first", ["first", "other"])
     with pytest.raises(EdBatchError, match=r"the folder of headers of CUDA 13 cannot be found \(Failed to find CUDA h"):
         fake.load("headers", ["kernel"])
-    with pytest.raises(RuntimeError, match="CUDA_ERROR_OUT_OF_MEMORY") as raised:
-        fake.load("memory", ["kernel"])
-    assert not isinstance(raised.value, EdBatchError)
+    for source, message in (("memory", "CUDA_ERROR_OUT_OF_MEMORY"), ("builtins", "NVRTC_ERROR_BUILTIN_OPERATION")):
+        with pytest.raises(RuntimeError, match=message) as raised:
+            fake.load(source, ["kernel"])
+        assert not isinstance(raised.value, EdBatchError)
     assert fake.xp.current == [(0, None)]
 
 
