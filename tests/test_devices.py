@@ -15,6 +15,7 @@ from edbatch.devices import Device, current_device, device
 from edbatch.graph.stacking import column_range, stacked
 from edbatch.kernels.cuda.backend import CudaBackend
 from edbatch.models import LSTM, from_torch
+from tests.emulated import arrays
 from tests.kernels.updates import OPTIMIZERS
 from tests.training.optimizing import give, gradients_of, model_of
 
@@ -179,6 +180,66 @@ def test_two_gpus(second):
         loss.backward()
         values.append(np.append(W.grad(), loss.value()))
     np.testing.assert_allclose(values[1:], [values[0]] * 3, rtol=1e-6)
+
+
+@pytest.fixture
+def only_inside(second, monkeypatch):
+    """An error for what computes with arrays of the second GPU outside its blocks: CuPy would do so on the first."""
+    driver, check = second.backend._driver, arrays.check
+
+    def checked(x, where):
+        if isinstance(x, arrays.DeviceArray):
+            assert driver.depth, f"{where}: outside the device's block"
+        check(x, where)
+
+    monkeypatch.setattr(arrays, "check", checked)
+    return second
+
+
+def test_all_that_computes_is_on_the_parameters_device(only_inside, tmp_path):
+    """Called as users do, in no block and in another thread, while the first GPU is the current one."""
+
+    def work():
+        model = eb.ParameterCollection(seed=0, device=only_inside)
+        W, V = model.add_parameters((2, 3), name="W"), model.add_parameters((1, 3), name="V")
+        table = model.add_lookup_parameters((5, 3), name="table")
+        trainer = eb.Adam(model, clip=1.0)
+
+        @eb.cell
+        def both(W, V, x):
+            return W @ x, V @ x
+
+        for step in range(3):
+            W.set_value(np.full((2, 3), step))
+            with eb.Graph(policy="sufficient"):
+                outputs = [y for row in (3, 0, 3) for y in both(W, V, table[row])]
+                loss = eb.sum([eb.sum(eb.square(y)) for y in outputs])
+            for _ in range(2):  # gradients add up
+                loss.backward()
+            assert np.isfinite(loss.value())
+            assert only_inside.backend.to_host(table.grad()).any()
+            assert table.sparse_grad()[0].tolist() == [0, 3]
+            if step == 1:
+                model.zero_grad()
+                assert not only_inside.backend.to_host(W.grad()).any()
+            else:
+                trainer.update()
+        model.save(tmp_path / "m.safetensors", trainer=trainer)
+        model.load(tmp_path / "m.safetensors", trainer=trainer)
+        copy.deepcopy(trainer)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+def test_gradients_are_still_there_in_a_stack(only_inside):
+    model = eb.ParameterCollection(seed=2, device=only_inside)
+    W, V = model.add_parameters((2, 3)), model.add_parameters((1, 3))
+    with eb.Graph(policy="sufficient"):
+        loss = eb.sum(W @ eb.ones(3))
+    loss.backward()
+    stacked([W.spec, V.spec])
+    assert on_host(only_inside, W.grad()).tolist() == [[1] * 3] * 2
 
 
 # Parameters on a device.

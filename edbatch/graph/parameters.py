@@ -67,7 +67,8 @@ class Parameter(Operand):
         given = from_dlpack(value, f"{self!r}.set_value")
         if given.shape != self.shape:
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
-        self.array[...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
+        with self.device.backend.active():
+            self.array[...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
 
     def __dlpack__(self, **arguments: Any) -> Any:
         """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
@@ -107,12 +108,13 @@ class Parameter(Operand):
             >>> W.has_grad, W.grad()
             (False, array([[0., 0.]], dtype=float32))
         """
-        return self._sum() if self.has_grad else self.device.backend.zeros_like(self.array)
+        return self._sum() if self.has_grad else self._zeros()
 
     def zero_grad(self) -> None:
         """Forget the gradients that have come."""
         if self.has_grad:
-            self._sum().fill(0)
+            with self.device.backend.active():
+                self._sum().fill(0)
             for member in self._members():
                 member._has_grad = False
 
@@ -131,8 +133,12 @@ class Parameter(Operand):
         if self.stack is not None:
             return self.stack._sum()[self.rows]
         if self._gradient is None:
-            self._gradient = self.device.backend.zeros_like(self.array)
+            self._gradient = self._zeros()
         return self._gradient
+
+    def _zeros(self) -> Any:
+        with self.device.backend.active():
+            return self.device.backend.zeros_like(self.array)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
@@ -163,16 +169,17 @@ class LookupParameters(Parameter):
         if len(self._came) > 1:
             rows, values = zip(*self._came, strict=True)
             backend = self.device.backend
-            self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
+            with backend.active():
+                self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
         return self._came[0] if self._came else None
 
     def grad(self) -> Any:
         """The gradient of the whole table, made for this call: `sparse_grad` is what training reads."""
-        backend = self.device.backend
-        dense = backend.zeros_like(self.array)
-        found = self.sparse_grad()
-        if found is not None:
-            dense[backend.indices(found[0].astype(np.int32))[:]] = found[1]
+        backend, found = self.device.backend, self.sparse_grad()
+        with backend.active():
+            dense = self._zeros()
+            if found is not None:
+                dense[backend.indices(found[0].astype(np.int32))[:]] = found[1]
         return dense
 
     def zero_grad(self) -> None:
@@ -183,5 +190,6 @@ class LookupParameters(Parameter):
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
         """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
         if len(rows):
-            self._came.append(self.device.backend.loops.sum_equal(rows, values))
+            with self.device.backend.active():
+                self._came.append(self.device.backend.loops.sum_equal(rows, values))
             self._has_grad = True

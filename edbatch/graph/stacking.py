@@ -52,7 +52,8 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
         gradient = member.grad() if member.has_grad else None
         member.array, member.stack, member.rows = stack.array[rows], stack, rows
         if gradient is not None:
-            member.accumulator()[0][...] = gradient
+            with device.backend.active():
+                member.accumulator()[0][...] = gradient
         begin = rows.stop
     return stack.spec
 

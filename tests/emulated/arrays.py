@@ -44,7 +44,8 @@ class DeviceArray(np.ndarray):
     def __setitem__(self, key, value):
         for part in key if isinstance(key, tuple) else (key,):
             check(part, "an index")
-        check(value, "an assignment")
+        for x in (self, value):
+            check(x, "an assignment")
         plain(self)[as_plain(key)] = plain(value)
 
     def _waits(self, *_):
@@ -71,7 +72,8 @@ class DeviceArray(np.ndarray):
         return on_device(plain(self).copy(order))
 
     def fill(self, value):
-        check(value, "fill")
+        for x in (self, value):
+            check(x, "fill")
         plain(self).fill(value)
 
 
