@@ -6,10 +6,12 @@ import gc
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
+from gpu_worker import message
 from torch.autograd import DeviceType
 
 WARM_UPS = 2  # mini-batches that are not measured
@@ -21,7 +23,7 @@ class Side:
 
     Attributes:
         name: what the tables call it.
-        prepare: what the host makes of the mini-batch of a number, before anything runs; not counted in `prepared`.
+        prepare: what the host makes of the mini-batch of a number; what it uploads is not waited for.
         run: enqueues it and does not wait.
     """
 
@@ -37,8 +39,8 @@ class Times:
     Attributes:
         preparation: of the host, before anything runs.
         host: until all is enqueued, preparation included.
-        prepared: from there until the device is done, preparation not included.
-        total: both.
+        prepared: from the end of the preparation until the device is done.
+        total: until the device is done, preparation included.
         in_a_row: per mini-batch, waiting only after the last, preparation included.
         error: why there are no times.
     """
@@ -55,21 +57,19 @@ class Times:
         return 1e3 * statistics.median(getattr(self, name))
 
 
-def message(error: Exception) -> str:
-    """Its kind and its first lines."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
 def waiter(device: str) -> Callable[[], None]:
     """Waits until the device has nothing to do, whoever gave it."""
     return (lambda: None) if device == "cpu" else torch.cuda.synchronize
 
 
-def measure(sides: Sequence[Side], n: int, seconds: float, wait: Callable[[], None]) -> dict[str, Times]:
-    """Times of all sides on the mini-batches 0 to n - 1, of which the first warm up.
+def measure(
+    sides: Sequence[Side], turns: Sequence[int], row: Sequence[int], seconds: float, wait: Callable[[], None]
+) -> dict[str, Times]:
+    """Times of all sides on the mini-batches with these numbers; those before `WARM_UPS` warm up.
 
-    The sides take turns, so that noise hits all alike. After `seconds` no new turn begins, but two there are. A side
-    that fails has its error for a result.
+    The sides take turns, so that noise hits all alike. After `seconds` no new turn begins, but two there are. As many
+    mini-batches of `row` are then run without a pause: others, for what comes again may be cheaper. A side that fails
+    has its error for a result.
     """
     times = {side.name: Times() for side in sides}
 
@@ -89,16 +89,16 @@ def measure(sides: Sequence[Side], n: int, seconds: float, wait: Callable[[], No
     for side in sides:
         attempt(side, warm_up)
     gc.collect()
-    begin, measured = perf_counter(), []
-    for number in range(WARM_UPS, n):
-        if len(measured) >= 2 and perf_counter() - begin > seconds:
+    begin, measured = perf_counter(), 0
+    for number in turns:
+        if measured >= 2 and perf_counter() - begin > seconds:
             break
-        measured.append(number)
+        measured += 1
         gc.collect()
         for side in sides:
             attempt(side, lambda side, found, number=number: _one_turn(side, found, number, wait))
     for side in sides:
-        attempt(side, lambda side, found: _in_a_row(side, found, measured, wait))
+        attempt(side, lambda side, found: _in_a_row(side, found, row[:measured], wait))
     return times
 
 
@@ -107,16 +107,14 @@ def _one_turn(side: Side, times: Times, number: int, wait: Callable[[], None]) -
     start = perf_counter()
     prepared = side.prepare(number)
     ready = perf_counter()
-    wait()
-    running = perf_counter()
     result = side.run(prepared)
     enqueued = perf_counter()
     wait()
     end = perf_counter()
     del result
     times.preparation.append(ready - start)
-    times.host.append(ready - start + enqueued - running)
-    times.prepared.append(end - running)
+    times.host.append(enqueued - start)
+    times.prepared.append(end - ready)
     times.total.append(end - start)
 
 
@@ -137,6 +135,7 @@ class Profile(NamedTuple):
         launches: number of kernels.
         copies: number of copies and fills.
         waits: how often the host waited for the device.
+        allocations: calls of CUDA for memory, the device's or pinned; some wait too.
         kernels: seconds by the names of kernels, the longest first.
     """
 
@@ -144,13 +143,22 @@ class Profile(NamedTuple):
     launches: int
     copies: int
     waits: int
+    allocations: int
     kernels: dict[str, float]
 
 
 def profile(run: Callable[[], Any]) -> Profile:
     """Of a run on a GPU, whoever launches its kernels."""
-    nothing, found = (_summary(_events(function)) for function in (lambda: None, run))
-    return found._replace(waits=found.waits - nothing.waits)  # the profiler itself waits when it ends
+    waits = _waits_of_the_profiler()
+    found = _summary(_events(run))
+    return found._replace(waits=found.waits - waits)
+
+
+@cache
+def _waits_of_the_profiler() -> int:
+    """It waits when it ends; the first time it may do so more often."""
+    _events(lambda: None)
+    return _summary(_events(lambda: None)).waits
 
 
 def _events(run: Callable[[], Any]) -> list[Any]:
@@ -162,11 +170,12 @@ def _events(run: Callable[[], Any]) -> list[Any]:
 
 
 def _summary(events: Iterable[Any]) -> Profile:
-    spans, kernels, copies, launches, waits = [], {}, 0, 0, 0
+    spans, kernels, copies, launches, waits, allocations = [], {}, 0, 0, 0, 0
     for event in events:
         start, end = event.time_range.start, event.time_range.end
         if event.device_type != DeviceType.CUDA:
             waits += "Synchronize" in event.name or event.name == "cudaMemcpy"
+            allocations += event.name.startswith(("cudaMalloc", "cudaFree", "cudaHostAlloc"))
             continue
         spans.append((start, end))
         if event.name.startswith(("Memcpy", "Memset")):
@@ -179,4 +188,4 @@ def _summary(events: Iterable[Any]) -> Profile:
         busy += max(0.0, end - max(start, until))
         until = max(until, end)
     longest = dict(sorted(kernels.items(), key=lambda item: -item[1])[:12])
-    return Profile(1e-6 * busy, launches, copies, waits, longest)
+    return Profile(1e-6 * busy, launches, copies, waits, allocations, longest)

@@ -36,7 +36,7 @@ def _paper(rows: list[Row]) -> Iterator[Row]:
     for (batch, hidden), ms in PAPER.items():
         if (batch, hidden) in own:
             name = f"TreeLSTM forward, hidden {hidden}, batch {batch}; the paper: {ms:.2f} ms"
-            yield bench.figure(name, own[batch, hidden]["ms"], f"<= {ms / 3:.2f}", "ms")
+            yield bench.figure(name, own[batch, hidden]["ms"], f"<= {ms / 3:.3f}", "ms")
 
 
 def _ratios(rows: list[Row], place: str, asked: str) -> Iterator[Row]:

@@ -10,14 +10,16 @@ from typing import Any
 import bench_common  # noqa: F401 (it sets up the environment before NumPy loads)
 import torch
 from gpu_ceilings import torch_precision
-from gpu_clock import WARM_UPS, Profile, Side, Times, measure, message, profile, waiter
+from gpu_clock import WARM_UPS, Profile, Side, Times, measure, profile, waiter
 from gpu_tasks import LR, Counts, Own, Task
+from gpu_worker import message
 from torch_peers import Peer, training_step
 
 OWN = "EdBatch"
 PER_SAMPLE = "PyTorch per sample"
 LARGEST_PER_SAMPLE = 64  # mini-batch: more takes seconds and tells nothing new
 LARGEST_PROFILED = 16  # of these: reading a hundred thousand kernels takes the profiler seconds
+COMPARED = 64, 256  # batch and hidden at which the models are compared
 PAPER = {(10, 256): 2.78, (10, 512): 4.70, (20, 256): 3.52, (20, 512): 4.82}  # ms by batch and hidden: its table 5
 
 
@@ -66,10 +68,9 @@ def points(models: list[str], device: str, quick: bool = False) -> list[Point]:
                       for training in (False, True)]  # fmt: skip
             found += [Point(models[0], 4, 16, training, compiled=True) for training in (False, True)]
         return [*found, *(Point("TreeLSTM", *at, graphed=gpu) for at in list(PAPER)[:1] if "TreeLSTM" in models)]
-    ordered = [
-        Point(model, 64, 256, training, per_sample=True, graphed=gpu) for training in (False, True) for model in models
-    ]
+    ordered = [Point(model, 64, 256, per_sample=True, graphed=gpu) for model in models]
     ordered += [Point("TreeLSTM", *at, graphed=gpu) for at in PAPER if "TreeLSTM" in models]
+    ordered += [Point(model, 64, 256, True, per_sample=True, graphed=gpu) for model in models]
     if gpu:
         ordered += [
             Point(model, 64, 256, training, precision)
@@ -97,16 +98,28 @@ def points(models: list[str], device: str, quick: bool = False) -> list[Point]:
     return ordered
 
 
+def asked_for(point: Point) -> bool:
+    """Whether one of the figures that were asked for is of it; see `gpu_figures`."""
+    if point.training or point.precision != "float32" or point.compiled:
+        return False
+    at = point.batch, point.hidden
+    return at == COMPARED or (point.model == "TreeLSTM" and at in PAPER)
+
+
 def run_point(
     point: Point, task: Task, device: str, ceilings: dict[str, float], rounds: int, seconds: float
 ) -> list[dict[str, Any]]:
     """One row per side. A side that fails has a row with its error."""
     wait = waiter(device)
-    mini_batches = task.mini_batches(point.batch, WARM_UPS + rounds)
-    counts = [task.count(samples, point.hidden) for samples in mini_batches[WARM_UPS:]]
+    # Measured one by one, measured in a row, and two to look into: no mini-batch comes again, as in training.
+    last = WARM_UPS + 2 * rounds
+    turns, row_of_them = range(WARM_UPS, WARM_UPS + rounds), range(WARM_UPS + rounds, last)
+    mini_batches = task.mini_batches(point.batch, last + 2)
     factor = 3 if point.training else 1  # products and traffic of backward are twice those of forward
-    mean = Counts(*(factor * sum(each) / len(counts) for each in zip(*counts, strict=True)))
-    first = Counts(*(factor * each for each in counts[0]))
+    counts = [
+        Counts(*(factor * each for each in task.count(samples, point.hidden))) for samples in mini_batches[WARM_UPS:]
+    ]
+    mean = Counts(*(sum(each) / rounds for each in zip(*counts[:rounds], strict=True)))
     rows: list[dict[str, Any]] = []
     if point.compiled:
         torch.compiler.reset()  # what was compiled for another network does not count against this one's limit
@@ -119,7 +132,7 @@ def run_point(
                 sides.append(make(name, own, mini_batches, device, numbers))
             except Exception as error:
                 rows.append({**point.place, "by": name, "error": message(error)})
-        times = measure(sides, len(mini_batches), seconds, wait)
+        times = measure(sides, turns, row_of_them, seconds, wait)
         for at, side in enumerate(sides):
             row = {**point.place, "by": side.name}
             rows.insert(at, row)
@@ -128,7 +141,10 @@ def run_point(
                 row["error"] = found.error
                 continue
             row |= _row(point, found, times[OWN], mean, ceilings)
-            row |= _inside(side, device, first, point, ceilings)
+            try:
+                row |= _inside(side, device, (last, last + 1), counts[-1], point, ceilings)
+            except Exception as error:
+                row["profile"] = message(error)
     return rows
 
 
@@ -154,17 +170,25 @@ def _row(point: Point, times: Times, own: Times, costs: Counts, ceilings: dict[s
 
 
 def _fractions(of: str, seconds: float, costs: Counts, point: Point, ceilings: dict[str, float]) -> dict[str, float]:
+    """Of the ceilings that are known."""
+    shares = [
+        ("matrix rate", costs.flops, f"{point.precision}, FLOP/s"),
+        ("copy bandwidth", costs.bytes, "copy, B/s"),
+    ]
     return {
-        f"% of matrix rate{of}": 100 * costs.flops / seconds / ceilings[f"{point.precision}, FLOP/s"],
-        f"% of copy bandwidth{of}": 100 * costs.bytes / seconds / ceilings["copy, B/s"],
+        f"% of {name}{of}": 100 * cost / seconds / ceilings[ceiling]
+        for name, cost, ceiling in shares
+        if ceiling in ceilings
     }
 
 
-def _inside(side: Side, device: str, costs: Counts, point: Point, ceilings: dict[str, float]) -> dict[str, Any]:
-    """What one more run shows that is not timed: batches, stages, memory, and on a GPU the profiler's figures."""
+def _inside(
+    side: Side, device: str, numbers: tuple[int, int], costs: Counts, point: Point, ceilings: dict[str, float]
+) -> dict[str, Any]:
+    """What two more runs show that are not timed: batches, stages, memory; and on a GPU what the profiler sees."""
     row: dict[str, Any] = {}
     if side.name == OWN:
-        report = side.run(side.prepare(WARM_UPS)).report()
+        report = side.run(side.prepare(numbers[0])).report()
         row |= {
             "batches": report.batches,
             "memory, MB": 1e-6 * report.memory_bytes,
@@ -173,7 +197,7 @@ def _inside(side: Side, device: str, costs: Counts, point: Point, ceilings: dict
         }
     if device == "cpu" or (side.name == PER_SAMPLE and point.batch > LARGEST_PROFILED):
         return row
-    prepared = side.prepare(WARM_UPS)
+    prepared = side.prepare(numbers[1])
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -187,6 +211,7 @@ def _inside(side: Side, device: str, costs: Counts, point: Point, ceilings: dict
         "launches": seen.launches,
         "copies": seen.copies,
         "waits": seen.waits,
+        "allocations": seen.allocations,
         "kernels, ms": {name: 1e3 * seconds for name, seconds in seen.kernels.items()},
         **_fractions(", device", seen.busy, costs, point, ceilings),
     }
@@ -237,19 +262,22 @@ def _graphed(
     peer = kind(own.model, device)
     run = _runner(peer, point.training, numbers)
     graphs, batches = [], []
-    pool, stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
-    for samples in mini_batches:
-        batch = peer.batch([peer.prepare(sample) for sample in samples])
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            run(batch)
-        torch.cuda.current_stream().wait_stream(stream)
-        peer.zero_grad(set_to_none=True)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, stream=stream):
-            run(batch)
-        graphs.append(graph)
-        batches.append(batch)  # its memory is what the graph reads
+    pool, stream, before = torch.cuda.graph_pool_handle(), torch.cuda.Stream(), torch.cuda.current_stream()
+    try:
+        for samples in mini_batches:
+            batch = peer.batch([peer.prepare(sample) for sample in samples])
+            stream.wait_stream(before)
+            with torch.cuda.stream(stream):
+                run(batch)
+            before.wait_stream(stream)
+            peer.zero_grad(set_to_none=True)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool, stream=stream):
+                run(batch)
+            graphs.append(graph)
+            batches.append(batch)  # its memory is what the graph reads
+    finally:
+        torch.cuda.set_stream(before)  # PyTorch leaves the other one current where a capture fails
 
     def replay(graph: Any) -> Any:
         graph.replay()

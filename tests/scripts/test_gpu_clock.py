@@ -28,20 +28,24 @@ def test_device_is_busy_while_anything_runs():
             Event("Memset", 50, 52),
             Event("cudaLaunchKernel", 0, 1, on_device=False),
             Event("cudaStreamSynchronize", 60, 90, on_device=False),
+            Event("cudaMalloc", 90, 91, on_device=False),
+            Event("cudaHostAlloc", 91, 92, on_device=False),
         ]
     )
     assert found.busy == pytest.approx(18e-6)
-    assert (found.launches, found.copies, found.waits) == (3, 2, 1)
+    assert (found.launches, found.copies, found.waits, found.allocations) == (3, 2, 1, 2)
     assert found.kernels == {"gemm": pytest.approx(13e-6), "add": pytest.approx(6e-6)}
 
 
 def test_waits_of_the_profiler_itself_do_not_count(monkeypatch):
     import gpu_clock
 
+    gpu_clock._waits_of_the_profiler.cache_clear()
     wait = Event("cudaDeviceSynchronize", 0, 1, on_device=False)
-    runs = iter([[wait], [wait, Event("gemm", 0, 1), wait]])
+    runs = iter([[wait] * 5, [wait], [wait, Event("gemm", 0, 1), wait], [wait]])
     monkeypatch.setattr(gpu_clock, "_events", lambda run: next(runs))
-    assert gpu_clock.profile(lambda: None).waits == 1
+    assert [gpu_clock.profile(lambda: None).waits for _ in range(2)] == [1, 0]
+    gpu_clock._waits_of_the_profiler.cache_clear()
 
 
 def test_sides_take_turns_and_one_that_fails_leaves_the_others_alone():
@@ -56,21 +60,25 @@ def test_sides_take_turns_and_one_that_fails_leaves_the_others_alone():
     def side(name, run=lambda number: None):
         return Side(name, lambda number: number, lambda number: (ran.append((name, number)), run(number)))
 
-    times = measure([side("a"), side("b", fail), side("c")], n=5, seconds=60, wait=lambda: None)
+    sides = [side("a"), side("b", fail), side("c")]
+    times = measure(sides, (2, 3, 4), (5, 6, 7), seconds=60, wait=lambda: None)
     assert times["b"].error == "ValueError: no fourth"
     assert times["a"].error is None
-    assert len(times["a"].total) == len(times["c"].host) == 5 - WARM_UPS
+    assert len(times["a"].total) == len(times["c"].host) == 3
+    assert ran[: 3 * WARM_UPS] == [(name, number) for name in "abc" for number in range(WARM_UPS)]
     turns = ran[3 * WARM_UPS :]
     assert turns[:6] == [(name, number) for number in (2, 3) for name in "abc"]
     assert turns[6:8] == [("a", 4), ("c", 4)]
-    assert turns[8:] == [(name, number) for name in "ac" for number in (2, 3, 4)]  # in a row
+    assert turns[8:] == [(name, number) for name in "ac" for number in (5, 6, 7)]  # in a row: others
 
 
 def test_when_time_is_over_two_turns_are_enough():
     from gpu_clock import Side, measure
 
-    times = measure([Side("a", lambda number: number, lambda number: None)], n=50, seconds=0, wait=lambda: None)
+    ran = []
+    times = measure([Side("a", lambda number: number, ran.append)], range(2, 50), range(50, 98), 0, lambda: None)
     assert len(times["a"].total) == 2
+    assert ran == [0, 1, 2, 3, 50, 51]
     assert times["a"].in_a_row > 0
 
 
@@ -80,7 +88,19 @@ def test_preparation_is_told_apart():
     from gpu_clock import Side, measure
 
     side = Side("a", lambda number: sleep(0.02), lambda prepared: sleep(0.001))
-    times = measure([side], n=4, seconds=0, wait=lambda: None)["a"]
+    times = measure([side], (2, 3), (4, 5), seconds=0, wait=lambda: None)["a"]
     assert times.ms("preparation") >= 20
     assert times.ms("total") >= times.ms("preparation") + times.ms("prepared")  # two turns: medians are means
     assert times.ms("host") >= times.ms("preparation") + 1
+
+
+def test_nobody_waits_between_preparation_and_run():
+    """What a side uploads may still be on its way when it begins."""
+    from gpu_clock import WARM_UPS, Side, measure
+
+    done = []
+    side = Side("a", lambda number: done.append("prepare"), lambda _: done.append("run"))
+    measure([side], (2, 3), (4, 5), seconds=0, wait=lambda: done.append("wait"))
+    warm_up = ["prepare", "run", "wait"] * WARM_UPS
+    turn = ["wait", "prepare", "run", "wait"]
+    assert done == [*warm_up, *turn * 2, "wait", *["prepare", "run"] * 2, "wait"]
