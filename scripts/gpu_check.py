@@ -1,20 +1,25 @@
 """One command that checks and measures EdBatch on a GPU: correctness, then throughput against PyTorch, in ten minutes.
 
     EDBATCH_DATA=... python scripts/gpu_check.py --json gpu.json > gpu.md
-    python scripts/gpu_check.py --device cpu --quick        # the same code, in a minute, without a GPU
+    python scripts/gpu_check.py --device cpu --quick        # the same code, in two minutes, without a GPU
 
 Needs the extras `bench`, `test`, and `cuda12` or `cuda13`. Without EDBATCH_DATA the samples are made up. First
-TreeLSTM, BiLSTM tagger and LatticeLSTM are compared with the CPU and with float64, and tests run on the device; then
-the device's ceilings are measured, then throughput, the most important points first, until `--minutes` are over: what
-did not run is listed. PyTorch's networks have the same parameters (the tests compare them): per sample, batched by
-hand, compiled, and captured as CUDA graphs.
+TreeLSTM, BiLSTM tagger and LatticeLSTM are compared with the CPU and with float64; then the device's ceilings and the
+points that figures are asked for are measured; then tests run on the device; then all other points, the most important
+first, until `--minutes` are over: what did not run is listed. PyTorch's networks have the same parameters (the tests
+compare them): per sample, batched by hand, compiled, and captured as CUDA graphs.
+
+On a GPU all parts run in a process of their own, which begins anew after one that failed: neither an error, nor a fault
+that ends the process or leaves the GPU unusable, nor a part that takes too long keeps the others from running. What was
+found out is in the file before the next part begins.
 
 What the columns mean:
 
 - ms: from samples to the device being done, median of mini-batches, each of another structure; EdBatch's from
   recording in Python on, PyTorch's with what the host prepares. "ms prepared" is without that preparation; "ms in a
-  row" is per mini-batch when nobody waits between them, and sentences/s follow from it.
+  row" is per mini-batch (of others) when nobody waits between them, and sentences/s follow from it.
 - host ms: until everything is enqueued. device ms: in which a kernel or a copy ran (by CUPTI, in a run of its own).
+- waits: how often the host waited for the device; allocations: calls of CUDA for memory (by CUPTI, in the same run).
 - ratio: ms over EdBatch's ms, how many times as fast EdBatch is; "ratio prepared" (of EdBatch all is counted) and
   "ratio in a row" likewise.
 - GFLOP: of the model's matrix products, however they are batched. MB: what must be moved at least.
@@ -27,31 +32,28 @@ The exit code is 1 if something is wrong or failed.
 from __future__ import annotations
 
 import argparse
-import gc
-import importlib.util
 import json
-import subprocess
+import signal
 import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import bench_common as bench  # first: it sets up the environment before NumPy loads
+import gpu_parts
 import torch
-from gpu_ceilings import ceilings
-from gpu_clock import message
-from gpu_correctness import check
 from gpu_figures import figures
-from gpu_points import Point, points, run_point
-from gpu_tasks import Task, all_tasks
+from gpu_points import Point, asked_for, points
+from gpu_tables import show
+from gpu_tasks import MODELS
+from gpu_tests import run_tests
+from gpu_worker import Elsewhere, Failed, Here, Runner
 from tqdm import tqdm
 
-# What runs on the device in the time that tests get.
-TESTS = ("tests/graph/test_ops.py", "tests/graph/test_gradients.py", "tests/runtime", "tests/models", "tests/training")
-SHOWN = ("batch", "hidden", "precision", "by", "ms", "ms prepared", "ms in a row", "host ms", "device ms",
-         "sentences/s", "batches", "launches", "waits", "GFLOP", "MB", "% of matrix rate", "% of copy bandwidth",
-         "memory, MB", "ratio", "ratio prepared", "ratio in a row", "profile")  # fmt: skip
-TO_COMPILE = 60  # seconds that have to be left for a point with torch.compile
+LIMIT = 90  # seconds that a part may take
+TO_COMPILE = 60  # seconds that have to be left for a point with torch.compile, which may take as many more
+FOR_CORRECTNESS = 0.4  # of the time, at most
+GRACE = 30  # seconds after which a part that runs when time is over is ended
 
 
 def arguments(given: list[str] | None) -> argparse.Namespace:
@@ -59,10 +61,11 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1, ... or cpu (default: cuda)")
     parser.add_argument("--minutes", type=float, default=9, help="time for everything (default: 9)")
-    parser.add_argument("--json", type=Path, help="file for everything that was found out, written after every point")
+    parser.add_argument("--json", type=Path, default=Path("gpu.json"),
+                        help="file for everything that was found out (default: gpu.json)")  # fmt: skip
     parser.add_argument("--show", type=Path, help="print the tables of such a file, and nothing else")
     parser.add_argument("--quick", action="store_true", help="small sizes and few points")
-    parser.add_argument("--models", nargs="+", help="TreeLSTM, 'BiLSTM tagger', LatticeLSTM (default: all)")
+    parser.add_argument("--models", nargs="+", default=list(MODELS), help=f"some of {', '.join(MODELS)} (default: all)")
     parser.add_argument("--rounds", type=int, default=None, help="mini-batches that a median is of (default: 9)")
     parser.add_argument("--tests", type=float, default=None, help="seconds for tests; 0: none (default: 90; quick: 0)")
     options = parser.parse_args(given)
@@ -72,168 +75,124 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def run_tests(device: str, seconds: float) -> dict[str, Any]:
-    """Part of the suite, on the device."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
-    command += [] if device == "cpu" else ["--device", device]
-    try:
-        done = subprocess.run(
-            command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        return {"tests": f"none failed in {error.timeout:.0f} s, then stopped", "right": True, "output": ""}
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return {"tests": lines[-1] if lines else "", "right": done.returncode == 0, "output": "\n".join(lines[-40:])}
+class Check:
+    """A run of the whole check.
 
+    Args:
+        options: of the command line.
+        start: when the clock began to run.
 
-def about(device: str) -> dict[str, Any]:
-    """Machine, GPU, versions."""
-    found: dict[str, Any] = {"device": device, **bench.machine(), "torch": torch.__version__}
-    if device == "cpu":
-        return found
-    where = torch.device(device).index or 0
-    properties = torch.cuda.get_device_properties(where)
-    found |= {
-        "GPU": properties.name,
-        "multiprocessors": properties.multi_processor_count,
-        "memory, GB": 1e-9 * properties.total_memory,
-        "compute capability": f"{properties.major}.{properties.minor}",
-        "CUDA of PyTorch": torch.version.cuda,
-        "cuDNN": torch.backends.cudnn.version(),
-    }
-    asked = ["nvidia-smi", f"--id={where}", "--query-gpu=driver_version,clocks.max.sm,clocks.max.mem",
-             "--format=csv,noheader"]  # fmt: skip
-    try:
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
-        found |= dict(zip(("driver", "largest SM clock", "largest memory clock"), said.split(", "), strict=False))
-    except (OSError, subprocess.SubprocessError) as error:
-        found["driver"] = f"unknown ({type(error).__name__})"
-    if importlib.util.find_spec("cupy"):
-        import cupy
+    Attributes:
+        results: everything that was found out.
+    """
 
-        found |= {"cupy": cupy.__version__, "CUDA of CuPy": cupy.cuda.runtime.runtimeGetVersion()}
-    return found
+    def __init__(self, options: argparse.Namespace, start: float) -> None:
+        folder = bench.data_folder()
+        kind = Here if options.device == "cpu" else Elsewhere
+        self.options = options
+        self.results: dict[str, Any] = {
+            "data": "made-up" if folder is None else "real", "machine": {"device": options.device}, "correctness": [],
+            "ceilings": {}, "asked for": [], "points": [], "failed": [], "not run": [],
+        }  # fmt: skip
+        self._start, self._deadline = start, start + 60 * options.minutes
+        self._runner: Runner = kind(self._deadline + GRACE, gpu_parts.tasks_for, options.device, folder)
 
-
-def run_points(
-    todo: list[Point], tasks: dict[str, Task], options: argparse.Namespace, results: dict[str, Any], deadline: float
-) -> None:
-    """Rows of all points that the time suffices for, and what it did not suffice for, are added to the results."""
-    broken = ""
-    progress = tqdm(todo, "points", disable=None)
-    for point in progress:
-        if broken or perf_counter() + (TO_COMPILE if point.compiled else 0) > deadline:
-            results["not run"].append(f"{point}{broken}")
-            continue
-        progress.set_postfix_str(str(point))
+    def run(self) -> None:
+        """All of it; the results are what there is of them, if it is ended before."""
+        options, results = self.options, self.results
+        todo = points(options.models, options.device, options.quick)
+        first = [point for point in todo if asked_for(point)]
+        self._compared = todo[0].batch, todo[0].hidden
         try:
-            rows = run_point(point, tasks[point.model], options.device, results["ceilings"], options.rounds, seconds=4)
-        except Exception as error:
-            rows = [{**point.place, "by": "all", "error": message(error)}]
-        results["points"] += rows
-        save(results, options.json)
-        if options.device != "cpu":
-            if not usable():
-                broken = " (an error before has made the GPU unusable)"
-            else:
-                torch.cuda.empty_cache()  # EdBatch has a pool of its own beside it
+            results["machine"] |= self._part("machine", gpu_parts.machine, options.device) or {}
+            self._correctness()
+            results["ceilings"] = self._part("ceilings", gpu_parts.ceilings, options.device, options.quick) or {}
+            self._points(first)
+            if options.tests and (left := self._deadline - perf_counter()) > 0:
+                self._save()
+                results["tests"] = run_tests(options.device, min(options.tests, left))
+            self._points([point for point in todo if point not in first])
+        finally:
+            self._runner.renew()
+            self._save()
 
+    def _correctness(self) -> None:
+        """Of all models; one that fails has its error for a result."""
+        sizes = [(16, 4)] if self.options.quick else [(64, 16), (37, 5)]  # 37: rows that are no multiple of 16 bytes
+        until = self._start + FOR_CORRECTNESS * (self._deadline - self._start)
+        device = self.options.device
+        todo = [(name, *at) for at in sizes for name in self.options.models]
+        for name, hidden, size in tqdm(todo, "correctness", disable=None):
+            what = f"{name}, correctness at hidden {hidden}"
+            if perf_counter() > until:
+                self.results["not run"].append(what)
+                continue
+            rows = self._part(what, gpu_parts.correctness, name, device, hidden, size, seconds=until - perf_counter())
+            self.results["correctness"] += rows or []
 
-def save(results: dict[str, Any], path: Path | None) -> None:
-    """Replace the file in one step: whatever ends the run, what was measured is there."""
-    if path is not None:
+    def _points(self, todo: list[Point]) -> None:
+        """Rows of all points that the time suffices for."""
+        options, results = self.options, self.results
+        progress = tqdm(todo, "points", disable=None)
+        for point in progress:
+            if perf_counter() + (TO_COMPILE if point.compiled else 0) > self._deadline:
+                results["not run"].append(str(point))
+                continue
+            progress.set_postfix_str(str(point))
+            given = point, options.device, results["ceilings"], options.rounds
+            seconds = LIMIT + (TO_COMPILE if point.compiled else 0)
+            rows = self._part(str(point), gpu_parts.measured, *given, seconds=seconds) or []
+            results["points"] += rows
+            if any("error" in row for row in rows):
+                self._runner.renew()  # whoever failed may have left anything behind
+            results["asked for"] = figures(results["points"], *self._compared)
+
+    def _part(self, name: str, part: Any, *given: Any, seconds: float = LIMIT) -> Any:
+        """What a part returns; if it fails, None, and the results have the reason."""
+        self._save()
+        try:
+            return self._runner.run(seconds, part, *given)
+        except Failed as error:
+            self.results["failed"].append({"part": name, "error": str(error)})
+            return None
+
+    def _save(self) -> None:
+        """Replace the file in one step: whatever ends the run, what was found out is there."""
+        path = self.options.json
+        path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f".{path.name}")
-        beside.write_text(json.dumps(results, indent=2) + "\n")
+        beside.write_text(json.dumps(self.results, indent=2) + "\n")
         beside.replace(path)
 
 
-def usable() -> bool:
-    """Whether the GPU still answers; after a fault in a kernel it does not."""
-    try:
-        torch.cuda.synchronize()
-    except RuntimeError:
-        return False
-    return True
-
-
-def show(results: dict[str, Any]) -> None:
-    """Everything as Markdown."""
-    bench.show("Correctness: largest difference over the largest entry", results["correctness"])
-    if "tests" in results:
-        print(f"\nTests on the device: {results['tests']['tests']}")
-        if not results["tests"]["right"]:
-            print(results["tests"]["output"])
-    bench.show("Ceilings", [{"ceiling": name, "measured": value} for name, value in results["ceilings"].items()])
-    if results["asked for"]:
-        bench.show("Asked for, of a data-centre GPU", results["asked for"])
-    good = [row for row in results["points"] if "error" not in row]
-    for model, mode in dict.fromkeys((row["model"], row["mode"]) for row in good):
-        rows = [row for row in good if (row["model"], row["mode"]) == (model, mode)]
-        columns = [name for name in SHOWN if any(name in row for row in rows)]
-        bench.show(f"{model}, {mode}, {results['data']} data",
-                   [{name: row.get(name, "") for name in columns} for row in rows])  # fmt: skip
-    failed = [row for row in results["points"] if "error" in row]
-    if failed:
-        names = ("model", "mode", "batch", "hidden", "precision", "by", "error")
-        bench.show("Failed", [{name: row[name] for name in names} for row in failed])
-    if results["not run"]:
-        print("\nNot run, for want of time: " + "; ".join(results["not run"]))
-    print()
-    for name, value in results["machine"].items():
-        print(f"- {name}: {value}")
-
-
-def compared(names: list[str], tasks: dict[str, Task], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Correctness of all models; one that fails has its error for a result."""
-    sizes = [(16, 4)] if options.quick else [(64, 16), (37, 5)]  # 37: rows that are no multiple of 16 bytes
-    rows: list[dict[str, Any]] = []
-    for name, (hidden, size) in tqdm([(name, at) for name in names for at in sizes], "correctness", disable=None):
-        try:
-            rows += check(tasks[name], options.device, hidden, size)
-        except Exception as error:
-            rows.append({"model": name, "hidden": hidden, "compared": message(error), "right": False})
-    return rows
+def right(results: dict[str, Any]) -> bool:
+    """Whether nothing is wrong, and nothing failed."""
+    found = [*results["correctness"], results.get("tests", {"right": True})]
+    failed = results["failed"] or any("error" in row for row in results["points"])
+    return not failed and all(row["right"] for row in found)
 
 
 def main(given: list[str] | None = None) -> int:
     """Run everything; the exit code."""
+    start = perf_counter()
     options = arguments(given)
     if options.show:
         show(json.loads(options.show.read_text()))
         return 0
-    deadline = perf_counter() + 60 * options.minutes
-    if options.device == "cpu":
-        torch.set_num_threads(1)
-    elif torch.cuda.is_available():
-        torch.cuda.set_device(torch.device(options.device).index or 0)
-    else:
+    if unknown := set(options.models) - set(MODELS):
+        print(f"--models: {', '.join(sorted(unknown))}; expected some of {', '.join(MODELS)}", file=sys.stderr)
+        return 1
+    if options.device != "cpu" and not torch.cuda.is_available():
         print(f"--device {options.device}: PyTorch finds no GPU; --device cpu runs without one", file=sys.stderr)
         return 1
-    folder = bench.data_folder()
-    tasks = all_tasks(folder)
-    names = options.models or list(tasks)
-    if unknown := set(names) - tasks.keys():
-        print(f"--models: {', '.join(sorted(unknown))}; expected some of {', '.join(tasks)}", file=sys.stderr)
-        return 1
-    gc.collect()
-    gc.freeze()  # the data stays; the collector's work is then that of what is measured
-    results: dict[str, Any] = {"data": "real" if folder else "made-up", "machine": about(options.device)}
-    results["correctness"] = compared(names, tasks, options)
-    if options.tests:
-        results["tests"] = run_tests(options.device, options.tests)
-    results["ceilings"] = ceilings(options.device, options.quick)
-    results |= {"asked for": [], "points": [], "not run": []}
-    todo = points(names, options.device, options.quick)
-    run_points(todo, tasks, options, results, deadline)
-    results["asked for"] = figures(results["points"], todo[0].batch, todo[0].hidden)
-    if options.device != "cpu" and usable():
-        free, total = torch.cuda.mem_get_info()
-        results["machine"]["GPU memory in use at the end, GB"] = 1e-9 * (total - free)
-    save(results, options.json)
-    show(results)
-    wrong = [row for row in [*results["correctness"], results.get("tests", {"right": True})] if not row["right"]]
-    return int(bool(wrong) or any("error" in row for row in results["points"]))
+    check = Check(options, start)
+    try:
+        check.run()
+    finally:
+        show(check.results)
+    return int(not right(check.results))
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # with tables of what there is
     sys.exit(main())

@@ -112,10 +112,21 @@ class Own:
         return graph
 
 
+class Tasks(dict[str, Task]):
+    """By name; the data is read when a task is first asked for, or made up without a folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def __missing__(self, name: str) -> Task:
+        found = self[name] = MODELS[name](self._folder)
+        return found
+
+
 def all_tasks(folder: Path | None) -> dict[str, Task]:
-    """By name; the data is made up without a folder."""
-    tasks = (_trees(folder), _tagged(folder), _lattices(folder))
-    return {task.name: task for task in tasks}
+    """Of all models."""
+    tasks = Tasks(folder)
+    return {name: tasks[name] for name in MODELS}
 
 
 def _trees(folder: Path | None) -> Task:
@@ -178,6 +189,9 @@ def _lattices(folder: Path | None) -> Task:
         return LatticeLSTM(model, characters, words, tags, hidden)
 
     return Task("LatticeLSTM", samples, network, count, LatticePerSample, {"by position": LatticeByPosition})
+
+
+MODELS = {"TreeLSTM": _trees, "BiLSTM tagger": _tagged, "LatticeLSTM": _lattices}
 
 
 def _counts(products: list[tuple[int, int, int]], element_wise: int) -> Counts:

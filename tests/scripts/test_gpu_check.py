@@ -1,6 +1,8 @@
 """The command that checks a GPU, run on the CPU; and its parts that decide what is right and what runs."""
 
 import json
+import os
+import signal
 from contextlib import nullcontext
 
 import numpy as np
@@ -37,13 +39,13 @@ def test_everything_is_in_the_tables_and_in_the_file(tmp_path, capsys):
     assert found["ceilings"].keys() == {"copy, B/s", "float32, FLOP/s"}
     key = [row["by"] for row in found["points"] if (row["mode"], row["batch"]) == ("training", 4)]
     assert key == ["EdBatch", "PyTorch per sample", "PyTorch by level"]
-    own = found["points"][0]
+    own = next(row for row in found["points"] if row["batch"] == 4)
     assert own["batches"] > 0
     assert own["stages, ms"].keys() >= {"construction", "execution"}
     assert 0 < own["% of matrix rate"] < 100
     assert own["host ms"] <= own["ms"]
     assert found["asked for"][0]["figure"] == "TreeLSTM forward, hidden 256, batch 10; the paper: 2.78 ms"
-    assert found["not run"] == []
+    assert found["not run"] == found["failed"] == []
     printed = capsys.readouterr().out
     assert "### TreeLSTM, training, made-up data" in printed
     assert "- torch: " in printed
@@ -53,28 +55,35 @@ def test_everything_is_in_the_tables_and_in_the_file(tmp_path, capsys):
     assert capsys.readouterr().out == printed
 
 
-def test_what_was_measured_is_kept_when_the_run_is_killed(tmp_path, monkeypatch):
+def test_what_was_measured_is_kept_when_the_run_is_ended(tmp_path, capsys, monkeypatch):
     import gpu_check
 
-    def point(point, *given, **named):
+    def point(_, point, *given):
+        seen.append(json.loads((tmp_path / "results.json").read_text()))
         if point.training:
             raise KeyboardInterrupt
-        return [{**point.place, "by": "EdBatch"}]
+        return [{**point.place, "by": "EdBatch", "ratio": 1.0, "ms": 1.0}]
 
-    monkeypatch.setattr(gpu_check, "run_point", point)
+    seen = []
+    monkeypatch.setattr(gpu_check.gpu_parts, "measured", point)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path)
     found = json.loads((tmp_path / "results.json").read_text())
-    assert [row["mode"] for row in found["points"]] == ["forward"]
+    assert [row["mode"] for row in found["points"]] == ["forward", "forward"]
     assert found["correctness"]
+    assert [len(before["points"]) for before in seen] == [0, 1, 2]
+    assert seen[0]["correctness"] == found["correctness"]
+    assert seen[0]["ceilings"].keys() == {"copy, B/s", "float32, FLOP/s"}
+    assert "### TreeLSTM, forward" in capsys.readouterr().out  # and shown
 
 
 def test_what_there_is_no_time_for_is_listed(tmp_path, capsys):
     code, found = run(tmp_path, "--minutes", "0")
     assert code == 0
     assert found["points"] == []
-    assert found["not run"][0] == "TreeLSTM forward 4 16 float32 per_sample"
-    assert "Not run, for want of time: TreeLSTM forward" in capsys.readouterr().out
+    assert found["not run"][0] == "TreeLSTM, correctness at hidden 16"
+    assert "TreeLSTM forward 4 16 float32 per_sample" in found["not run"]
+    assert "Not run, for want of time: TreeLSTM, correctness" in capsys.readouterr().out
 
 
 def test_side_that_fails_is_reported_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
@@ -91,7 +100,7 @@ def test_side_that_fails_is_reported_and_the_rest_goes_on(tmp_path, capsys, monk
     assert "### Failed" in capsys.readouterr().out
 
 
-def test_point_and_comparison_that_fail_are_reported(tmp_path, monkeypatch):
+def test_parts_that_fail_are_reported_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
     import gpu_correctness
     import gpu_points
 
@@ -102,8 +111,80 @@ def test_point_and_comparison_that_fail_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu_correctness, "values", fail)
     code, found = run(tmp_path)
     assert code == 1
-    assert [row["compared"] for row in found["correctness"]] == ["MemoryError: too large"]
-    assert {row["error"] for row in found["points"]} == {"MemoryError: too large"}
+    assert found["correctness"] == found["points"] == []
+    assert {row["error"] for row in found["failed"]} == {"MemoryError: too large"}
+    parts = [row["part"] for row in found["failed"]]
+    assert parts[:2] == ["TreeLSTM, correctness at hidden 16", "TreeLSTM forward 10 256 float32"]
+    assert "TreeLSTM training 4 16 float32 per_sample" in parts
+    printed = capsys.readouterr().out
+    assert all(part in printed for part in parts)
+    assert "### Ceilings" in printed
+
+
+def point_that_may_die(tasks, point, *given):
+    """In place of `gpu_parts.measured`: of three points one raises an error, and one takes the process along."""
+    at = point.place["mode"], point.batch
+    if at == ("forward", 4):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if at == ("training", 4):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    return [{**point.place, "by": "EdBatch", "ratio": 1.0, "ms": 1.0}]
+
+
+def nothing(*given):
+    """In place of other parts."""
+    return {}
+
+
+def test_points_that_take_their_process_along_leave_the_others_alone(tmp_path, capsys, monkeypatch):
+    """As on a GPU: parts run in another process."""
+    import gpu_check
+    from gpu_worker import Elsewhere
+
+    monkeypatch.setattr(gpu_check, "Here", Elsewhere)
+    monkeypatch.setattr(gpu_check.gpu_parts, "measured", point_that_may_die)
+    for name in ("correctness", "machine", "ceilings"):
+        monkeypatch.setattr(gpu_check.gpu_parts, name, nothing)
+    code, found = run(tmp_path)
+    assert code == 1
+    assert [row["batch"] for row in found["points"]] == [10]
+    assert found["failed"] == [
+        {"part": "TreeLSTM forward 4 16 float32 per_sample", "error": "its process died (signal SIGKILL)"},
+        {"part": "TreeLSTM training 4 16 float32 per_sample", "error": "OutOfMemoryError: CUDA out of memory"},
+    ]
+    printed = capsys.readouterr().out
+    assert "signal SIGKILL" in printed
+    assert "### TreeLSTM, forward" in printed
+
+
+def test_ceilings_and_a_machine_that_cannot_be_asked_keep_nothing_from_being_measured(tmp_path, monkeypatch):
+    import gpu_ceilings
+    import gpu_parts
+
+    def fail(*given):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(gpu_ceilings, "copy_rate", fail)
+    monkeypatch.setattr(gpu_parts.bench, "machine", fail)
+    code, found = run(tmp_path)
+    assert code == 1
+    assert found["machine"] == {"device": "cpu"}
+    assert [row["part"] for row in found["failed"]] == ["machine", "ceilings"]
+    assert {row["mode"] for row in found["points"]} == {"forward", "training"}
+    assert "% of matrix rate" not in found["points"][0]
+
+
+def test_profiler_that_fails_leaves_times(tmp_path, monkeypatch):
+    import gpu_points
+
+    def fail(*given):
+        raise RuntimeError("no CUPTI")
+
+    monkeypatch.setattr(gpu_points, "_inside", fail)
+    code, found = run(tmp_path)
+    assert code == 0
+    assert {row["profile"] for row in found["points"]} == {"RuntimeError: no CUPTI"}
+    assert all(row["ms"] > 0 for row in found["points"])
 
 
 def test_wrong_results_are_found(tmp_path, monkeypatch):
@@ -141,12 +222,13 @@ def test_what_is_no_number_is_wrong(bad):
 
 
 def test_all_points_are_there_once_the_important_ones_first():
-    from gpu_points import Point, points
+    from gpu_points import Point, asked_for, points
 
     models = ["TreeLSTM", "BiLSTM tagger", "LatticeLSTM"]
     found = points(models, "cuda")
     assert len(set(found)) == len(found)
     assert found[:3] == [Point(model, 64, 256, per_sample=True, graphed=True) for model in models]
+    assert [asked_for(point) for point in found] == [at < 7 for at in range(len(found))]  # and the paper's
     places = {(point.model, point.batch, point.hidden, point.training) for point in found}
     assert places >= {
         (model, batch, hidden, training)
