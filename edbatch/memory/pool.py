@@ -40,7 +40,8 @@ class BufferPool:
         self.address = address
         self._kept = 0
         self._free: dict[tuple[int, np.dtype], list[tuple[int, Any]]] = {}  # heaps, by address
-        self._lock = threading.Lock()
+        # One that its thread may take again: the garbage collector, at work inside, may end a graph, which gives back.
+        self._lock = threading.RLock()
 
     def acquire(self, entries: int, dtype: np.dtype) -> Any:
         """An array of at least `entries` entries with unspecified contents."""

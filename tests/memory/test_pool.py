@@ -1,3 +1,5 @@
+from threading import Thread
+
 import numpy as np
 
 from edbatch.memory.pool import BufferPool
@@ -41,3 +43,24 @@ def test_the_same_requests_get_the_same_buffers():
             pool.release(buffers[at])
     assert sorted(seen[0]) == sorted(seen[1])
     assert seen[1] == seen[2] == seen[3]
+
+
+def test_a_buffer_may_come_back_while_another_does():
+    """As when the garbage collector, which may run anywhere, ends a graph."""
+
+    class Graph:
+        def __del__(self):
+            pool.release(buffers.pop())
+
+    def address(array):
+        graphs.clear()
+        return array.ctypes.data
+
+    pool = BufferPool(address=address)
+    buffers = [pool.acquire(1024, F32) for _ in range(2)]
+    graphs = [Graph()]
+    thread = Thread(target=pool.release, args=(buffers.pop(),), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert not buffers
