@@ -66,11 +66,6 @@ class Task:
         return [[self.samples[i] for i in random.choice(len(self.samples), some, replace=False)] for _ in range(n)]
 
 
-def on(device: str) -> AbstractContextManager[Any]:
-    """What is made inside lives on the device; the CPU needs nothing said."""
-    return nullcontext() if device == "cpu" else eb.device(device)
-
-
 class Own:
     """EdBatch's side: everything from samples on, in Python as a user writes it.
 
@@ -83,7 +78,7 @@ class Own:
 
     def __init__(self, task: Task, hidden: int, device: str, precision: str = "float32") -> None:
         self.device, self.precision = device, precision
-        with on(device):
+        with eb.device(device):
             self.model = eb.ParameterCollection(seed=0)
             self.network = task.network(self.model, hidden)
             self.trainer = eb.SGD(self.model, lr=LR)
@@ -94,7 +89,7 @@ class Own:
 
     def forward(self, samples: Sequence[Any]) -> eb.Graph:
         """Probabilities at every place, enqueued."""
-        with on(self.device), self.numbers():
+        with eb.device(self.device), self.numbers():
             with eb.Graph() as graph:
                 for sample in samples:
                     for h in self.network.hidden(*sample[:-1]):
@@ -104,7 +99,7 @@ class Own:
 
     def step(self, samples: Sequence[Any]) -> eb.Graph:
         """Forward, backward, update, enqueued."""
-        with on(self.device), self.numbers():
+        with eb.device(self.device), self.numbers():
             with eb.Graph() as graph:
                 loss = eb.sum([self.network.loss(*sample) for sample in samples])
             loss.backward()

@@ -45,6 +45,18 @@ def test_at_least_parameters_and_results_are_moved(tasks, name):
     assert ten == 10 * one - 9 * matrices
 
 
+def test_the_cpu_is_the_cpu_whatever_the_environment_says(tasks, monkeypatch):
+    """Or a GPU would be compared with itself."""
+    from gpu_correctness import values
+    from gpu_tasks import Own
+
+    monkeypatch.setenv("EDBATCH_DEVICE", "cuda:17")
+    task = tasks["TreeLSTM"]
+    (samples,) = task.mini_batches(2, 1)
+    assert Own(task, 8, "cpu").forward(samples).report().device == "cpu"
+    assert values(task, samples, 8, "cpu")["loss"] > 0
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_mini_batches_are_of_different_samples_and_always_the_same(tasks, name):
     task = tasks[name]
