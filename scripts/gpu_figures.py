@@ -16,7 +16,7 @@ def figures(rows: Iterable[Row], batch: int = 64, hidden: int = 256) -> list[Row
     """Of rows of points.
 
     Args:
-        rows: one per point and side, as `gpu_points.run_point` gives them.
+        rows: one per point and side, as `gpu_measure.run_point` gives them.
         batch, hidden: where the models are compared.
     """
     good = [row for row in rows if "error" not in row and row["precision"] == "float32"]

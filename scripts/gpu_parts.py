@@ -13,7 +13,8 @@ import bench_common as bench  # first: it sets up the environment before NumPy l
 import gpu_ceilings
 import gpu_correctness
 import torch
-from gpu_points import Point, run_point
+from gpu_measure import run_point
+from gpu_points import Point
 from gpu_tasks import Task, Tasks
 from gpu_worker import message
 
@@ -70,7 +71,7 @@ def ceilings(_: Tasks, device: str, quick: bool) -> dict[str, float]:
 
 
 def measured(tasks: Tasks, point: Point, device: str, ceilings: dict[str, float], rounds: int) -> list[dict[str, Any]]:
-    """Rows; see `gpu_points.run_point`. Afterwards the memory is free for the next."""
+    """Rows; see `gpu_measure.run_point`. Afterwards the memory is free for the next."""
     rows = run_point(point, _task(tasks, point.model), device, ceilings, rounds, seconds=4)
     gc.collect()
     if device != "cpu":

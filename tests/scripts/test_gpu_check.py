@@ -101,12 +101,12 @@ def test_side_that_fails_is_reported_and_the_rest_goes_on(tmp_path, capsys, monk
 
 def test_parts_that_fail_are_reported_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
     import gpu_correctness
-    import gpu_points
+    import gpu_measure
 
     def fail(*given):
         raise MemoryError("too large")
 
-    monkeypatch.setattr(gpu_points, "measure", fail)
+    monkeypatch.setattr(gpu_measure, "measure", fail)
     monkeypatch.setattr(gpu_correctness, "values", fail)
     code, found = run(tmp_path)
     assert code == 1
@@ -174,12 +174,12 @@ def test_ceilings_and_a_machine_that_cannot_be_asked_keep_nothing_from_being_mea
 
 
 def test_profiler_that_fails_leaves_times(tmp_path, monkeypatch):
-    import gpu_points
+    import gpu_measure
 
     def fail(*given):
         raise RuntimeError("no CUPTI")
 
-    monkeypatch.setattr(gpu_points, "_inside", fail)
+    monkeypatch.setattr(gpu_measure, "_inside", fail)
     code, found = run(tmp_path)
     assert code == 0
     assert {row["profile"] for row in found["points"]} == {"RuntimeError: no CUPTI"}
