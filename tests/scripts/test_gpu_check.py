@@ -237,7 +237,7 @@ def test_all_points_are_there_once_the_important_ones_first():
     models = ["TreeLSTM", "BiLSTM tagger", "LatticeLSTM"]
     found = points(models, "cuda")
     assert len(set(found)) == len(found)
-    assert found[:3] == [Point(model, 64, 256, per_sample=True, graphed=True) for model in models]
+    assert found[:3] == [Point(model, 64, 256, per_sample=True) for model in models]
     assert [asked_for(point) for point in found] == [at < 7 for at in range(len(found))]  # and the paper's
     places = {(point.model, point.batch, point.hidden, point.training) for point in found}
     assert places >= {
