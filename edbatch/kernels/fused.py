@@ -34,6 +34,7 @@ NUMBA = Language(
     row="r{0} = i * d{0}",
     value="v{0} = {1}",
     store="{0} = v{1}",
+    indents=(8, 12),
     expression=str,
 )
 

@@ -69,6 +69,7 @@ class Language:
         row: defines r{0}, where row i of a place begins.
         value: defines v{0}, the value of an instruction, as {1}.
         store: writes v{1} to the entry {0}.
+        indents: of the lines {rows} and {body}.
         expression: from a `scalar` with its operands in place to the language's own.
     """
 
@@ -78,6 +79,7 @@ class Language:
     row: str
     value: str
     store: str
+    indents: tuple[int, int]
     expression: Callable[[str], str]
 
 
@@ -102,11 +104,10 @@ def source_in(language: Language, recipe: Recipe) -> str:
         else:
             body.append(language.value.format(number, entry(step.rows, step.column)))
     body += [language.store.format(entry(store.rows, store.column), store.value) for store in recipe.stores]
-    return (
-        language.kernel.replace("{places}", language.between_places.join(places))
-        .replace("{rows}", "\n".join(" " * 8 + line for line in rows))
-        .replace("{body}", "\n".join(" " * 12 + line for line in body))
-    )
+    text = language.kernel.replace("{places}", language.between_places.join(places))
+    for name, indent, lines in zip(("{rows}", "{body}"), language.indents, (rows, body), strict=True):
+        text = text.replace(name, "\n".join(" " * indent + line for line in lines))
+    return text
 
 
 def constant(value: float) -> str:

@@ -252,9 +252,10 @@ def parameters_of(values):
     for value in values:
         if isinstance(value, np.ndarray):
             value = value.ctypes.data
-        if isinstance(value, float):
-            value = ctypes.c_double(value)
-        boxes.append(value if isinstance(value, ctypes.Structure | ctypes.c_double) else ctypes.c_longlong(value or 0))
+        if isinstance(value, float | np.float32):
+            value = (ctypes.c_float if isinstance(value, np.float32) else ctypes.c_double)(value)
+        is_box = isinstance(value, ctypes.Structure | ctypes.c_float | ctypes.c_double)
+        boxes.append(value if is_box else ctypes.c_longlong(value or 0))
     return boxes, (ctypes.c_void_p * len(boxes))(*(ctypes.addressof(box) for box in boxes))
 
 

@@ -5,6 +5,7 @@
 #define __global__
 #define __device__
 #define __grid_constant__
+#define __launch_bounds__(threads)
 #define __shared__ static  // blocks run one after the other
 
 struct Three {
@@ -27,6 +28,8 @@ struct int4 {  // as in CUDA, it has to lie at a multiple of 16 bytes
     }
 };
 
+inline float __fdividef(float a, float b) { return a / b; }
+
 inline void __syncthreads(int line = __builtin_LINE()) { emulated_barrier(line); }
 
 template <typename T>
@@ -43,7 +46,7 @@ struct Kernel {  // as in core.cpp
 
 template <typename F> struct Form;
 template <typename... P> struct Form<void(P...)> {
-    static_assert(((sizeof(P) == 8 || __is_class(P)) && ...), "parameters have 8 bytes");
+    static_assert(((sizeof(P) == 8 || __is_class(P) || __is_same(P, float)) && ...), "parameters have 8 bytes");
     static constexpr unsigned sizes[] = {sizeof(P)...};
 
     template <void (*kernel)(P...), size_t... I> static void unpack(void** given, std::index_sequence<I...>) {

@@ -1,8 +1,13 @@
 """NVIDIA's run-time compiler, from the wheel that the test extra names: needs neither a GPU nor a driver."""
 
 import ctypes
+import re
 from functools import cache
 from importlib.metadata import files
+from typing import NamedTuple
+
+#: As CuPy gives them, ours and its own.
+OPTIONS = ["--std=c++17", "-ftz=true", "--device-as-default-execution-space"]
 
 
 @cache
@@ -30,15 +35,45 @@ def supported():
 
 def compile_for(capability, source):
     """The PTX and the machine code (cubin) of a source; RuntimeError with the log where it has errors or warnings."""
+    return compiled(capability, source)[:2]
+
+
+class Resources(NamedTuple):
+    """What a thread of a kernel needs; `shared`: its block. In bytes, but for registers."""
+
+    registers: int
+    stack: int
+    spilled: int
+    shared: int
+
+
+def resources(capability, source):
+    """By the names of a source's kernels."""
+    *_, log = compiled(capability, source, "--ptxas-options=-v")
+    found = {}
+    for part in log.split("Compiling entry function ")[1:]:
+        registers, stack, stores, loads, shared = (
+            int(number[1]) if (number := re.search(pattern, part)) else 0
+            for pattern in (
+                r"Used (\d+) registers", r"(\d+) bytes stack", r"(\d+) bytes spill s", r"(\d+) bytes spill l",
+                r"(\d+) bytes smem",
+            )
+        )  # fmt: skip
+        found[re.match(r"'(\w+)'", part)[1]] = Resources(registers, stack, stores + loads, shared)
+    return found
+
+
+def compiled(capability, source, *options):
+    """PTX, machine code, and what the compiler says."""
     program = ctypes.c_void_p()
     check(library().nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None))
     try:
-        options = (ctypes.c_char_p * 1)(f"--gpu-architecture=sm_{capability}".encode())
-        result = library().nvrtcCompileProgram(program, 1, options)
+        given = [option.encode() for option in (f"--gpu-architecture=sm_{capability}", *OPTIONS, *options)]
+        result = library().nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given))
         log = read(program, "ProgramLog").rstrip(b"\0").decode()
         if result != 0 or "kernel.cu(" in log:  # it also warns that it will not know old GPUs for ever
             raise RuntimeError(f"{log}\n{source}")
-        return read(program, "PTX").rstrip(b"\0").decode(), read(program, "CUBIN")
+        return read(program, "PTX").rstrip(b"\0").decode(), read(program, "CUBIN"), log
     finally:
         check(library().nvrtcDestroyProgram(ctypes.byref(program)))
 

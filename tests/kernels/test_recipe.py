@@ -16,6 +16,7 @@ LETTERS = Language(
     row="row {0}",
     value="let v{0} be {1}",
     store="put v{1} to {0}",
+    indents=(2, 4),
     expression=str.upper,
 )
 
@@ -23,18 +24,17 @@ LETTERS = Language(
 def test_the_walk_says_everything_once_and_where_it_belongs():
     instructions = (Load(1), Load(0, 2), Load(0, None), Compute("tanh({0} + {1}) * {2}", (0, 2, 0.5)))
     recipe = Recipe(2, instructions, (Store(3, 0), Store(1, 1, 1)))
-    lines = [line.strip() for line in source_in(LETTERS, recipe).splitlines()]
-    assert lines == [
+    assert source_in(LETTERS, recipe).splitlines() == [
         "(place 0 of 0 and 1, place 1 of 2 and 3) {",
-        "row 0",
-        "row 1",
-        "let v2 be p0[r0]",
+        "  row 0",
+        "  row 1",
+        "  let v2 be p0[r0]",
         "--",
-        "let v0 be p1[r1 + j]",
-        "let v1 be p0[r0 + 2 * d + j]",
-        "let v3 be TANH(V0 + V2) * FLOAT32(0.5)",
-        "put v3 to p0[r0 + j]",
-        "put v1 to p1[r1 + d + j]",
+        "    let v0 be p1[r1 + j]",
+        "    let v1 be p0[r0 + 2 * d + j]",
+        "    let v3 be TANH(V0 + V2) * FLOAT32(0.5)",
+        "    put v3 to p0[r0 + j]",
+        "    put v1 to p1[r1 + d + j]",
         "}",
     ]
 

@@ -57,13 +57,13 @@ def _call(builder, address, result, arguments):
 
 
 @intrinsic
-def call_launch(context, function, kernel, gx, gy, bx, by, shared, stream, values):
+def call_launch(context, function, kernel, gx, gy, gz, bx, by, stream, values):
     """cuLaunchKernel; `values` is the address of the addresses of the kernel's parameters."""
 
     def generate(context, builder, signature, args):
-        function, kernel, gx, gy, bx, by, shared, stream, values = args
+        function, kernel, gx, gy, gz, bx, by, stream, values = args
         one, none = ir.Constant(_LONG, 1), ir.Constant(_LONG, 0)
-        ints = [(value, _INT) for value in (gx, gy, one, bx, by, one, shared)]
+        ints = [(value, _INT) for value in (gx, gy, gz, bx, by, one, none)]
         return _call(
             builder,
             function,
@@ -148,14 +148,14 @@ _COMPUTE, _STATUS = int(Gpu.COMPUTE), int(Gpu.STATUS)
 
 @njit(cache=True)
 def launch(
-    gpu: np.ndarray, kernel: int, gx: int, gy: int, bx: int, by: int, shared: int, values: np.ndarray, count: int
+    gpu: np.ndarray, kernel: int, gx: int, gy: int, gz: int, bx: int, by: int, values: np.ndarray, count: int
 ) -> None:
     """Enqueue a kernel whose parameters are the first `count` of `values` (int64)."""
     pointers = np.empty(count, np.int64)
     begin = int64_address(values)
     for i in range(count):
         pointers[i] = begin + 8 * i
-    status = call_launch(gpu[_LAUNCH], kernel, gx, gy, bx, by, shared, gpu[_STREAM], int64_address(pointers))
+    status = call_launch(gpu[_LAUNCH], kernel, gx, gy, gz, bx, by, gpu[_STREAM], int64_address(pointers))
     pointers[0] = values[0]  # or both would be freed before the call: Numba does not know that it reads them
     if status != 0 and gpu[_STATUS] == 0:
         gpu[_STATUS] = status

@@ -12,6 +12,13 @@ __device__ inline double exponential(double x) { return exp(x); }
 __device__ inline float logarithm_of(float x) { return logf(x); }
 __device__ inline double logarithm_of(double x) { return log(x); }
 
+// The entry of a thread, where each entry has one: rows are spread over x, the columns of a row over y and z. A kernel
+// without loops has few addresses to keep, so that all it reads is on its way at once.
+__device__ inline long long own_row() { return (long long)blockIdx.x * blockDim.y + threadIdx.y; }
+__device__ inline long long own_column() {
+    return ((long long)blockIdx.z * gridDim.y + blockIdx.y) * blockDim.x + threadIdx.x;
+}
+
 struct Add {
     template <typename T> __device__ T operator()(T a, T b) const { return a + b; }
 };
@@ -76,7 +83,9 @@ template <unsigned LANES> struct Group {
     }
 };
 
-__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// A division that rounds to nearest has a branch, which all that is read later would wait for. This one is off by two
+// units in the last place at most, and gives 0 where the quotient is no normal number.
+__device__ inline float sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-x)); }
 
 // 0 instead of what is no finite number.
 __device__ inline float finite(float x) { return x - x == 0.0f ? x : 0.0f; }

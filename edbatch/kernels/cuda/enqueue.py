@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
+from edbatch.kernels.cuda.geometry import MOST_BLOCKS, MOST_BLOCKS_OF_X, THREADS, over_rows, parts, spread, threads_for
 from edbatch.kernels.pointers import int64_address
 
 # Numba takes plain integers for constants.
@@ -32,7 +32,7 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
         pointer = np.empty(1, np.int64)
         pointer[0] = int64_address(moves) + 8 * MOVE * first
         status = call_launch(
-            gpu[_LAUNCH], gpu[_GATHER_KERNEL], blocks, some, THREADS, 1, 0, gpu[_STREAM], int64_address(pointer)
+            gpu[_LAUNCH], gpu[_GATHER_KERNEL], blocks, some, 1, THREADS, 1, gpu[_STREAM], int64_address(pointer)
         )
         pointer[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
         if status != 0 and gpu[_STATUS] == 0:
@@ -58,22 +58,21 @@ def segment_reduce(
     """Enqueue reductions of lists of rows; see `rows.cu`."""
     values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
     x, y = over_rows(n, width)
-    launch(gpu, kernel, x, y, THREADS, 1, 0, values, len(values))
+    launch(gpu, kernel, x, y, 1, THREADS, 1, values, len(values))
 
 
 @njit(cache=True)
 def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, target: int, width: int) -> None:
     """Enqueue the sum of rows; see `rows.cu`."""
     values = np.array([n, source, stride, target, width], np.int64)
-    launch(gpu, kernel, parts(width, 32), 1, 32, 32, 0, values, len(values))
+    launch(gpu, kernel, parts(width, 32), 1, 1, 32, 32, values, len(values))
 
 
 @njit(cache=True)
 def fused(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray, count: int) -> None:
     """Enqueue a fused kernel; `values` are all its parameters."""
-    x = threads_for(d)
-    y = THREADS // x
-    launch(gpu, kernel, parts(d, x), min(parts(n, y), MOST_BLOCKS), x, y, 0, values, count)
+    x, y, z, along, down = spread(n, d)
+    launch(gpu, kernel, x, y, z, along, down, values, count)
 
 
 @njit(cache=True)
@@ -81,11 +80,11 @@ def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray
     """Enqueue a kernel of which the threads of one y compute a row together."""
     x = threads_for(width)
     y = THREADS // x
-    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS), 1, x, y, 0, values, len(values))
+    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS), 1, 1, x, y, values, len(values))
 
 
 @njit(cache=True)
 def by_groups(gpu: np.ndarray, kernel: int, groups: int, lanes: int, values: np.ndarray) -> None:
     """Enqueue a kernel of which so many threads each compute a group."""
     y = THREADS // lanes
-    launch(gpu, kernel, parts(groups, y), 1, lanes, y, 0, values, len(values))
+    launch(gpu, kernel, min(parts(groups, y), MOST_BLOCKS_OF_X), 1, 1, lanes, y, values, len(values))

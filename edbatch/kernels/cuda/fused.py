@@ -15,16 +15,10 @@ from edbatch.kernels.recipe import Language, Recipe, source_in
 
 KERNEL = """
 extern "C" __global__ void {name}(long long n, long long d, {places}) {
-    const long long row = (long long)blockIdx.y * blockDim.y + threadIdx.y;
-    const long long entry = (long long)blockIdx.x * blockDim.x + threadIdx.x;
-    const long long rows = (long long)gridDim.y * blockDim.y, entries = (long long)gridDim.x * blockDim.x;
-    for (long long i = row; i < n; i += rows) {
+    const long long i = own_row(), j = own_column();
+    if (i >= n || j >= d) return;
 {rows}
-        #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
-        for (long long j = entry; j < d; j += entries) {
 {body}
-        }
-    }
 }
 """
 
@@ -57,9 +51,8 @@ def module_of(recipes: Mapping[str, Recipe]) -> str:
 def source_of(recipe: Recipe, name: str = "kernel") -> str:
     """The kernel as CUDA C++: `extern "C" __global__ void NAME(n, d, p0, d0, i0, p1, d1, i1, ...)`.
 
-    Row i of a place begins at entry i0[i] * d0 of the array p0, or at i * d0 where the list i0 is null. Rows are spread
-    over y, entries of a row over x; a grid and blocks of any size compute all. Whole numbers are `long long`, arrays
-    `float*`, lists `const int*`.
+    Row i of a place begins at entry i0[i] * d0 of the array p0, or at i * d0 where the list i0 is null. The grid has a
+    thread for every entry (see `geometry.spread`). Whole numbers are `long long`, arrays `float*`, lists `const int*`.
 
     Raises:
         EdBatchError: a scalar expression has no translation (see `cuda_expression`).
@@ -67,19 +60,16 @@ def source_of(recipe: Recipe, name: str = "kernel") -> str:
     Example:
         >>> from edbatch.kernels.recipe import Compute, Load, Store
         >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, 2.0)))
-        >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("for (long long i")[1])
-         = row; i < n; i += rows) {
-                const long long r0 = (i0 ? i0[i] : i) * d0;
-                const long long r1 = (i1 ? i1[i] : i) * d1;
-                #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
-                for (long long j = entry; j < d; j += entries) {
-                    const float v0 = p0[r0 + d + j];
-                    const float v1 = tanhf(v0);
-                    const float v2 = (v1 * 2.0f);
-                    p1[r1 + j] = v2;
-                }
-            }
+        >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("return;")[1])
+        <BLANKLINE>
+            const long long r0 = (i0 ? i0[i] : i) * d0;
+            const long long r1 = (i1 ? i1[i] : i) * d1;
+            const float v0 = p0[r0 + d + j];
+            const float v1 = tanhf(v0);
+            const float v2 = (v1 * 2.0f);
+            p1[r1 + j] = v2;
         }
+        <BLANKLINE>
     """
     return source_in(CUDA, recipe).replace("{name}", name)
 
@@ -110,6 +100,7 @@ CUDA = Language(
     row="const long long r{0} = (i{0} ? i{0}[i] : i) * d{0};",
     value="const float v{0} = {1};",
     store="{0} = v{1};",
+    indents=(4, 4),
     expression=cuda_expression,
 )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from numba import njit
 
 THREADS = 256  # of a block
-MOST_BLOCKS = 65535  # CUDA's limit for y; kernels go on from there by themselves
+MOST_BLOCKS = 65535  # CUDA's limit for y and z; kernels go on from there by themselves
+MOST_BLOCKS_OF_X = 2**31 - 1
 
 
 @njit(cache=True)
-def threads_for(width: int) -> int:
-    """Threads along a row of this width: a power of two from 32 to THREADS."""
-    threads = 32
+def threads_for(width: int, least: int = 32) -> int:
+    """Threads along a row of this width: a power of two from `least` to THREADS."""
+    threads = least
     while threads < min(width, THREADS):
         threads *= 2
     return threads
@@ -24,15 +25,19 @@ def parts(size: int, of: int) -> int:
 
 
 @njit(cache=True)
-def over_rows(n: int, width: int) -> tuple[int, int]:
-    """Blocks of THREADS for n rows of a width, each entry a thread: (over rows, over columns)."""
-    together = max(1, THREADS // threads_for(width)) if width >= 32 else THREADS // _covering(width)
-    return min(parts(n, together), MOST_BLOCKS), min(parts(width, THREADS), MOST_BLOCKS)
+def spread(n: int, width: int) -> tuple[int, int, int, int, int]:
+    """For n rows of a width, each entry a thread: blocks of x (rows), y and z (columns), threads of x and y of a block.
+
+    See `own_row` in common.cu.
+    """
+    along = threads_for(width, 1)
+    columns = parts(width, along)
+    z = parts(columns, MOST_BLOCKS)
+    return parts(n, THREADS // along), parts(columns, z), z, along, THREADS // along
 
 
 @njit(cache=True)
-def _covering(width: int) -> int:
-    size = 1
-    while size < width:
-        size *= 2
-    return size
+def over_rows(n: int, width: int) -> tuple[int, int]:
+    """Blocks of THREADS for n rows of a width, each entry a thread: (over rows, over columns)."""
+    together = THREADS // threads_for(width, 1)
+    return min(parts(n, together), MOST_BLOCKS), min(parts(width, THREADS), MOST_BLOCKS)

@@ -174,7 +174,7 @@ def _add_to_operand(
         rows = members + BYTES * n
         values = np.array([distance, offsets, members, rows, source, stride, target, target_stride, width], np.int64)
         x, y = over_rows(distance, width)
-        launch(gpu, gpu[_ADD_GROUPED_KERNEL], x, y, THREADS, 1, 0, values, len(values))
+        launch(gpu, gpu[_ADD_GROUPED_KERNEL], x, y, 1, THREADS, 1, values, len(values))
         return
     rows = indices + BYTES * start if access == _GATHER else 0
     target, target_stride = operand_rows(operand, 0, memory)
@@ -183,7 +183,7 @@ def _add_to_operand(
     else:
         values = np.array([n, source, stride, listed, rows, target, target_stride, width], np.int64)
         x, y = over_rows(n, width)
-        launch(gpu, gpu[_ADD_KERNEL], x, y, THREADS, 1, 0, values, len(values))
+        launch(gpu, gpu[_ADD_KERNEL], x, y, 1, THREADS, 1, values, len(values))
 
 
 @njit(cache=True)

@@ -14,7 +14,7 @@ from edbatch.kernels.cuda import calls, enqueue, fused, launch, row_ops, row_sou
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
 from edbatch.kernels.cuda.fused import FUNCTIONS
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
+from edbatch.kernels.cuda.geometry import THREADS, over_rows, parts, spread
 from edbatch.kernels.cuda.indices import IndexLists, Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
@@ -221,13 +221,11 @@ class CudaLoops:
             self._driver.upload(rows, on_device)
             listed = address(on_device)
         (k, width), slots = g.shape, state.shape[1]
-        given = np.array([k, width, listed, address(p), address(g), address(state) if slots else 0, slots], np.int64)
-        values = np.concatenate([given, np.array(constants, np.float64).view(np.int64)])
-        across = threads_for(width)
-        down = THREADS // across
-        blocks = min(parts(width, across), MOST_BLOCKS), min(parts(k, down), MOST_BLOCKS)
+        given = [k, width, listed, address(p), address(g), address(state) if slots else 0, slots]
+        values = np.array(given + [0] * len(constants), np.int64)
+        values[len(given) :].view(p.dtype)[:: 8 // p.itemsize] = constants  # numbers of either size begin every 8 bytes
         kernel = self._updates[rule][_name(p.dtype)]
-        calls.launch(self._gpu, kernel, *blocks, across, down, 0, values, len(values))
+        calls.launch(self._gpu, kernel, *spread(k, width), values, len(values))
         check(self._gpu)
 
     def run_steps(
@@ -312,7 +310,7 @@ class CudaLoops:
         check(self._gpu)
 
     def _launch(self, name: str, gx: int, gy: int, bx: int, by: int, values: list[int]) -> None:
-        calls.launch(self._gpu, self._kernels[name], gx, gy, bx, by, 0, np.array(values, np.int64), len(values))
+        calls.launch(self._gpu, self._kernels[name], gx, gy, 1, bx, by, np.array(values, np.int64), len(values))
         check(self._gpu)
 
 

@@ -17,6 +17,7 @@ import edbatch as eb
 from edbatch.graph.op import COMMON_FUNCTIONS, OPS
 from edbatch.kernels import fused, scalars
 from edbatch.kernels.cuda.fused import FUNCTIONS, cuda_expression, module_of
+from edbatch.kernels.cuda.geometry import parts, spread
 from edbatch.kernels.recipe import Compute, Load, Recipe, Store, constant, with_attributes
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
@@ -86,11 +87,12 @@ def cells():
     return found
 
 
-def launch(recipe, n, d, places, grid=(1, 1), block=(1, 1)):
+def launch(recipe, n, d, places, geometry=None):
     """Run a recipe's kernel on the CPU; a place is (address of its first row, distance between rows, rows or None)."""
     driver = EmulatedDriver()
     (kernel,) = driver.load(module_of({"kernel": recipe}), ["kernel"])
-    driver.run(kernel, grid, block, n, d, *itertools.chain(*places))
+    x, y, z, *block = geometry or spread(n, d)
+    driver.run(kernel, (x, y, z), block, n, d, *itertools.chain(*places))
 
 
 def of_floats(*arrays):
@@ -174,8 +176,22 @@ def test_nvrtc_compiles_every_op_by_itself(name, scalar, operands):
 @with_nvrtc
 def test_divisions_and_roots_are_exact():
     ptx, _ = nvrtc.compile_for(80, module_of({"kernel": of_expressions(["sqrt({0})", "{0} / {1}"], 2)}))
-    assert "sqrt.rn.f32" in ptx
-    assert "div.rn.f32" in ptx
+    assert "sqrt.rn.ftz.f32" in ptx
+    assert "div.rn.ftz.f32" in ptx
+
+
+@with_nvrtc
+@pytest.mark.parametrize("capability", [80, 90, 100])
+def test_cells_read_all_at_once(capability, cells):
+    """No branch comes between what is read and what is written: the processor would wait for each part by itself."""
+    for name, recipe in cells:
+        source = module_of({"kernel": recipe})
+        ptx, _ = nvrtc.compile_for(capability, source)
+        body = ptx[ptx.index("ld.global.f32") : ptx.rindex("st.global.f32")]
+        assert not re.search(r"bra|\$L|(div|rcp)\.rn", body), name  # the last two have branches of their own
+        found = nvrtc.resources(capability, source)["kernel"]
+        assert (found.stack, found.spilled, found.shared) == (0, 0, 0)
+        assert found.registers <= 40  # 48 warps a processor of 64
 
 
 @with_cpp
@@ -202,35 +218,41 @@ def test_cells_mean_what_they_mean_on_numba(cells):
         start = operands_of(recipe, n, d, random)
         wide, cuda, numba = [x.astype(np.float64) for x in start], [x.copy() for x in start], [x.copy() for x in start]
         evaluated(recipe, n, d, wide, np.float64, FLOAT64)
-        launch(recipe, n, d, of_floats(*cuda), grid=(2, 1), block=(2, 2))
+        launch(recipe, n, d, of_floats(*cuda))
         on_numba(recipe, n, d, *numba)
         for expected, got, other in zip(wide, cuda, numba, strict=True):
             np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-6, err_msg=name)
             np.testing.assert_allclose(got, other, rtol=3e-6, atol=1e-6, err_msg=name)
 
 
-GEOMETRIES = [((1, 1), (1, 1)), ((3, 2), (4, 2)), ((1, 5), (16, 3)), ((20, 1), (1, 1))]
+def geometries(n, d):
+    """Of grids that have a thread for each of d entries of n rows, and more: see `geometry.spread`."""
+    found = [spread(n, d)]
+    for along, down in [(1, 1), (4, 2), (16, 3), (64, 4)]:
+        columns = parts(d, along)
+        found += [(parts(n, down) + more, parts(columns, 1 + more), 1 + more, along, down) for more in range(3)]
+    return found
 
 
 @with_cpp
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 1), (1, 50), (7, 13), (0, 3)])
-def test_any_grid_computes_every_entry_once(n, d):
+def test_every_entry_is_computed_once(n, d):
     """In place, so that an entry computed twice shows; a number a row, and a row for all."""
     count = Recipe(3, (Load(0, 1), Load(1, None), Load(2), Compute("{0} + {1} + {2}", (0, 1, 2))), (Store(3, 0, 1),))
-    for grid, block in GEOMETRIES:
+    for geometry in geometries(n, d):
         x = np.zeros((n, 3 * d), np.float32)
         rows = np.arange(n, dtype=np.float32)[:, None]
         shared = np.arange(d, dtype=np.float32)[None]
         places = [(x, 3 * d, None), (rows, 1, None), (shared, 0, None)]
-        launch(count, n, d, places, grid, block)
+        launch(count, n, d, places, geometry)
         np.testing.assert_array_equal(x[:, d : 2 * d], rows + shared)
         assert not x[:, :d].any()
         assert not x[:, 2 * d :].any()
 
 
 @with_cpp
-@given(st.integers(0, 9), st.integers(1, 20), st.sampled_from(GEOMETRIES), st.integers(0, 2**32))
-def test_rows_are_read_and_written_where_lists_say(n, d, geometry, seed):
+@given(st.integers(0, 9), st.integers(1, 20), st.integers(0, 2**32))
+def test_rows_are_read_and_written_where_lists_say(n, d, seed):
     """A list each, or none; two columns, and a number a row."""
     random = np.random.default_rng(seed)
     fused_gather = Recipe(
@@ -244,7 +266,7 @@ def test_rows_are_read_and_written_where_lists_say(n, d, geometry, seed):
     wanted = arrays[3].copy()
     x, y, z = (array[:n] if rows is None else array[rows] for array, rows in zip(arrays, lists[:3], strict=False))
     wanted[lists[3]] = x[:, d:] * y - z
-    launch(fused_gather, n, d, list(zip(arrays, sizes, lists, strict=True)), *geometry)
+    launch(fused_gather, n, d, list(zip(arrays, sizes, lists, strict=True)))
     np.testing.assert_array_equal(arrays[3], wanted)
 
 
@@ -261,7 +283,9 @@ def test_positions_beyond_32_bits():
         (array.ctypes.data - array.itemsize * (first + column * d), stride, None)
         for array, column in ((x, 3), (out, 2))
     ]
-    run_thread(kernel, (2**32 - 1,) * 2, (2, 2), (2**31,) * 2, (0, 0), n, d, *itertools.chain(*places))
+    grid, block = (2**31 - 1, 65535, 65535), (4, 4)
+    thread = 2**30, 2**30 % 65535, 2**30 // 65535  # of blocks: row and entry 2^32
+    run_thread(kernel, grid, block, thread, (0, 0), n, d, *itertools.chain(*places))
     assert out[0] == 42
 
 

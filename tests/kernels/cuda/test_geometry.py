@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, threads_for
+from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, spread, threads_for
 
 sizes = st.one_of(st.integers(0, 600), st.integers(0, 2**40))
 
@@ -22,6 +22,21 @@ def test_threads_along_a_row(width):
 def test_parts_cover(size, of):
     assert parts(size, of) * of >= size
     assert parts(size, of) == 1 or (parts(size, of) - 1) * of < size
+
+
+@given(st.integers(0, 2**31), sizes)
+def test_every_entry_has_a_thread(n, width):
+    """And narrow rows leave few threads idle."""
+    x, y, z, along, down = spread(n, width)
+    assert x < 2**31
+    assert y <= 65535
+    assert along * down == THREADS
+    assert along < 2 * max(1, width)
+    assert x * down >= n
+    assert y * z * along >= width
+    assert x == 1 or (x - 1) * down < n
+    assert (y * z - z) * along <= width
+    assert z <= 65535 or width > 2**39
 
 
 @given(sizes, sizes)
