@@ -49,6 +49,21 @@ template <typename T, typename Combine> __device__ inline T over_row(T value, Co
     return value;
 }
 
+// combine(combine(value, entry(first)), entry(first + step)), ... as long as numbers are below `count`, in this order.
+// Four entries are on their way at once: a loop that asks after each whether it was the last waits for each.
+template <typename T, typename Number, typename Combine, typename Entry>
+__device__ inline T reduced(T value, Number first, Number count, Number step, Combine combine, Entry entry) {
+    Number k = first;
+    #pragma unroll 1
+    for (; k + 3 * step < count; k += 4 * step) {
+        const T a = entry(k), b = entry(k + step), c = entry(k + 2 * step), d = entry(k + 3 * step);
+        value = combine(combine(combine(combine(value, a), b), c), d);
+    }
+    #pragma unroll 1
+    for (; k < count; k += step) value = combine(value, entry(k));
+    return value;
+}
+
 // A row for the threads of one threadIdx.y; blockDim.x is a multiple of 32. All threads of a block take as many turns,
 // as they wait for each other: those without a row take the last one again, and do not write.
 struct Turns {
@@ -69,18 +84,15 @@ template <unsigned LANES> struct Group {
     unsigned count;
 
     template <typename Combine, typename Entry>
-    __device__ float reduced(float value, Combine combine, Entry entry) const {
-        for (unsigned k = LANES == 1 ? 0 : threadIdx.x; k < count; k += LANES) value = combine(value, entry(k));
-        return LANES == 1 ? value : over_row(value, combine);
+    __device__ float over(float value, Combine combine, Entry entry) const {
+        if (LANES > 1) return over_row(reduced(value, threadIdx.x, count, LANES, combine, entry), combine);
+        for (unsigned k = 0; k < count; k++) value = combine(value, entry(k));  // the compiler knows how many
+        return value;
     }
 
-    template <typename Entry> __device__ float sum(Entry entry) const { return reduced(0.0f, Add(), entry); }
-    template <typename Entry> __device__ float largest(Entry entry) const {
-        return reduced(-INFINITY, Greater(), entry);
-    }
-    template <typename Entry> __device__ float smallest(Entry entry) const {
-        return reduced(INFINITY, Less(), entry);
-    }
+    template <typename Entry> __device__ float sum(Entry entry) const { return over(0.0f, Add(), entry); }
+    template <typename Entry> __device__ float largest(Entry entry) const { return over(-INFINITY, Greater(), entry); }
+    template <typename Entry> __device__ float smallest(Entry entry) const { return over(INFINITY, Less(), entry); }
 };
 
 // A division that rounds to nearest has a branch, which all that is read later would wait for. This one is off by two

@@ -6,7 +6,16 @@ import numpy as np
 from numba import njit
 
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS, MOST_BLOCKS_OF_X, THREADS, over_rows, parts, spread, threads_for
+from edbatch.kernels.cuda.geometry import (
+    MOST_BLOCKS,
+    MOST_BLOCKS_OF_X,
+    THREADS,
+    over_columns,
+    over_lists,
+    parts,
+    spread,
+    threads_for,
+)
 from edbatch.kernels.pointers import int64_address
 
 # Numba takes plain integers for constants.
@@ -52,20 +61,21 @@ def move(
 
 @njit(cache=True)
 def segment_reduce(
-    gpu: np.ndarray, kernel: int, n: int, offsets: int, rows: int, source: int, stride: int, out: int, out_stride: int,
-    width: int, kind: int,
+    gpu: np.ndarray, kernel: int, n: int, total: int, offsets: int, rows: int, source: int, stride: int, out: int,
+    out_stride: int, width: int, kind: int,
 ) -> None:  # fmt: skip
-    """Enqueue reductions of lists of rows; see `rows.cu`."""
+    """Enqueue reductions of n lists of `total` rows in all; see `rows.cu`."""
     values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
-    x, y = over_rows(n, width)
-    launch(gpu, kernel, x, y, 1, THREADS, 1, values, len(values))
+    x, y, along, down = over_lists(n, total, width, gpu[_PROCESSORS])
+    launch(gpu, kernel, x, y, 1, along, down, values, len(values))
 
 
 @njit(cache=True)
 def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, target: int, width: int) -> None:
     """Enqueue the sum of rows; see `rows.cu`."""
     values = np.array([n, source, stride, target, width], np.int64)
-    launch(gpu, kernel, parts(width, 32), 1, 1, 32, 32, values, len(values))
+    x, along, down = over_columns(width)
+    launch(gpu, kernel, x, 1, 1, along, down, values, len(values))
 
 
 @njit(cache=True)

@@ -7,6 +7,7 @@ from numba import njit
 THREADS = 256  # of a block
 MOST_BLOCKS = 65535  # CUDA's limit for y and z; kernels go on from there by themselves
 MOST_BLOCKS_OF_X = 2**31 - 1
+SECTOR = 8  # entries that memory gives at once, 32 bytes: fewer columns beside each other would waste some
 
 
 @njit(cache=True)
@@ -41,3 +42,31 @@ def over_rows(n: int, width: int) -> tuple[int, int]:
     """Blocks of THREADS for n rows of a width, each entry a thread: (over rows, over columns)."""
     together = THREADS // threads_for(width, 1)
     return min(parts(n, together), MOST_BLOCKS), min(parts(width, THREADS), MOST_BLOCKS)
+
+
+@njit(cache=True)
+def over_lists(n: int, total: int, width: int, processors: int) -> tuple[int, int, int, int]:
+    """For n lists of `total` rows in all, of a width: blocks of x and y, threads of x and y of a block.
+
+    A thread reads a column of a list by itself; or the threads of one x do together, where lists are long and few (a
+    loss is a sum of thousands of numbers). What takes less time is estimated, in rows read one after the other.
+    """
+    along = min(threads_for(width, 1), SECTOR)
+    down = THREADS // along
+    columns = parts(width, along)
+    alone = total // max(1, n)
+    barriers, at_once = 32, 4 * processors  # what those of a block take, and blocks that run at once
+    if parts(n * columns, at_once) * (barriers + alone // down) < alone:
+        return min(n, MOST_BLOCKS_OF_X), min(columns, MOST_BLOCKS), along, down
+    x, y = over_rows(n, width)
+    return x, y, THREADS, 1
+
+
+@njit(cache=True)
+def over_columns(width: int) -> tuple[int, int, int]:
+    """For the sum of many rows of a width: blocks, threads of x (columns) and y (that share the rows of one).
+
+    Blocks are as large as there are; narrow, unless there are columns enough for all processors.
+    """
+    along = min(threads_for(width, 1), SECTOR) if width < 2048 else 32
+    return parts(width, along), along, 1024 // along

@@ -151,8 +151,9 @@ def _reduce_lists(
         if access == _GATHER:
             rows = indices + BYTES * start
     segment_reduce(
-        gpu, gpu[_SEGMENTS_KERNEL], n, indices + BYTES * offsets, rows, source, source_stride, out, stride, width, kind
-    )
+        gpu, gpu[_SEGMENTS_KERNEL], n, total, indices + BYTES * offsets, rows, source, source_stride, out, stride,
+        width, kind,
+    )  # fmt: skip
 
 
 @njit(cache=True)

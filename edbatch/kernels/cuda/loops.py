@@ -204,8 +204,9 @@ class CudaLoops:
         width = out.size // len(out)
         address, kernel = self._driver.address, self._kernels[f"segment_reduce_{_name(rows.dtype)}"]
         enqueue.segment_reduce(
-            self._gpu, kernel, len(out), offsets, listed, address(rows), width, address(out), width, width, kind
-        )
+            self._gpu, kernel, len(out), len(rows), offsets, listed, address(rows), width, address(out), width, width,
+            kind,
+        )  # fmt: skip
         check(self._gpu)
 
     def update(

@@ -1,4 +1,5 @@
-// Kernels on rows of entries, for NVRTC; after common.cu. All parameters have 8 bytes, but for `Moves`.
+// Kernels on rows of entries, for NVRTC; after common.cu. All parameters have 8 bytes, but for `Moves`. Blocks have at
+// most 256 threads: with those, a thread may use all registers there are.
 //
 // Rows and columns are numbers of any size; lists of rows are int32. Everything is computed in a fixed order: the
 // same launch gives the same bits again.
@@ -80,15 +81,31 @@ extern "C" __global__ void gather(const __grid_constant__ Moves moves) {
 }
 
 template <typename T> __device__ inline T over_row_maximum(const T* x, long long width) {
-    T top = x[0];  // as good as any for those without an entry
-    for (long long j = threadIdx.x; j < width; j += blockDim.x) top = maximum(top, x[j]);
-    return over_row(top, Greater());
+    const auto entry = [x](long long j) { return x[j]; };
+    const T top = x[0];  // as good as any for those without an entry
+    return over_row(reduced<T, long long>(top, threadIdx.x, width, blockDim.x, Greater(), entry), Greater());
 }
 
 template <typename T> __device__ inline T over_row_exponentials(const T* x, long long width, T top) {
-    T total = 0;
-    for (long long j = threadIdx.x; j < width; j += blockDim.x) total += exponential(x[j] - top);
-    return over_row(total, Add());
+    const auto entry = [x, top](long long j) { return exponential(x[j] - top); };
+    return over_row(reduced<T, long long>(0, threadIdx.x, width, blockDim.x, Add(), entry), Add());
+}
+
+// Entry j of `written` = value(j, entry j of `read`), for the columns of this thread; the two may be the same.
+template <typename T, typename Value>
+__device__ inline void over_columns(const T* read, T* written, long long width, Value value) {
+    const long long step = blockDim.x;
+    long long j = threadIdx.x;
+    #pragma unroll 1
+    for (; j + 3 * step < width; j += 4 * step) {  // see `reduced`
+        const T a = read[j], b = read[j + step], c = read[j + 2 * step], d = read[j + 3 * step];
+        written[j] = value(j, a);
+        written[j + step] = value(j + step, b);
+        written[j + 2 * step] = value(j + 2 * step, c);
+        written[j + 3 * step] = value(j + 3 * step, d);
+    }
+    #pragma unroll 1
+    for (; j < width; j += step) written[j] = value(j, read[j]);
 }
 
 // out row i = softmax of x row i [width], or its logarithm; may be in place.
@@ -105,10 +122,9 @@ __device__ inline void softmax(
         const T total = over_row_exponentials(read, width, top);
         if (!turns.mine(turn, n)) continue;
         const T shift = logarithm_of(total), scale = 1 / total;
-        for (long long j = threadIdx.x; j < width; j += blockDim.x) {
-            const T x = read[j] - top;
-            written[j] = logarithm ? x - shift : exponential(x) * scale;
-        }
+        over_columns(read, written, width, [=](long long, T x) {
+            return logarithm ? x - top - shift : exponential(x - top) * scale;
+        });
     }
 }
 
@@ -145,50 +161,109 @@ __device__ inline void cross_entropy_gradient(
         if (!turns.mine(turn, n)) continue;
         const T scale = 1 / total, slope = g[i * g_stride];
         const long long label = labels[i];
-        for (long long j = threadIdx.x; j < width; j += blockDim.x) {
-            written[j] = slope * (exponential(read[j] - top) * scale - (j == label));
-        }
+        over_columns(read, written, width, [=](long long j, T x) {
+            return slope * (exponential(x - top) * scale - (j == label));
+        });
     }
 }
 
-// value = combine(value, source row k), for k in [begin, end) in this order, or rows[k] instead of k; one column.
-template <typename T, typename Combine>
-__device__ inline T over_rows(
-    T value, const T* source, long long stride, const int* rows, long long begin, long long end, Combine combine
-) {
-    #pragma unroll 4  // reads on their way at once; the order stays
-    for (long long k = begin; k < end; k++) value = combine(value, source[(rows ? rows[k] : k) * stride]);
-    return value;
+// The values of the threads of a column (all with the same threadIdx.x), in one; all of them get it. `parts` holds a
+// number of every thread.
+template <typename T, typename Combine> __device__ inline T over_column(T value, T* parts, Combine combine) {
+    T* const part = parts + threadIdx.y * blockDim.x + threadIdx.x;
+    __syncthreads();  // those of the time before have been read
+    *part = value;
+    for (unsigned left = blockDim.y; left > 1;) {
+        const unsigned half = (left + 1) / 2;
+        __syncthreads();
+        if (threadIdx.y + half < left) *part = combine(*part, part[half * blockDim.x]);
+        left = half;
+    }
+    __syncthreads();
+    return parts[threadIdx.x];
 }
 
-// log sum exp of an entry in rows; -inf contributes nothing.
-template <typename T>
-__device__ inline T log_sum_exp(const T* source, long long stride, const int* rows, long long begin, long long end) {
-    const T top = over_rows<T>(-INFINITY, source, stride, rows, begin, end, Greater());
-    const T shift = top - top == 0 ? top : 0;
-    const auto add = [shift](T total, T value) { return total + exponential(value - shift); };
-    return logarithm_of(over_rows<T>(0, source, stride, rows, begin, end, add)) + shift;
-}
+// An entry in the rows of lists, which one thread reads, or the threads of a column, one of each threadIdx.y.
+template <typename T> struct Alone {
+    __device__ unsigned first() const { return 0; }
+    __device__ unsigned step() const { return 1; }
+    template <typename Combine> __device__ T operator()(T value, Combine) const { return value; }
+};
 
-// out row i = the sum (kind 0), maximum (1), minimum (2), mean (3) or log sum exp (4) of source rows rows[k], k in
-// [offsets[i], offsets[i + 1]); `rows` null: of rows k. No rows have the sum 0, the maximum -inf and the minimum inf.
+template <typename T> struct Together {
+    T* parts;
+
+    __device__ unsigned first() const { return threadIdx.y; }
+    __device__ unsigned step() const { return blockDim.y; }
+    template <typename Combine> __device__ T operator()(T value, Combine combine) const {
+        return over_column(value, parts, combine);
+    }
+};
+
+// One column of a source, of which lists name rows: rows[k], or k where `rows` is null.
+template <typename T, typename Among> struct Column {
+    const T* source;
+    long long stride;
+    const int* rows;
+    Among among;
+
+    // combine(combine(value, row begin), row begin + 1), ..., but for the order of threads.
+    template <typename Combine>
+    __device__ T over(T value, long long begin, long long end, Combine combine) const {
+        const auto entry = [this](long long k) { return source[(rows ? rows[k] : k) * stride]; };
+        value = reduced<T, long long>(value, begin + among.first(), end, among.step(), combine, entry);
+        return among(value, combine);
+    }
+
+    // log sum exp; -inf contributes nothing.
+    __device__ T log_sum_exp(long long begin, long long end) const {
+        const T top = over(-INFINITY, begin, end, Greater());
+        const T shift = top - top == 0 ? top : 0;
+        const auto entry = [this, shift](long long k) {
+            return exponential(source[(rows ? rows[k] : k) * stride] - shift);
+        };
+        const T total = reduced<T, long long>(0, begin + among.first(), end, among.step(), Add(), entry);
+        return logarithm_of(among(total, Add())) + shift;
+    }
+
+    // The sum (kind 0), maximum (1), minimum (2), mean (3) or log sum exp (4). No rows have the sum 0, the maximum
+    // -inf and the minimum inf.
+    __device__ T reduction(long long begin, long long end, long long kind) const {
+        return kind == 0 ? over(0, begin, end, Add())
+            : kind == 1  ? over(-INFINITY, begin, end, Greater())
+            : kind == 2  ? over(INFINITY, begin, end, Less())
+            : kind == 3  ? over(0, begin, end, Add()) / (end - begin)
+                         : log_sum_exp(begin, end);
+    }
+};
+
+// out row i = a reduction (see `Column`) of source rows rows[k], k in [offsets[i], offsets[i + 1]); `rows` null: of rows
+// k. In blocks of more than one y, whose threads read a list together, lists are spread over x; otherwise see `Share`.
 template <typename T>
 __device__ inline void segment_reduce(
     long long n, const int* offsets, const int* rows, const T* source, long long source_stride, T* out,
     long long out_stride, long long width, long long kind
 ) {
+    if (blockDim.y > 1) {
+        __shared__ T parts[256];
+        const long long columns = (long long)gridDim.y * blockDim.x;
+        for (long long i = blockIdx.x; i < n; i += gridDim.x) {
+            const long long begin = offsets[i], end = offsets[i + 1];
+            for (long long first = (long long)blockIdx.y * blockDim.x; first < width; first += columns) {
+                const long long j = first + threadIdx.x;
+                const T* const read = source + (j < width ? j : width - 1);  // no thread may be missing
+                const T value = Column<T, Together<T>>{read, source_stride, rows, {parts}}.reduction(begin, end, kind);
+                if (threadIdx.y == 0 && j < width) out[i * out_stride + j] = value;
+            }
+        }
+        return;
+    }
     const Share mine(width, blockIdx.y, gridDim.y);
     for (long long i = mine.row; i < n; i += mine.rows) {
         const long long begin = offsets[i], end = offsets[i + 1];
         for (long long j = mine.column; j < width; j += mine.columns) {
-            const T* column = source + j;
-            const T value =
-                kind == 0   ? over_rows<T>(0, column, source_stride, rows, begin, end, Add())
-                : kind == 1 ? over_rows<T>(-INFINITY, column, source_stride, rows, begin, end, Greater())
-                : kind == 2 ? over_rows<T>(INFINITY, column, source_stride, rows, begin, end, Less())
-                : kind == 3 ? over_rows<T>(0, column, source_stride, rows, begin, end, Add()) / (end - begin)
-                            : log_sum_exp(column, source_stride, rows, begin, end);
-            out[i * out_stride + j] = value;
+            const Column<T, Alone<T>> column = {source + j, source_stride, rows, {}};
+            out[i * out_stride + j] = column.reduction(begin, end, kind);
         }
     }
 }
@@ -219,9 +294,8 @@ __device__ inline void add_grouped(
     for (long long g = mine.row; g < groups; g += mine.rows) {
         T* written = target + (rows ? rows[g] : g) * target_stride;
         for (long long j = mine.column; j < width; j += mine.columns) {
-            written[j] = over_rows(
-                written[j], source + j, source_stride, members, offsets[g], offsets[g + 1], Add()
-            );
+            const Column<T, Alone<T>> column = {source + j, source_stride, members, {}};
+            written[j] = column.over(written[j], offsets[g], offsets[g + 1], Add());
         }
     }
 }
@@ -231,24 +305,12 @@ __device__ inline void add_grouped(
 template <typename T>
 __device__ inline void add_all(long long n, const T* source, long long source_stride, T* target, long long width) {
     __shared__ T parts[1024];
-    T* const part = parts + threadIdx.y * blockDim.x + threadIdx.x;
     const long long columns = (long long)gridDim.x * blockDim.x;
     for (long long first = (long long)blockIdx.x * blockDim.x; first < width; first += columns) {
         const long long j = first + threadIdx.x;
-        T total = 0;
-        if (j < width) {
-            #pragma unroll 4
-            for (long long i = threadIdx.y; i < n; i += blockDim.y) total += source[i * source_stride + j];
-        }
-        *part = total;
-        for (unsigned left = blockDim.y; left > 1;) {
-            const unsigned half = (left + 1) / 2;
-            __syncthreads();
-            if (threadIdx.y + half < left) *part += part[half * blockDim.x];
-            left = half;
-        }
-        if (threadIdx.y == 0 && j < width) target[j] += *part;
-        __syncthreads();
+        const Column<T, Together<T>> column = {source + (j < width ? j : width - 1), source_stride, nullptr, {parts}};
+        const T total = column.over(0, 0, n, Add());
+        if (threadIdx.y == 0 && j < width) target[j] += total;
     }
 }
 
@@ -258,6 +320,7 @@ __device__ inline double erf_of(double x) { return erf(x); }
 // out[i] = erf(x[i]), for i < n.
 template <typename T> __device__ inline void error_function(long long n, const T* x, T* out) {
     const long long threads = (long long)gridDim.x * blockDim.x;
+    #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads) out[i] = erf_of(x[i]);
 }
 
@@ -296,7 +359,9 @@ FOR_BOTH(
 )
 
 #define ADD_ALL(T) long long n, const T* source, long long source_stride, T* target, long long width
-FOR_BOTH(add_all, ADD_ALL, n, source, source_stride, target, width)
+#define BLOCK __launch_bounds__(1024)  // or the compiler may use more registers than so large a block can have
+extern "C" __global__ void BLOCK add_all_float(ADD_ALL(float)) { add_all(n, source, source_stride, target, width); }
+extern "C" __global__ void BLOCK add_all_double(ADD_ALL(double)) { add_all(n, source, source_stride, target, width); }
 
 #define ERROR_FUNCTION(T) long long n, const T* x, T* out
 FOR_BOTH(error_function, ERROR_FUNCTION, n, x, out)

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.kernels.cuda.geometry import MOST_BLOCKS, THREADS, over_rows, parts, spread, threads_for
+from edbatch.kernels.cuda.geometry import (
+    MOST_BLOCKS,
+    THREADS,
+    over_columns,
+    over_lists,
+    over_rows,
+    parts,
+    spread,
+    threads_for,
+)
 
 sizes = st.one_of(st.integers(0, 600), st.integers(0, 2**40))
 
@@ -24,7 +33,7 @@ def test_parts_cover(size, of):
     assert parts(size, of) == 1 or (parts(size, of) - 1) * of < size
 
 
-@given(st.integers(0, 2**31), sizes)
+@given(st.integers(0, 2**31 - 1), sizes)
 def test_every_entry_has_a_thread(n, width):
     """And narrow rows leave few threads idle."""
     x, y, z, along, down = spread(n, width)
@@ -49,6 +58,36 @@ def test_grids(n, width):
     for blocks, size, of_block in ((down, n, THREADS // along), (across, width, along)):
         assert blocks == MOST_BLOCKS or blocks * of_block >= size
         assert blocks == 1 or (blocks - 1) * of_block < size
+
+
+@given(st.integers(1, 2**31 - 1), sizes, st.integers(0, 10**6), st.integers(1, 200))
+def test_threads_that_share_lists(n, total, width, processors):
+    x, y, along, down = over_lists(n, total, width, processors)
+    if down == 1:
+        assert (x, y, along) == (*over_rows(n, width), THREADS)
+        return
+    assert along * down == THREADS
+    assert along <= 8
+    assert x == n
+    assert y * along >= width or y == MOST_BLOCKS
+    assert total > 32 * n
+
+
+def test_long_lists_are_shared_and_many_lists_are_not():
+    assert over_lists(1, 10_000, 1, 132) == (1, 1, 1, 256)  # the losses of a mini-batch
+    assert over_lists(64, 64 * 100, 1, 132) == (64, 1, 1, 256)  # those of each sample
+    assert over_lists(1, 500, 256, 132) == (1, 32, 8, 32)
+    assert over_lists(1, 20, 1, 132) == (1, 1, THREADS, 1)
+    assert over_lists(1000, 3000, 512, 132)[3] == 1  # arcs that end at a place of a lattice
+    assert over_lists(10**6, 10**8, 256, 132)[3] == 1  # there is enough to do
+
+
+@given(sizes)
+def test_columns_of_sums(width):
+    x, along, down = over_columns(width)
+    assert along * down == 1024
+    assert x * along >= width
+    assert along in ((32,) if width >= 2048 else (1, 2, 4, 8))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 31, 32, 33, 64, 255, 256, 257, 600])

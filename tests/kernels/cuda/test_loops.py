@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import edbatch as eb
 from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.program import ADD, LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Step
@@ -301,3 +302,17 @@ def test_results_are_kept_with_what_is_saved(cuda, block):
 
 def test_it_has_all_that_the_cpu_has():
     assert set(CPU.loops.__all__) <= set(dir(CudaLoops))
+
+
+@pytest.mark.parametrize("reduce", [eb.sum, eb.mean, eb.maximum, eb.logsumexp])
+def test_lists_of_many_numbers(cuda, reduce):
+    """As losses are added up: by many threads, and to the same bits each time."""
+    values = np.random.default_rng(0).normal(size=(3000, 3)).astype(np.float32)
+    wide = values.astype(np.float64)
+    wanted = {eb.sum: wide.sum(0), eb.mean: wide.mean(0), eb.maximum: wide.max(0)}
+    found = []
+    for _ in range(2):
+        with cuda, eb.Graph(policy="sufficient"):
+            found.append(reduce([eb.input(value) for value in values]).value())
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], wanted.get(reduce, np.log(np.exp(wide).sum(0))), rtol=1e-5)

@@ -24,6 +24,7 @@ FOR_BOTH = [
 NAMES = ["gather", *(f"{name}_{number}" for name in FOR_BOTH for number in ("float", "double"))]
 DTYPES = {"float": np.float32, "double": np.float64}
 ANY_BLOCK = [((1, 1, 1), (1, 1)), ((3, 1, 1), (48, 1)), ((2, 3, 1), (8, 5)), ((1, 2, 1), (256, 1))]
+TOGETHER = [((1, 1), (1, 7)), ((2, 3), (8, 5)), ((3, 1), (8, 32)), ((1, 2), (1, 256)), ((9, 9), (2, 2))]
 WARPS = [((1, 1, 1), (32, 1)), ((3, 1, 1), (32, 4)), ((2, 1, 1), (96, 2)), ((7, 1, 1), (256, 1))]
 numbers = st.sampled_from(["float", "double"])
 seeds = st.integers(0, 2**32 - 1)
@@ -51,6 +52,7 @@ def test_nvrtc_compiles(ptx, capability):
     text, cubin = ptx(capability)
     assert sorted(re.findall(r"\.visible \.entry (\w+)\(", text)) == sorted(NAMES)
     assert ".local" not in text  # memory of a thread's own, for what registers cannot hold
+    assert not re.search(r"(div|rem)\.[su]64", text)  # slow
     assert cubin.startswith(b"\x7fELF")
 
 
@@ -63,6 +65,26 @@ def test_gather_moves_16_bytes_at_once_and_looks_up_nothing_twice(ptx):
     assert re.search(r"st\.global\.v4\.[bu]32", of_gather)
     assert re.search(r"ld\.global(\.nc)?\.[bu]32", of_gather)
     assert not re.search(r"(div|rem)\.[su](32|64)", of_gather)  # slow
+
+
+@with_nvrtc
+@pytest.mark.parametrize("capability", [80, 90, 100])
+def test_no_kernel_spills_and_all_can_be_launched(capability):
+    for name, found in nvrtc.resources(capability, rows_source()).items():
+        assert (found.stack, found.spilled) == (0, 0), name
+        assert found.registers * (1024 if name.startswith("add_all") else 256) <= 65536, name
+        assert found.registers <= (48 if name.endswith("float") else 80), name
+        assert found.shared <= (8192 if name.startswith("add_all") else 2048), name
+
+
+@with_nvrtc
+@pytest.mark.parametrize("number", ["float", "double"])
+@pytest.mark.parametrize("name", ["softmax", "cross_entropy", "segment_reduce", "add_grouped", "add_all"])
+def test_loops_read_four_numbers_at_once(ptx, name, number):
+    """With no branch between, at which the processor would wait for each."""
+    text = ptx(80)[0].split(f".entry {name}_{number}(")[1]
+    pieces = re.split(r"\n\$L.*:|\bbra\b", text[: text.index("\n}")])
+    assert max(len(re.findall(rf"ld\.global(?:\.nc)?\.f{32 if number == 'float' else 64}", x)) for x in pieces) >= 4
 
 
 @with_nvrtc
@@ -271,9 +293,9 @@ def test_cross_entropy_and_its_gradient(gpu, number, n, width, room, geometry, o
     unchanged_but(memory, before, out)
 
 
-def of_segments(random, gpu, n):
+def of_segments(random, gpu, n, most=3):
     """Offsets, some segments empty."""
-    return gpu.array(np.cumsum(np.r_[0, random.integers(0, 4, n)]).astype(np.int32) + 2)
+    return gpu.array(np.cumsum(np.r_[0, random.integers(0, random.integers(1, most + 2), n)]).astype(np.int32) + 2)
 
 
 rows_of_numbers = given(
@@ -283,12 +305,15 @@ rows_of_numbers = given(
 
 @with_cpp
 @pytest.mark.parametrize("kind", [0, 1, 2])
-@rows_of_numbers
+@given(
+    numbers, st.integers(0, 9), st.integers(1, 70), st.integers(0, 5),
+    st.sampled_from([x for x in ANY_BLOCK if x[1][1] == 1]), seeds
+)  # fmt: skip
 def test_segment_reduce(gpu, kind, number, n, width, room, geometry, seed):
     """In order: to the bit what NumPy gets, one after the other."""
     random = np.random.default_rng(seed)
     dtype = DTYPES[number]
-    offsets = of_segments(random, gpu, n)
+    offsets = of_segments(random, gpu, n, most=9)
     rows = some_or_none(random, gpu, 5, offsets[-1])
     source, _ = gpu.matrix(random, (5 if rows is not None else offsets[-1], width), width + room, dtype, skip=room)
     with_extremes(random, source)
@@ -302,6 +327,34 @@ def test_segment_reduce(gpu, kind, number, n, width, room, geometry, seed):
                 wanted[i] = [np.add, np.maximum, np.minimum][kind](wanted[i], row)
     gpu.run(f"segment_reduce_{number}", geometry, n, offsets, rows, source, width + room, out, width + 1, width, kind)
     np.testing.assert_array_equal(out, wanted)
+    unchanged_but(memory, before, out)
+
+
+@with_cpp
+@given(
+    numbers, st.integers(0, 9), st.integers(1, 20), st.integers(0, 5), st.sampled_from(TOGETHER), st.integers(0, 4),
+    seeds
+)  # fmt: skip
+def test_lists_that_threads_reduce_together(gpu, number, n, width, room, geometry, kind, seed):
+    """What one thread gets, but for the order of sums; and the same again."""
+    random = np.random.default_rng(seed)
+    dtype = DTYPES[number]
+    offsets = of_segments(random, gpu, n, most=300)
+    rows = some_or_none(random, gpu, 5, offsets[-1])
+    source, _ = gpu.matrix(random, (5 if rows is not None else offsets[-1], width), width + room, dtype, skip=room)
+    with_extremes(random, source)
+    out, memory = gpu.matrix(random, (n, width), width + 1, dtype)
+    before = memory.copy()
+    found = []
+    for way in (geometry, geometry, ((1, 1), (1, 1))):
+        gpu.run(f"segment_reduce_{number}", way, n, offsets, rows, source, width + room, out, width + 1, width, kind)
+        found.append(out.copy())
+    np.testing.assert_array_equal(found[0], found[1])
+    if kind in (1, 2):
+        np.testing.assert_array_equal(found[0], found[2])
+    else:
+        rtol, atol = (1e-5, 1e-4) if number == "float" else (1e-13, 1e-12)  # numbers of both signs
+        np.testing.assert_allclose(found[0], found[2], rtol, atol)
     unchanged_but(memory, before, out)
 
 
