@@ -12,6 +12,7 @@ from edbatch.kernels.cuda.geometry import (
     THREADS,
     over_columns,
     over_lists,
+    over_rows,
     parts,
     spread,
     threads_for,
@@ -31,17 +32,21 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
     """Enqueue the first `count` of moves [at least MOVES more, 8], which are passed by value; see `rows.cu`."""
     for first in range(0, count, MOVES):
         some = min(MOVES, count - first)
-        words = 0
+        words, down, across = 0, 1, 1
         for at in range(first, first + some):
-            words = max(words, moves[at, 4] * moves[at, 7])
+            n, width = moves[at, 4], moves[at, 7]
+            words = max(words, n * width)
+            x, z = over_rows(n, parts(width, 4))  # a thread moves four words at a time
+            down, across = max(down, x), max(across, z)
         if words == 0:
             continue
-        # A thread moves four words at a time.
-        blocks = min(parts(words, 4 * THREADS), BLOCKS_PER_PROCESSOR * gpu[_PROCESSORS])
+        most = BLOCKS_PER_PROCESSOR * gpu[_PROCESSORS]
+        across = min(across, most)
+        down = min(down, parts(most, across))
         pointer = np.empty(1, np.int64)
         pointer[0] = int64_address(moves) + 8 * MOVE * first
         status = call_launch(
-            gpu[_LAUNCH], gpu[_GATHER_KERNEL], blocks, some, 1, THREADS, 1, gpu[_STREAM], int64_address(pointer)
+            gpu[_LAUNCH], gpu[_GATHER_KERNEL], down, some, across, THREADS, 1, gpu[_STREAM], int64_address(pointer)
         )
         pointer[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
         if status != 0 and gpu[_STATUS] == 0:

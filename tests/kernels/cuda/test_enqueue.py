@@ -1,0 +1,89 @@
+"""Grids that are enqueued: within CUDA's limits for any sizes, and of enough blocks for the work that there is."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edbatch.kernels.cuda import enqueue
+from edbatch.kernels.cuda.calls import Gpu
+
+PROCESSORS = 132
+KIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
+sizes = st.one_of(st.integers(1, 600), st.integers(1, 2**31 - 1))
+
+
+@pytest.fixture(scope="module")
+def launches():
+    """What a GPU is asked to launch: (gx, gy, gz, bx, by), and the array that says how to ask it."""
+    found = []
+
+    @KIND
+    def launch(kernel, gx, gy, gz, bx, by, bz, shared, stream, values, extra):
+        found.append((gx, gy, gz, bx, by))
+        assert bz == 1
+        assert shared == 0
+        return 0
+
+    gpu = np.zeros(len(Gpu), np.int64)
+    gpu[Gpu.LAUNCH] = ctypes.cast(launch, ctypes.c_void_p).value
+    gpu[Gpu.PROCESSORS] = PROCESSORS
+    yield gpu, found
+    assert launch
+
+
+def launched(launches, function, *arguments):
+    gpu, found = launches
+    found.clear()
+    function(gpu, *arguments)
+    return found
+
+
+def moved(launches, *shapes):
+    """The grids that gather moves of these rows and widths."""
+    moves = np.zeros((len(shapes) + enqueue.MOVES, enqueue.MOVE), np.int64)
+    for at, (n, width) in enumerate(shapes):
+        enqueue.move(moves, at, 0, width, 0, 0, n, 0, width, width)
+    return launched(launches, enqueue.gather, moves, len(shapes))
+
+
+@given(sizes, sizes)
+def test_any_sizes_are_within_the_limits(launches, n, width):
+    nothing = np.zeros(9, np.int64)
+    grids = [
+        *launched(launches, enqueue.fused, 0, n, width, nothing, 9),
+        *launched(launches, enqueue.by_rows, 0, n, width, nothing),
+        *launched(launches, enqueue.by_groups, 0, n * width, 1, nothing),
+        *launched(launches, enqueue.by_groups, 0, n * width, 32, nothing),
+        *launched(launches, enqueue.by_groups, 0, n * width, 256, nothing),
+        *launched(launches, enqueue.segment_reduce, 0, n, n, 0, 0, 0, 0, 0, 0, width, 0),
+        *launched(launches, enqueue.segment_reduce, 0, n, n * width, 0, 0, 0, 0, 0, 0, width, 0),
+        *moved(launches, (n, width)),
+    ]
+    grids += launched(launches, enqueue.add_all, 0, n, 0, 0, 0, width)
+    assert len(grids) == 9
+    for number, (gx, gy, gz, bx, by) in enumerate(grids):
+        assert 1 <= gx < 2**31
+        assert 1 <= gy <= 65535
+        assert 1 <= gz <= 65535
+        assert bx * by == (1024 if number == 8 else 256)
+
+
+def test_moves_are_spread_over_all_processors(launches):
+    """One wide row, as that of a matrix, is as much work as many narrow ones."""
+    for shapes in ([(1, 2**20)], [(2**20, 1)], [(2**10, 2**10)], [(10, 2**16)], [(3, 4), (1, 2**20)], [(10**6, 3)]):
+        ((gx, gy, gz, *_),) = moved(launches, *shapes)
+        assert gy == len(shapes)
+        assert 4 * PROCESSORS <= gx * gz <= 2 * enqueue.BLOCKS_PER_PROCESSOR * PROCESSORS, shapes
+
+
+def test_few_rows_take_few_blocks(launches):
+    assert moved(launches, (3, 4), (0, 9), (10, 64)) == [(1, 3, 1, 256, 1)]
+    assert moved(launches, (0, 9), (3, 0)) == []
+
+
+def test_more_moves_take_several_launches(launches):
+    grids = moved(launches, *[(1, 1)] * 37)
+    assert [gy for _, gy, *_ in grids] == [16, 16, 5]
