@@ -26,7 +26,7 @@ class Gpu(IntEnum):
     STREAM = 4
     PROCESSORS = 5  # multiprocessors
     COMPUTE = 6  # of products, see `PRECISIONS`
-    GATHER = 7  # kernels of rows.cu
+    GATHER = 7  # kernels written by hand
     SOFTMAX = 8
     SEGMENT_REDUCE = 9
     ADD_ROWS = 10

@@ -69,7 +69,7 @@ def segment_reduce(
     gpu: np.ndarray, kernel: int, n: int, total: int, offsets: int, rows: int, source: int, stride: int, out: int,
     out_stride: int, width: int, kind: int,
 ) -> None:  # fmt: skip
-    """Enqueue reductions of n lists of `total` rows in all; see `rows.cu`."""
+    """Enqueue reductions of n lists of `total` rows in all; see `lists.cu`."""
     values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
     x, y, along, down = over_lists(n, total, width, gpu[_PROCESSORS])
     launch(gpu, kernel, x, y, 1, along, down, values, len(values))
@@ -77,7 +77,7 @@ def segment_reduce(
 
 @njit(cache=True)
 def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, target: int, width: int) -> None:
-    """Enqueue the sum of rows; see `rows.cu`."""
+    """Enqueue the sum of rows; see `lists.cu`."""
     values = np.array([n, source, stride, target, width], np.int64)
     x, along, down = over_columns(width)
     launch(gpu, kernel, x, 1, 1, along, down, values, len(values))

@@ -138,7 +138,7 @@ def _reduce_lists(
     """A batch of reductions of lists; what comes from several windows is first put side by side.
 
     Args:
-        kind: see `segment_reduce` in `rows.cu`.
+        kind: see `Column` in `lists.cu`.
     """
     access, _, start, _, total = operand
     rows = 0

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 @cache
 def rows() -> str:
-    """Gathers, scatters, reductions and softmax: `rows.cu`, for NVRTC."""
-    return common() + "\n" + _text("rows.cu")
+    """Gathers, scatters, reductions and softmax, for NVRTC."""
+    return "\n".join([common(), *map(_text, ("rows.cu", "lists.cu", "softmax.cu"))])
 
 
 @cache

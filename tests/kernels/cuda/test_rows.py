@@ -1,4 +1,4 @@
-"""The kernels of rows.cu: NVRTC compiles them for every GPU, and on the CPU they compute what NumPy computes."""
+"""The kernels that are written by hand: NVRTC compiles them for every GPU, and on the CPU they compute what NumPy computes."""
 
 import ctypes
 import math
@@ -116,7 +116,7 @@ def gpu():
 
 
 class Gpu:
-    """All kernels of rows.cu, by name."""
+    """All of them, by name."""
 
     def __init__(self):
         self.driver = EmulatedDriver()
