@@ -1,0 +1,72 @@
+"""What NVRTC makes of the kernels that are written by hand, for every GPU."""
+
+import re
+import sys
+
+import pytest
+
+from edbatch.kernels.cuda.loops import KERNELS
+from edbatch.kernels.cuda.source import rows as rows_source
+from tests.kernels import nvrtc
+
+pytestmark = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
+
+
+@pytest.fixture(scope="module")
+def ptx():
+    """From a compute capability to the PTX of all kernels."""
+    made = {}
+
+    def of(capability):
+        if capability not in made:
+            made[capability] = nvrtc.compile_for(capability, rows_source())
+        return made[capability]
+
+    return of
+
+
+@pytest.mark.parametrize("capability", [70, 80, 90, 100])
+def test_nvrtc_compiles(ptx, capability):
+    if capability not in nvrtc.supported():
+        pytest.skip(f"this NVRTC does not compile for sm_{capability}")
+    text, cubin = ptx(capability)
+    assert sorted(re.findall(r"\.visible \.entry (\w+)\(", text)) == sorted(KERNELS)
+    assert ".local" not in text  # memory of a thread's own, for what registers cannot hold
+    assert not re.search(r"(div|rem)\.[su]64", text)  # slow
+    assert cubin.startswith(b"\x7fELF")
+
+
+def test_gather_moves_16_bytes_at_once_and_looks_up_nothing_twice(ptx):
+    text, _ = ptx(80)
+    of_gather = text[text.index(".entry gather(") :]
+    of_gather = of_gather[: of_gather.index("\n}")]
+    assert re.search(r"ld\.global(\.nc)?\.v4\.[bu]32", of_gather)
+    assert re.search(r"st\.global\.v4\.[bu]32", of_gather)
+    assert re.search(r"ld\.global(\.nc)?\.[bu]32", of_gather)
+    assert not re.search(r"(div|rem)\.[su](32|64)", of_gather)  # slow
+
+
+@pytest.mark.parametrize("capability", [80, 90, 100])
+def test_no_kernel_spills_and_all_can_be_launched(capability):
+    for name, found in nvrtc.resources(capability, rows_source()).items():
+        assert (found.stack, found.spilled) == (0, 0), name
+        assert found.registers * (1024 if name.startswith("add_all") else 256) <= 65536, name
+        assert found.registers <= (48 if name.endswith("float") else 80), name
+        assert found.shared <= (8192 if name.startswith("add_all") else 2048), name
+
+
+@pytest.mark.parametrize("number", ["float", "double"])
+@pytest.mark.parametrize("name", ["softmax", "cross_entropy", "segment_reduce", "add_grouped", "add_all"])
+def test_loops_read_four_numbers_at_once(ptx, name, number):
+    """With no branch between, at which the processor would wait for each."""
+    text = ptx(80)[0].split(f".entry {name}_{number}(")[1]
+    pieces = re.split(r"\n\$L.*:|\bbra\b", text[: text.index("\n}")])
+    assert max(len(re.findall(rf"ld\.global(?:\.nc)?\.f{32 if number == 'float' else 64}", x)) for x in pieces) >= 4
+
+
+def test_parameters_have_8_bytes(ptx):
+    for entry, parameters in re.findall(r"\.visible \.entry (\w+)\((.*?)\)", ptx(80)[0], re.DOTALL):
+        if entry == "gather":
+            assert re.search(r"\.b8 \w+\[1024\]", parameters)
+        else:
+            assert set(re.findall(r"\.param \.(\w+)", parameters)) <= {"u64", "b64"}, entry
