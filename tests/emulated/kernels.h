@@ -47,6 +47,7 @@ struct Kernel {  // as in core.cpp
 template <typename F> struct Form;
 template <typename... P> struct Form<void(P...)> {
     static_assert(((sizeof(P) == 8 || __is_class(P) || __is_same(P, float)) && ...), "parameters have 8 bytes");
+    static_assert((sizeof(P) + ...) <= 4096, "CUDA passes 4,096 bytes, before 12.1");
     static constexpr unsigned sizes[] = {sizeof(P)...};
 
     template <void (*kernel)(P...), size_t... I> static void unpack(void** given, std::index_sequence<I...>) {

@@ -162,6 +162,8 @@ def test_source_that_is_wrong_is_an_error(driver):
         driver.load('extern "C" __global__ void f(long long n) { undeclared = n; }', ["f"])
     with pytest.raises(RuntimeError, match="parameters have 8 bytes"):
         driver.load('extern "C" __global__ void f(int) {}', ["f"])
+    with pytest.raises(RuntimeError, match="4,096 bytes"):
+        driver.load(f'extern "C" __global__ void f({", ".join(["long long"] * 513)}) {{}}', ["f"])
 
 
 def test_recordings_run_when_they_are_launched(driver, kernels):

@@ -13,6 +13,9 @@ from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, Shape, Spec
 
+#: Values that a run reads and stores at most: CUDA passes the places of 170, compilers give up long before.
+MOST_PLACES = 128
+
 
 @dataclass(frozen=True)
 class Run:
@@ -33,7 +36,8 @@ def fuse(body: Body, functions: Set[str]) -> list[Run | int]:
     """What to run, in order: runs, and single nodes.
 
     A node's stage is the number of changes between element-wise and other ops on the way to it; element-wise ops of
-    one size and stage form a run. Everything that a stage reads from outside is of an earlier stage.
+    one size and stage form a run. Everything that a stage reads from outside is of an earlier stage. A run that reads
+    and stores more than `MOST_PLACES` values becomes several.
 
     Args:
         body: the body.
@@ -58,8 +62,17 @@ def fuse(body: Body, functions: Set[str]) -> list[Run | int]:
         if size == 0:
             order += numbers
         else:
-            order.append(Run(tuple(numbers), size, _stores(body, set(numbers))))
+            order += _runs(body, tuple(numbers), size)
     return order
+
+
+def _runs(body: Body, nodes: tuple[int, ...], size: int) -> list[Run]:
+    """One run, or as many as it takes."""
+    run = Run(nodes, size, _stores(body, set(nodes)))
+    if len(nodes) == 1 or len(reads(body, run)[0]) + len(run.stores) <= MOST_PLACES:
+        return [run]
+    half = len(nodes) // 2
+    return _runs(body, nodes[:half], size) + _runs(body, nodes[half:], size)
 
 
 def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:

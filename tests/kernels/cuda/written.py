@@ -4,15 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edbatch.kernels.cuda.loops import KERNELS
 from edbatch.kernels.cuda.source import rows as rows_source
 from tests.emulated.arrays import plain
 from tests.emulated.driver import EmulatedDriver
 
-FOR_BOTH = [
-    "softmax", "cross_entropy", "cross_entropy_gradient", "segment_reduce", "add_rows", "add_grouped", "add_all",
-    "error_function",
-]  # fmt: skip
-NAMES = ["gather", *(f"{name}_{number}" for name in FOR_BOTH for number in ("float", "double"))]
 DTYPES = {"float": np.float32, "double": np.float64}
 ANY_BLOCK = [((1, 1, 1), (1, 1)), ((3, 1, 1), (48, 1)), ((2, 3, 1), (8, 5)), ((1, 2, 1), (256, 1))]
 numbers = st.sampled_from(["float", "double"])
@@ -25,7 +21,7 @@ class Gpu:
 
     def __init__(self):
         self.driver = EmulatedDriver()
-        self.kernels = dict(zip(NAMES, self.driver.load(rows_source(), NAMES), strict=True))
+        self.kernels = dict(zip(KERNELS, self.driver.load(rows_source(), KERNELS), strict=True))
 
     def run(self, name, geometry, *parameters):
         self.driver.run(self.kernels[name], *geometry, *parameters)
