@@ -63,9 +63,12 @@ def _ratios(rows: list[Row], place: str, asked: str) -> Iterator[Row]:
 
 
 def _host_and_device(rows: list[Row], place: str, waits: Any) -> Iterator[Row]:
+    measured: dict[str, Row] = {}
     for row in rows:
         if row["by"] == OWN and "device ms" in row:
-            host, device = row["host ms"], row["device ms"]
-            name = f"{row['model']}, {place}: host {host:.3g} ms below device {device:.3g} ms"
-            yield bench.figure(name, "yes" if host < device else "no", "yes")
-            yield bench.figure(f"{row['model']}, {place}: waits for the device", row["waits"], waits)
+            measured.setdefault(row["model"], row)
+    for model, row in measured.items():
+        host, device = row["host ms"], row["device ms"]
+        name = f"{model}, {place}: host {host:.3g} ms below device {device:.3g} ms"
+        yield bench.figure(name, "yes" if host < device else "no", "yes")
+        yield bench.figure(f"{model}, {place}: waits for the device", row["waits"], waits)

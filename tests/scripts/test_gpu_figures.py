@@ -46,4 +46,5 @@ def test_host_is_compared_with_device(host, below):
     from gpu_figures import figures
 
     rows = [row("A", "EdBatch", 1, **{"host ms": host, "device ms": 1.0, "waits": 3})]
+    rows += [row("A", "EdBatch", 1, **{"host ms": 9.0, "device ms": 1.0, "waits": 3})]  # of a point with other peers
     assert [figure["measured"] for figure in figures(rows)] == [below, 3]
