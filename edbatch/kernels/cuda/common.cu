@@ -85,9 +85,12 @@ template <unsigned LANES> struct Group {
 
     template <typename Combine, typename Entry>
     __device__ float over(float value, Combine combine, Entry entry) const {
-        if (LANES > 1) return over_row(reduced(value, threadIdx.x, count, LANES, combine, entry), combine);
-        for (unsigned k = 0; k < count; k++) value = combine(value, entry(k));  // the compiler knows how many
-        return value;
+        if constexpr (LANES > 1) {
+            return over_row(reduced(value, threadIdx.x, count, LANES, combine, entry), combine);
+        } else {
+            for (unsigned k = 0; k < count; k++) value = combine(value, entry(k));  // the compiler knows how many
+            return value;
+        }
     }
 
     template <typename Entry> __device__ float sum(Entry entry) const { return over(0.0f, Add(), entry); }

@@ -215,8 +215,8 @@ def _layer_norm(call: Call) -> Plan:
         f"const float mean = sum(x0) / {count}.0f; "
         "const auto centred = [&](unsigned k) { return x0(k) - mean; }; "
         f"const float variance = sum([&](unsigned k) {{ return centred(k) * centred(k); }}) / {count}.0f; "
-        "const float deviation = sqrtf(variance + epsilon); "
-        "EACH centred(k) / deviation * x1(k) + x2(k);"
+        "const float scale = 1.0f / sqrtf(variance + epsilon); "
+        "EACH centred(k) * scale * x1(k) + x2(k);"
     )
     return Plan(
         code,
@@ -253,7 +253,7 @@ PLANS: dict[str, Callable[[Call], Plan]] = {
     ),
     "norm": _over_axes("return sqrtf(sum([&](unsigned k) { return x0(k) * x0(k); }));"),
     "softmax": _along_axis(
-        f"const float top = largest(x0); const float total = {_TOTAL}; EACH expf(x0(k) - top) / total;"
+        f"const float top = largest(x0); const float scale = 1.0f / {_TOTAL}; EACH expf(x0(k) - top) * scale;"
     ),
     "log_softmax": _along_axis(
         f"const float top = largest(x0); const float shift = logf({_TOTAL}); EACH x0(k) - top - shift;"

@@ -7,7 +7,9 @@ import re
 from collections.abc import Sequence
 
 from edbatch.kernels.call import Call, Layout, Work
+from edbatch.kernels.cuda.fused import cuda_expression
 from edbatch.kernels.cuda.row_ops import Parts, all_entries, plan_of
+from edbatch.kernels.recipe import constant
 
 KERNEL = """
 extern "C" __global__ void {name}(long long n, {integers}, {places}) {
@@ -66,7 +68,8 @@ def source_of(call: Call, name: str) -> str:
         given = "unsigned k" if _uses(position, "k") else "unsigned" if any(part[0] == "k" for part in parts) else ""
         lines.append(f"const long long r{at} = (i{at} ? i{at}[i] : i) * d{at};")
         lines.append(f"const auto x{at} = [&]({given}) {{ return p{at}[r{at} + {position}]; }};")
-    lines += [f"const float {name} = {value!r}f;" for name, value in call.attributes if isinstance(value, float)]
+    numbers = [(name, value) for name, value in call.attributes if isinstance(value, float)]
+    lines += [f"const float {name} = {cuda_expression(constant(value))};" for name, value in numbers]
     lines.append(f"const Group<{lanes}> group = {{{entries}}};")
     computed = re.sub(r"\b(sum|largest|smallest)\(", r"group.\1(", plan.code)
     if "EACH" in plan.code:

@@ -179,6 +179,17 @@ def test_cells_without_python(cuda, kernels, python, run):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
 
 
+@pytest.mark.parametrize("limit", [np.inf, 1e9, 1e-30, 0.1])
+def test_attributes_of_any_size(cuda, limit):
+    """Infinity has no literal."""
+    x, y = np.array([1, 2, 3], np.float32), np.array([0.5, 4, -1], np.float32)
+    found = []
+    for device in (cuda, eb.device("cpu")):
+        with device, eb.Graph(policy="sufficient"):
+            found.append([eb.huber(x, y, limit).value(), eb.hinge(x, 1, min(limit, 1e9)).value()])
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
 @with_nvrtc
 @pytest.mark.parametrize("capability", [70, 80, 90, 100])
 def test_nvrtc_compiles(kernels, capability):
