@@ -28,6 +28,13 @@ class Layout:
         """How many entries."""
         return math.prod(self.shape)
 
+    @property
+    def span(self) -> int:
+        """How many entries of memory lie from the first to the last of these, or of those that these number."""
+        if self.stored is not None:
+            return max(self.stored.size, self.stored.span)
+        return 1 + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True))
+
 
 @dataclass(frozen=True)
 class Call:

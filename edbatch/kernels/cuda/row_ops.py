@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from edbatch.errors import EdBatchError
 from edbatch.kernels.call import Call, Layout
 from edbatch.kernels.cuda.fused import cuda_expression
 from edbatch.kernels.recipe import with_attributes
 
 MOST_OPERANDS = 100  # CUDA passes no more than 4,096 bytes
+MOST_ENTRIES = 2**31 - 1  # of a row: kernels number them by 32 bits
 
 #: (variable, sizes and strides of the axes that it numbers the entries of): where an operand's entry lies.
 Parts = tuple[tuple[str, Sequence[int], Sequence[int]], ...]
@@ -50,7 +52,14 @@ class Plan:
 
 
 def plan_of(call: Call) -> Plan:
-    """What an op's kernel computes."""
+    """What an op's kernel computes.
+
+    Raises:
+        EdBatchError: a row spans more than `MOST_ENTRIES`.
+    """
+    for layout in (*call.operands, call.out):
+        if max(layout.size, layout.span) > MOST_ENTRIES:
+            raise EdBatchError(f"{call.op}: expected at most {MOST_ENTRIES} entries on a GPU, got shape {layout.shape}")
     return PLANS[call.op](call) if call.op in PLANS else _elementwise(call)
 
 
