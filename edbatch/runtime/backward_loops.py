@@ -75,11 +75,12 @@ def plan_back(
         with the list of the rows, counted from the first, in place of offsets (-1: all in order).
     """
     saved = np.zeros(len(kinds), np.int64)
-    elements, most_given = 0, 0
+    elements, pieces, most_given = 0, 0, 0  # operands may have segments in common
     for at in range(len(operands)):
         elements += operands[at, 4]
+        pieces += operands[at, 3] if operands[at, 0] == _GATHER_MANY else 1
     # At most, per element of an operand: its place among the chosen twice, its owner, their places, and a group.
-    room = len(indices) + 8 * elements + 4 * (len(operands) + len(segments))
+    room = len(indices) + 8 * elements + 4 * pieces
     for at in range(len(batches)):
         kind, n = batches[at, 0], batches[at, 2]
         saved[kind] += n
@@ -89,9 +90,9 @@ def plan_back(
         most_given = max(most_given, kinds[kind, 4] - kinds[kind, 3])
     lists = np.empty(room, np.int32)  # what is not touched costs nothing
     lists[: len(indices)] = indices
-    out_segments = np.empty((2 * len(segments), 4), np.int32)
+    out_segments = np.empty((len(segments) + pieces, 4), np.int32)
     out_segments[: len(segments)] = segments
-    out_batches = np.empty((len(batches) + len(operands) + 2 * len(segments), 6), np.int32)
+    out_batches = np.empty((len(batches) + pieces, 6), np.int32)
     out_operands = np.empty((len(out_batches) + len(batches) * most_given, 5), np.int32)
     used = np.array([0, 0, len(segments), len(indices), 0], np.int64)  # of these four; lists that were grouped
     seen = np.full((2, most_rows if grouped else 0), -1, np.int32)
