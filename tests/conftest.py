@@ -9,6 +9,7 @@ from hypothesis import settings
 import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda.cupy_driver import open_driver
+from edbatch.kernels.cuda.recordings import Recordings
 
 # A busy machine must not fail a test for being slow; CI tries the same examples every time.
 settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -67,3 +68,11 @@ def cuda():
     device = eb.device("cuda")
     device.backend  # noqa: B018 (or skip)
     return device
+
+
+@pytest.fixture(autouse=True)
+def recordings_of_this_test():
+    """Whether recording pays is judged in each test by itself: a warning must not depend on what ran before."""
+    backend = vars(eb.device("cuda")).get("backend")  # if it was opened
+    if backend is not None:
+        backend.loops.recordings = Recordings(backend._driver)
