@@ -7,7 +7,29 @@ from pathlib import Path
 from edbatch.errors import EdBatchError
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
+def checked_path(path: str | os.PathLike[str]) -> Path:
+    """A path that the system can be asked for.
+
+    Raises:
+        EdBatchError: it is no path, or holds a character that no path can.
+
+    Example:
+        >>> checked_path("m\0")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: 'm\\x00': no path (it holds a character that no path can)
+    """
+    try:
+        encoded = os.fsencode(path)
+    except TypeError:
+        raise EdBatchError(f"{path!r}: expected a path, got {type(path).__name__}") from None
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise EdBatchError(f"{os.fspath(path)!r}: no path (it holds a character that no path can)")
+    return Path(os.fsdecode(encoded))
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str) -> None:
     """Write `data` to `path` so that a reader sees the old file or the new one, never a part.
 
     The bytes go to a temporary file in the same folder, are flushed to the disk, and replace `path` in one step.
@@ -27,8 +49,11 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> None:
         >>> (folder / "a.txt").read_text()
         'whole'
     """
-    target = Path(path)
-    encoded = data.encode() if isinstance(data, str) else data
+    target = checked_path(path)
+    try:
+        encoded = data.encode() if isinstance(data, str) else data
+    except UnicodeEncodeError as error:
+        raise EdBatchError(f"{target}: cannot be written as UTF-8 (character {error.start})") from None
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -54,7 +79,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         EdBatchError: the file is missing, unreadable or not UTF-8 (the message names the byte).
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return checked_path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
     except UnicodeDecodeError as error:

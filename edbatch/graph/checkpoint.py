@@ -1,16 +1,14 @@
 """Checkpoints: a model, what its trainer remembers, and the caller's own metadata, in one safetensors file.
 
 The file's tensors are the parameters under their names, readable by anything that reads safetensors; the trainer's
-begin with `trainer/`. Counts and the caller's metadata are JSON in the file's header, with a checksum: safetensors
-notices a file that is too short, but not a bit that changed. One file, replaced in one step, is never a model of one
-moment beside a trainer of another.
+begin with `trainer/`. Counts and the caller's metadata are JSON in the file's header, with a checksum of the whole file.
+One file, replaced in one step, is never a model of one moment beside a trainer of another.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.files import write_atomically
+from edbatch.files import checked_path, write_atomically
+from edbatch.graph.checksum import BLANK, KEY, check_seal, sealed
 
 if TYPE_CHECKING:
     from edbatch.graph.collection import ParameterCollection
 
-VERSION = 1
+VERSION = 2
 TRAINER = "trainer/"
+MARK = "edbatch_"  # what all entries of our headers begin with; a file without any is another library's
 
 DTYPES = ("F32", "F64")  # those that parameters have; tensors of others are not read
 
@@ -82,15 +82,17 @@ def save_checkpoint(
     tensors = {parameter.name: parameter.value() for parameter in model}
     if taken := [name for name in tensors if name.startswith(TRAINER)]:
         raise EdBatchError(f"{path}: parameter {taken[0]!r}: names that begin with {TRAINER!r} are the trainer's")
-    header = {"edbatch_checkpoint": str(VERSION), "metadata": _to_json(path, dict(metadata or {}))}
+    if not isinstance(metadata, Mapping | None):
+        raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
+    entries = {"metadata": dict(metadata or {})}
     if trainer is not None:
-        arrays, numbers = trainer.state()
+        arrays, entries["trainer"] = trainer.state()
         tensors |= {TRAINER + name: array for name, array in arrays.items()}
-        header["trainer"] = _to_json(path, numbers)
-    header["checksum"] = _checksum(tensors)
+    header = {MARK + key: _to_json(path, key, entry) for key, entry in entries.items()}
+    header |= {MARK + "checkpoint": str(VERSION), KEY: BLANK}
     if policy is not None:
         policy.save(policy_path(path))
-    write_atomically(path, save(tensors, header))
+    write_atomically(path, sealed(save(tensors, header)))
 
 
 def load_checkpoint(
@@ -132,17 +134,21 @@ def load_checkpoint(
 
 def policy_path(path: str | os.PathLike[str]) -> Path:
     """Where the policy of a checkpoint is: `m.policy.json` beside `m.safetensors`."""
-    return Path(path).with_suffix(".policy.json")
+    place = checked_path(path)
+    return place.parent / f"{place.stem}.policy.json"
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, str]]:
-    """Of a file that is whole: tensors of floats, dtype and shape of the others, and the header's strings."""
+    """Of a file that is whole: tensors of floats, dtype and shape of the others, and our entries of the header."""
     from safetensors import SafetensorError, safe_open
 
+    place = checked_path(path)
     tensors, others = {}, {}
     try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
+        with safe_open(place, framework="numpy") as file:
+            header = {key: entry for key, entry in (file.metadata() or {}).items() if key.startswith(MARK)}
+            if header:
+                check_seal(place)
             for name in file.keys():  # noqa: SIM118 (it is no dict)
                 entry = file.get_slice(name)
                 if entry.get_dtype() in DTYPES:
@@ -153,33 +159,23 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
         raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
     except SafetensorError as error:
         raise EdBatchError(f"{path}: not a whole safetensors file ({error})") from error
-    version = header.get("edbatch_checkpoint", "0")
-    if not version.isdecimal() or int(version) > VERSION:
-        raise EdBatchError(f"{path}: version {version}, this EdBatch reads up to {VERSION}")
-    if "checksum" in header and header["checksum"] != _checksum(tensors):
-        raise EdBatchError(f"{path}: damaged (its tensors do not have the checksum they were saved with)")
+    version = header.get(MARK + "checkpoint", "")
+    if header and version != str(VERSION):
+        raise EdBatchError(f"{path}: version {version or 'missing'}, this EdBatch reads version {VERSION}")
     return tensors, others, header
 
 
-def _checksum(tensors: Mapping[str, np.ndarray]) -> str:
-    """CRC-32 of all names and entries."""
-    found = 0
-    for name in sorted(tensors):
-        found = zlib.crc32(np.ascontiguousarray(tensors[name]).data, zlib.crc32(name.encode(), found))
-    return f"{found:08x}"
-
-
-def _to_json(path: str | os.PathLike[str], value: dict[str, Any]) -> str:
+def _to_json(path: str | os.PathLike[str], key: str, value: dict[str, Any]) -> str:
     try:
         return json.dumps(value)
-    except (TypeError, ValueError) as error:
-        raise EdBatchError(f"{path}: metadata: expected what JSON can hold ({error})") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EdBatchError(f"{path}: {key}: expected what JSON can hold ({error})") from error
 
 
 def _from_json(path: str | os.PathLike[str], header: Mapping[str, str], key: str) -> dict[str, Any]:
     try:
-        found = json.loads(header.get(key, "{}"))
-    except ValueError as error:
+        found = json.loads(header.get(MARK + key, "{}"))
+    except (ValueError, RecursionError) as error:
         raise EdBatchError(f"{path}: damaged header entry {key!r} ({error})") from error
     if not isinstance(found, dict):
         raise EdBatchError(f"{path}: damaged header entry {key!r} (no object)")

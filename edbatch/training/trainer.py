@@ -242,4 +242,4 @@ def _is_state(numbers: Mapping[str, Any]) -> bool:
     if not isinstance(updates, dict):
         return False
     counts = [numbers.get("steps"), numbers.get("skipped"), *updates.values()]
-    return all(isinstance(count, int) and count >= 0 for count in counts)
+    return all(type(count) is int and 0 <= count < 2**63 for count in counts)

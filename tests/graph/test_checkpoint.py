@@ -1,6 +1,5 @@
 """Checkpoints: everything comes back, what differs is named, and nothing that goes wrong costs the previous file."""
 
-import contextlib
 import json
 import os
 import random
@@ -15,6 +14,8 @@ import safetensors
 import safetensors.numpy
 
 import edbatch as eb
+from edbatch.graph.checkpoint import MARK, VERSION
+from edbatch.graph.checksum import BLANK, KEY, sealed
 from edbatch.graph.stacking import stacked
 from tests.arrays import beside
 
@@ -117,6 +118,14 @@ def test_metadata_and_random_state(tmp_path):
     np.testing.assert_array_equal(again.standard_normal(5), want)
     with pytest.raises(eb.EdBatchError, match=r"metadata: expected what JSON can hold .*ndarray"):
         model.save(path, metadata={"x": np.zeros(3)})
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for bad in ({"x": deep}, {"x": 10**5000}):
+        with pytest.raises(eb.EdBatchError, match="metadata: expected what JSON can hold"):
+            model.save(path, metadata=bad)
+    with pytest.raises(eb.EdBatchError, match="metadata: expected a dictionary, got list"):
+        model.save(path, metadata=[3])
     assert model.load(path).metadata == metadata
 
 
@@ -210,44 +219,72 @@ def test_truncated_files(saved):
     assert same(trainer.state()[0], state[0])
 
 
-def test_any_byte_that_changed_is_noticed(saved):
-    model, trainer, path = saved
-    whole, before = bytearray(path.read_bytes()), values(model)
-    header = 8 + int.from_bytes(whole[:8], "little")
-    for at in [*range(header, len(whole), 11), len(whole) - 1]:
-        damaged = bytearray(whole)
-        damaged[at] ^= 16
-        path.write_bytes(damaged)
-        with pytest.raises(eb.EdBatchError, match="damaged"):
-            model.load(path, trainer=trainer)
-    assert same(values(model), before)
-
-
-def test_damaged_headers_raise_no_other_error(saved):
-    _, _, path = saved
+def test_any_bit_that_changed_is_noticed_and_any_length_that_is_missing(tmp_path):
+    """Of names, shapes, dtypes, counts, metadata and the checksum as of tensors: an error, and nothing has changed."""
+    path = tmp_path / "m.safetensors"
+    model = eb.ParameterCollection(seed=0)
+    model.add_parameters((2, 1), name="W")
+    model.add_parameters(3, name="b")
+    model.add_lookup_parameters((7, 2), name="embed")
+    trainer = eb.Momentum(model)
+    train(model, trainer, 2)
+    model.save(path, trainer=trainer, metadata={"epoch": 3})
     whole = path.read_bytes()
-    for at in range(8 + int.from_bytes(whole[:8], "little")):
-        damaged = bytearray(whole)
-        damaged[at] ^= 1
+    train(model, trainer, 1)
+    before, state = values(model), trainer.state()
+
+    def refuses(damaged, what):
         path.write_bytes(damaged)
-        with contextlib.suppress(eb.EdBatchError):  # a change of a blank is harmless
-            model_of(1).load(path)
+        for strict in (True, False):
+            try:
+                model.load(path, trainer=trainer, strict=strict)
+            except eb.EdBatchError:
+                continue
+            raise AssertionError(f"loaded with {what}")
+
+    for at in range(len(whole)):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << bit
+            refuses(damaged, f"bit {bit} of byte {at} changed: {whole[at - 20 : at + 20]!r}")
+    for size in range(len(whole)):
+        refuses(whole[:size], f"{size} of {len(whole)} bytes")
+    assert same(values(model), before)
+    assert same(trainer.state()[0], state[0])
+    assert trainer.state()[1] == state[1]
+    path.write_bytes(whole)
+    assert model.load(path, trainer=trainer).metadata == {"epoch": 3}
+
+
+def test_a_checksum_is_required(saved):
+    model, _, path = saved
+    for header in ({"edbatch_checkpoint": "2"}, {"edbatch_metadata": "{}"}):
+        path.write_bytes(safetensors.numpy.save(values(model), header))
+        with pytest.raises(eb.EdBatchError, match="its checksum is missing"):
+            model.load(path)
 
 
 @pytest.mark.parametrize(
     ("header", "message"),
     [
-        ({"edbatch_checkpoint": "2"}, "version 2, this EdBatch reads up to 1"),
-        ({"edbatch_checkpoint": "new"}, "version new"),
+        ({"checkpoint": "3"}, "version 3, this EdBatch reads version 2"),
+        ({"checkpoint": "new"}, "version new"),
+        ({"checkpoint": ""}, "version missing"),
         ({"metadata": "{"}, "damaged header entry 'metadata'"),
+        ({"metadata": "[" * 100_000}, "damaged header entry 'metadata'"),
+        ({"metadata": "[1" + "0" * 5000 + "]"}, "damaged header entry 'metadata'"),
         ({"metadata": "[1]"}, "damaged header entry 'metadata' .no object"),
         ({"trainer": '{"optimizer": "Adam", "steps": -1}'}, "are not those of a trainer"),
         ({"trainer": '{"optimizer": "Adam", "steps": 1, "skipped": 0, "updates": {"W": "x"}}'}, "are not those of"),
+        ({"trainer": '{"optimizer": "Adam", "steps": true, "skipped": 0, "updates": {}}'}, "are not those of"),
+        ({"trainer": f'{{"optimizer": "Adam", "steps": {2**63}, "skipped": 0, "updates": {{}}}}'}, "are not those of"),
     ],
 )
 def test_headers_that_are_not_as_they_should_be(saved, header, message):
     model, trainer, path = saved
-    path.write_bytes(safetensors.numpy.save(values(model), header))
+    entries = {"checkpoint": str(VERSION)} | header
+    header = {MARK + key: entry for key, entry in entries.items()} | {KEY: BLANK}
+    path.write_bytes(sealed(safetensors.numpy.save(values(model), header)))
     with pytest.raises(eb.EdBatchError, match=message):
         model.load(path, trainer=trainer)
 
@@ -258,6 +295,13 @@ def test_files_that_are_not_there(tmp_path):
             model_of().load(path)
     with pytest.raises(eb.EdBatchError, match="cannot be written"):
         model_of().save(tmp_path / "nowhere" / "m.safetensors")
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", 5, None, b"a\0b"])
+def test_what_is_no_path(path):
+    for use in (model_of().save, model_of().load, eb.get_policy("agenda").save):
+        with pytest.raises(eb.EdBatchError, match=r"no path|expected a path"):
+            use(path)
 
 
 def test_a_full_disk_leaves_the_previous_file(saved, monkeypatch):
