@@ -1,7 +1,7 @@
 """Checkpoints: a model, what its trainer remembers, and the caller's own metadata, in one safetensors file.
 
 The file's tensors are the parameters under their names, readable by anything that reads safetensors; the trainer's
-begin with `trainer/`. Counts and the caller's metadata are JSON in the file's header, with a checksum of the whole file.
+begin with `trainer/`. Counts and the caller's metadata are JSON in the file's header, with a checksum of the file.
 One file, replaced in one step, is never a model of one moment beside a trainer of another.
 """
 

@@ -104,6 +104,8 @@ def _decode(path: str | os.PathLike[str], text: str, form: Any) -> Any:
         raise EdBatchError(f"{path}: not a policy file: {error}") from error
     except msgspec.DecodeError as error:
         raise EdBatchError(f"{path}: not a whole JSON file: {error}") from error
+    except RecursionError:
+        raise EdBatchError(f"{path}: not a policy file: nested too deeply") from None
 
 
 def _fsm_to_file(policy: Policy) -> FSMFile:

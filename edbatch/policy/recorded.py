@@ -37,12 +37,9 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
         if line.startswith("#"):
             words = line[1:].split(maxsplit=2)
             if len(words) == 3 and words[0] == "type" and words[1].isdecimal():
-                names[int(words[1])] = words[2].rstrip()
+                names[_integers(path, number, words[1])[0]] = words[2].rstrip()
         elif line.strip():
-            try:
-                rows.append((number, [int(word) for word in line.split()]))
-            except ValueError as error:
-                raise EdBatchError(f"{path}:{number}: expected integers, found {line.strip()!r}") from error
+            rows.append((number, _integers(path, number, line)))
     if not rows:
         raise EdBatchError(f"{path}: no graph in it; the first line must hold the number of nodes")
     (first, head), nodes = rows[0], rows[1:]
@@ -82,6 +79,14 @@ def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
         lines.append(" ".join(map(str, [kind, end - start, *graph.operands[start:end].tolist()])))
     lines += [f"# type {kind} {name}" for kind, name in enumerate(graph.names)]
     write_atomically(path, "\n".join(lines) + "\n")
+
+
+def _integers(path: str | os.PathLike[str], number: int, text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split()]
+    except ValueError:
+        found = text.strip() if len(text) <= 80 else f"{text.strip()[:80]}..."
+        raise EdBatchError(f"{path}:{number}: expected integers, found {found!r}") from None
 
 
 def _check_node(place: str, row: list[int], nodes: int) -> None:

@@ -112,11 +112,15 @@ class TypedGraph:
     def _cycle(self, stuck: NDArray[np.integer]) -> str:
         """One cycle among the nodes that never become ready, as `node 3 -> 5 -> 3`."""
         waiting = set(stuck.tolist())
-        path = [int(stuck[0])]
-        while path[-1] not in path[:-1]:
-            row = self.operands[self.indptr[path[-1]] : self.indptr[path[-1] + 1]].tolist()
-            path.append(next(node for node in row if node in waiting))
-        loop = path[path.index(path[-1]) :][::-1]  # in the direction of the data
+        path: list[int] = []
+        position: dict[int, int] = {}
+        node = int(stuck[0])
+        while node not in position:
+            position[node] = len(path)
+            path.append(node)
+            row = self.operands[self.indptr[node] : self.indptr[node + 1]].tolist()
+            node = next(operand for operand in row if operand in waiting)
+        loop = [*path[position[node] :], node][::-1]  # in the direction of the data
         shown = loop if len(loop) <= 9 else [*loop[:4], "...", *loop[-4:]]
         return "node " + " -> ".join(map(str, shown))
 

@@ -106,3 +106,10 @@ def test_foreign_policies_cannot_be_saved(tmp_path):
 
     with pytest.raises(EdBatchError, match="Mine 'mine' is not a policy that files can hold"):
         save_policy(tmp_path / "mine.json", Mine())
+
+
+def test_files_that_nest_deeply(tmp_path):
+    path = tmp_path / "policy.json"
+    path.write_text('{"edbatch_policy": 1, "kind": "fsm", "states": ' + "[" * 100_000)
+    with pytest.raises(EdBatchError, match="nested too deeply"):
+        get_policy(path)

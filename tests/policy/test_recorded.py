@@ -47,6 +47,8 @@ def test_operands_may_come_later(tmp_path):
         ("1\n0 0.5\n", ":2: expected integers, found '0 0.5'"),
         ("1\n0\n", ":2: expected 'type n_inputs inputs...', found 1 number"),
         ("1\n-1 0\n", ":2: type -1 is negative"),
+        (f"1\n{'9' * 5000} 0\n", ":2: expected integers, found '999"),
+        (f"1\n0 0\n# type {'9' * 5000} a\n", ":3: expected integers, found '999"),
         ("2\n0 0\n# note\n0 2 0\n", ":4: promises 2 inputs, but 1 follow"),
         ("2\n0 0\n0 1 2\n", ":3: input 2 is not one of the nodes 0..1"),
         ("2\n0 1 1\n0 1 0\n", ": the graph has a cycle through node"),
