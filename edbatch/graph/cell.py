@@ -14,6 +14,7 @@ from weakref import ref
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.exact import exact
 from edbatch.graph.body import Body, body_of, row_of
 from edbatch.graph.cell_call import fast_caller
 from edbatch.graph.cell_tables import Described
@@ -216,7 +217,7 @@ class Cell(Described):
             self.traces.append(ref(entries, self.traces.remove))
         try:
             shapes = (None if is_integer(x) else x.spec for x in operands)
-            key = (*shapes, graph.dtype, graph.variant, *sorted(static.items()))
+            key = (*shapes, graph.dtype, graph.variant, *(exact(item) for item in sorted(static.items())))
             found = entries.get(key)
         except TypeError as error:
             raise EdBatchError(f"cell {self.name}: keyword arguments must be hashable ({error})") from None
@@ -324,7 +325,7 @@ def same(a: Body, b: Body) -> bool:
     return a.outputs == b.outputs and len(a.nodes) == len(b.nodes) and all(
         (x.type, x.operands, x.payload) == (y.type, y.operands, y.payload)
         and (x.value is None) == (y.value is None)
-        and (x.value is None or np.array_equal(x.value, y.value, equal_nan=True))
+        and (x.value is None or (x.value.shape, x.value.tobytes()) == (y.value.shape, y.value.tobytes()))
         for x, y in zip(a.nodes, b.nodes, strict=True)
     )  # fmt: skip
 

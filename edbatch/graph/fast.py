@@ -7,10 +7,10 @@ expect - a first call, a number, a parameter alone, an expression of another gra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 from edbatch.errors import EdBatchError
+from edbatch.exact import is_told, kinds
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
@@ -106,7 +106,7 @@ def attributed(
 
     def call(x: Any, argument: Any = default) -> Expression:
         try:
-            type_id, spec = entries[x.spec, argument]
+            type_id, spec = entries[x.spec, argument, kinds(argument)]
         except (KeyError, AttributeError, TypeError):
             return remember(x, argument)
         graph = x.graph
@@ -120,8 +120,8 @@ def attributed(
         graph = graph_of(op.name, (x,))
         node = to_node(graph, to_operand(op.name, graph, x))
         type = node_type(op, tuple(attributes_of(node.spec, argument).items()), (node.spec,))
-        with suppress(TypeError):  # a list is no key
-            entries[node.spec, argument] = (type.id, type.out)
+        if is_told(argument):
+            entries[node.spec, argument, kinds(argument)] = (type.id, type.out)
         return graph.add(type, (node.id,))
 
     return call
@@ -133,7 +133,7 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Calla
 
     def call(x: Any, argument: Any = None) -> Expression:
         try:
-            step, spec = entries[x.spec, x.id >> NODE_BITS, argument]
+            step, spec = entries[x.spec, x.id >> NODE_BITS, argument, kinds(argument)]
         except (KeyError, AttributeError, TypeError):
             return remember(x, argument)
         return Expression(x.graph, x.id + step, spec)
@@ -142,9 +142,8 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Calla
         graph = graph_of(op.name, (x,))
         seen = to_node(graph, to_operand(op.name, graph, x))
         out = look(seen, op, tuple(attributes_of(seen.spec, argument).items()))
-        if (out.id - seen.id) & NODE_MASK == 0:  # the same node: a view, no copy
-            with suppress(TypeError):
-                entries[seen.spec, seen.id >> NODE_BITS, argument] = (out.id - seen.id, out.spec)
+        if (out.id - seen.id) & NODE_MASK == 0 and is_told(argument):  # the same node: a view, no copy
+            entries[seen.spec, seen.id >> NODE_BITS, argument, kinds(argument)] = (out.id - seen.id, out.spec)
         return out
 
     return call

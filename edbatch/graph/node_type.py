@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from edbatch.errors import EdBatchError
+from edbatch.exact import exact
 from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 
@@ -19,8 +20,8 @@ Attributes = tuple[tuple[str, Any], ...]
 class NodeType:
     """The whole truth of what may be batched: op, all attributes, operand specs, parameter identity, result spec.
 
-    Types are interned as exact tuples, never hashed to a number: nodes that differ in anything cannot meet in a
-    batch (DyNet's signatures leave out attributes and batch what differs).
+    Types are interned as tuples of which nothing is left out, never hashed to a number: nodes that differ in anything,
+    be it the sign of a zero, cannot meet in a batch (DyNet's signatures leave out attributes and batch what differs).
 
     Attributes:
         id: position in `TYPES`.
@@ -66,7 +67,7 @@ def type_name(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: S
 
 TYPES: list[NodeType] = []
 _lock = threading.Lock()
-_interned: dict[tuple[Op, Attributes, tuple[Spec, ...]], NodeType] = {}
+_interned: dict[Any, NodeType] = {}
 
 
 def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> NodeType:
@@ -75,7 +76,7 @@ def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> Nod
     Raises:
         EdBatchError: the operands do not fit the op; names the op, its operands and what was expected.
     """
-    found = _interned.get((op, attributes, operands))
+    found = _interned.get((op, exact(attributes), operands))
     if found is not None:
         return found
     dtypes = {operand.dtype for operand in operands}
@@ -93,7 +94,7 @@ def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> Nod
 
 def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> NodeType:
     """Like `node_type` for a result spec that is given (sources have no operands to infer it from)."""
-    key = (op, (*attributes, ("out", out)) if not operands else attributes, operands)
+    key = (op, exact((*attributes, ("out", out)) if not operands else attributes), operands)
     found = _interned.get(key)
     if found is None:
         with _lock:  # a type's id is its position

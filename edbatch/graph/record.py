@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.exact import exact
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
-from edbatch.graph.spec import spec_of
+from edbatch.graph.spec import Shape, spec_of
 from edbatch.graph.trace import Payload
 
 
@@ -68,10 +69,15 @@ def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
 
 def number(graph: Columns, value: Any) -> Expression:
     """A number as a scalar input; equal numbers are one node, so that a batch over it reads one row."""
-    key = float(value)
+    try:
+        key: Any = float(value)
+    except OverflowError:
+        raise EdBatchError(f"{value!r} is too large for a number of a graph") from None
+    if not key or key != key:
+        key = exact(key)
     found = graph.constants.get(key)
     if found is None:
-        made = array_input(graph, np.asarray(key))
+        made = array_input(graph, np.asarray(float(value)))
         found = graph.constants[key] = (made.id, made.spec)
     return Expression(graph, *found)
 
@@ -89,6 +95,21 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     """A parameter as a node: for ops that batch over different parameters of one shape."""
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     return graph.constant(parameter, lambda: intern(PARAMETER, (("parameter", parameter.spec),), (), out))
+
+
+def checked_shape(place: str, shape: Any, least: int = 0) -> Shape:
+    """A size, or several, as a tuple of Python ints.
+
+    Raises:
+        EdBatchError: one is no integer, or below `least`.
+    """
+    try:
+        sizes = tuple(int(as_index(size)) for size in (shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        raise EdBatchError(f"{place}: expected a shape of integers, got {shape!r}") from None
+    if min(sizes, default=least) < least:
+        raise EdBatchError(f"{place}: expected sizes of at least {least}, got {shape!r}")
+    return sizes
 
 
 def checked_index(index: Any, size: int, place: str) -> int:

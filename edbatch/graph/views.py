@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.exact import exact
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import Attributes, node_type
 from edbatch.graph.op import Op
@@ -51,7 +52,7 @@ class View:
 
 
 VIEWS: list[View | None] = [None]
-_interned: dict[tuple[Any, Op, Attributes], View | None] = {}
+_interned: dict[Any, View | None] = {}
 _lock = threading.Lock()
 
 
@@ -61,7 +62,7 @@ def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | Non
     Raises:
         EdBatchError: the op does not fit the spec.
     """
-    key = (code or spec, op, attributes)
+    key = (code or spec, op, exact(attributes))
     if key not in _interned:
         with _lock:  # a view's code is its position
             if key not in _interned:

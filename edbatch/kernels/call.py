@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+from edbatch.exact import exact
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,9 @@ class Layout:
         return 1 + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call:
-    """An op.
+    """An op. Two are equal if they compute the same bits: of attributes that `==` takes for equal, too.
 
     Args:
         op: its name in the op table; "copy" copies its operand.
@@ -54,6 +57,16 @@ class Call:
     operands: tuple[Layout, ...]
     out: Layout
     integer: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Call) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> Any:
+        return self.op, self.scalar, exact(self.attributes), self.operands, self.out, self.integer
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def source_of(recipe: Recipe) -> str:
 
     Example:
         >>> from edbatch.kernels.recipe import Compute, Load, Store
-        >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, 2.0)))
+        >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, "float32(2.0)")))
         >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("places):")[1])
         <BLANKLINE>
             p0, d0 = floats_at(places[0]), places[1]

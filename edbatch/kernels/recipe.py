@@ -23,10 +23,14 @@ class Load:
 
 @dataclass(frozen=True)
 class Compute:
-    """One op: `scalar` with operands {0}, {1}, which are positions of earlier instructions or float constants."""
+    """One op: `scalar` with operands {0}, {1}, which are positions of earlier instructions, or constants as written.
+
+    A constant is text (see `constant`): recipes are keys, in which a number 2.0 would be equal to position 2,
+    and 0.0 to -0.0.
+    """
 
     scalar: str
-    operands: tuple[int | float, ...]
+    operands: tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def source_in(language: Language, recipe: Recipe) -> str:
     body = []
     for number, step in enumerate(recipe.instructions):
         if isinstance(step, Compute):
-            operands = [f"v{x}" if isinstance(x, int) else constant(x) for x in step.operands]
+            operands = [f"v{x}" if isinstance(x, int) else x for x in step.operands]
             expression = language.expression(step.scalar.format(*operands))
             body.append(language.value.format(number, expression))
         elif step.column is None:

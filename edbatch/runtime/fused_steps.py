@@ -11,7 +11,7 @@ from edbatch.graph.body import Body, Value, operands_of, spec_of_value
 from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import Step
-from edbatch.kernels.recipe import Compute, Load, Recipe, Store, with_attributes
+from edbatch.kernels.recipe import Compute, Load, Recipe, Store, constant, with_attributes
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_steps import Native, Operand
 
@@ -30,15 +30,15 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
     outside, inputs = reads(body, run)
     places: dict[Place, int] = {}
     instructions: list[Load | Compute] = []
-    given: list[int | float] = []  # per operand from outside: the instruction that loads it, or a number
+    given: list[int | str] = []  # per operand from outside: the instruction that loads it, or a constant
     for operand in outside:
         number = _number(body, operand)
         if number is None:
             instructions.append(_load(body, operand, run.size, places, parts))
-        given.append(len(instructions) - 1 if number is None else number)
+        given.append(len(instructions) - 1 if number is None else constant(number))
     computed: dict[int, int] = {}
     for node in run.nodes:
-        operands: list[int | float] = []
+        operands: list[int | str] = []
         for slot, operand in enumerate(operands_of(body.nodes[node])):
             if (node, slot) in inputs:
                 operands.append(given[inputs[node, slot]])

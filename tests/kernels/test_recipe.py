@@ -22,7 +22,7 @@ LETTERS = Language(
 
 
 def test_the_walk_says_everything_once_and_where_it_belongs():
-    instructions = (Load(1), Load(0, 2), Load(0, None), Compute("tanh({0} + {1}) * {2}", (0, 2, 0.5)))
+    instructions = (Load(1), Load(0, 2), Load(0, None), Compute("tanh({0} + {1}) * {2}", (0, 2, "float32(0.5)")))
     recipe = Recipe(2, instructions, (Store(3, 0), Store(1, 1, 1)))
     assert source_in(LETTERS, recipe).splitlines() == [
         "(place 0 of 0 and 1, place 1 of 2 and 3) {",

@@ -13,7 +13,7 @@ from edbatch.graph.node_type import intern
 from edbatch.graph.op import Kind, Op, declare
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import array_input, checked_index, number, parameter_node
+from edbatch.graph.record import array_input, checked_index, checked_shape, number, parameter_node
 from edbatch.graph.sources import ONES, ZEROS
 from edbatch.graph.spec import Spec, spec_of
 
@@ -96,11 +96,8 @@ def ones(shape: int | tuple[int, ...]) -> Expression:
 
 def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
     graph = current_graph()
-    size = (shape,) if isinstance(shape, int) else tuple(shape)
-    if not all(isinstance(n, int | np.integer) and n > 0 for n in size):
-        raise EdBatchError(f"{op.name}: expected a shape of positive integers, got {shape!r}")
-    spec = spec_of(tuple(int(n) for n in size), graph.dtype)
-    return graph.constant((op, size), lambda: intern(op, (), (), spec))
+    size = checked_shape(op.name, shape)
+    return graph.constant((op, size), lambda: intern(op, (), (), spec_of(size, graph.dtype)))
 
 
 def parameter(parameter: Parameter) -> Expression:

@@ -75,6 +75,8 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
     def call(xs: Sequence[Any], axis: int) -> Expression:
         try:
             graph = xs[0].graph
+            if axis.__class__ is not int:  # True is equal to 1
+                return remember(xs, axis)
             trie = tries[axis]
             for x in xs:
                 if x.graph is not graph:
@@ -97,7 +99,7 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         graph = graph_of(op.name, xs)
         listed = [to_operand(op.name, graph, x) for x in xs]
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
-        if all(isinstance(x, Expression) for x in xs):
+        if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
             trie = tries.setdefault(axis, {})
             for x in xs:
                 trie = trie.setdefault(x.spec, {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from edbatch.graph.expression import Expression
@@ -56,7 +56,7 @@ def _reduction(name: str, reduce: Callable, slope: Callable) -> Callable[..., Ex
     def attributes(spec: Spec, over: tuple[Axis, bool]) -> dict[str, Any]:
         axis, keepdims = over
         ndim = len(spec.shape)
-        given = range(ndim) if axis is None else [axis] if isinstance(axis, int) else list(axis)
+        given = range(ndim) if axis is None else list(axis) if isinstance(axis, Iterable) else [axis]
         axes = tuple(sorted(checked_axis(name, spec, a) for a in given))
         expect(len(set(axes)) == len(axes), f"{name}({spec!r}): axis {axis} names an axis twice")
         return {"axes": axes, "keepdims": bool(keepdims)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import index as as_index
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.exact import is_told, kinds
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
+from edbatch.graph.record import checked_index, checked_shape, graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -138,9 +139,15 @@ _views: dict[Any, tuple[int, Spec]] = {}
 
 
 def _getitem(x: Expression, key: Any) -> Expression:
+    kind = key.__class__
     try:
-        plain = (key.start, key.stop) if key.__class__ is slice and key.step is None else key
-        step, spec = _views[x.spec, x.id >> NODE_BITS, plain]
+        if kind is int:
+            step, spec = _views[x.spec, x.id >> NODE_BITS, key]
+        elif kind is slice and key.step is None:
+            start, stop = key.start, key.stop
+            step, spec = _views[x.spec, x.id >> NODE_BITS, start, stop, start.__class__, stop.__class__]
+        else:
+            return _index(x, key)
     except (KeyError, TypeError):
         return _index(x, key)
     return Expression(x.graph, x.id + step, spec)
@@ -153,8 +160,9 @@ def _index(x: Expression, key: Any) -> Expression:
         entry = (out.id - x.id, out.spec)
         if key.__class__ is int:
             _views[x.spec, x.id >> NODE_BITS, key] = entry
-        elif key.__class__ is slice and key.step is None:
-            _views[x.spec, x.id >> NODE_BITS, (key.start, key.stop)] = entry
+        elif key.__class__ is slice and key.step is None and is_told((key.start, key.stop)):
+            kinds_of = key.start.__class__, key.stop.__class__
+            _views[x.spec, x.id >> NODE_BITS, key.start, key.stop, *kinds_of] = entry
     return out
 
 
@@ -175,8 +183,8 @@ def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
 
-# From axis, view, spec and parts to (step of the id, spec) of each part.
-_splits: dict[Any, dict[int, dict[Spec, dict[Any, list[tuple[int, Spec]]]]]] = {}
+# From spec, view, axis, parts and their kinds to (step of the id, spec) of each part.
+_splits: dict[Any, list[tuple[int, Spec]]] = {}
 
 
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]:
@@ -198,7 +206,9 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
         array([3., 4.], dtype=float32)
     """
     try:
-        entries = _splits[axis][x.id >> NODE_BITS][x.spec][parts]
+        if axis.__class__ is not int:
+            return _split(x, parts, axis)
+        entries = _splits[x.spec, x.id >> NODE_BITS, axis, parts, kinds(parts)]
     except (KeyError, AttributeError, TypeError):
         return _split(x, parts, axis)
     graph, id = x.graph, x.id
@@ -214,17 +224,17 @@ def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
     place = f"split({x.spec!r}, {parts!r}, axis={axis})"
     at = checked_axis("split", x.spec, axis)
     entries = x.spec.shape[at]
-    if isinstance(parts, int):
-        expect(parts > 0 and entries % parts == 0, f"{place}: {entries} entries do not divide evenly")
-        sizes = (entries // parts,) * parts
-    else:
-        sizes = tuple(int(size) for size in parts)
-        expect(min(sizes, default=0) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
+    sizes = checked_shape(place, parts)
+    if not isinstance(parts, Iterable):
+        (count,) = sizes
+        expect(count > 0 and entries % count == 0, f"{place}: {entries} entries do not divide evenly")
+        sizes = (entries // count,) * count
+    expect(len(sizes) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
     keys = [(*[slice(None)] * at, slice(end - size, end)) for end, size in zip(accumulate(sizes), sizes, strict=True)]
     out = [look(x, INDEX, (("index", _parse_index(place, x.spec.shape, key)),)) for key in keys]
-    if all((part.id - x.id) & NODE_MASK == 0 for part in out):
-        by_parts = _splits.setdefault(axis, {}).setdefault(x.id >> NODE_BITS, {}).setdefault(x.spec, {})
-        by_parts[parts if isinstance(parts, int) else sizes] = [(part.id - x.id, part.spec) for part in out]
+    if axis.__class__ is int and is_told(parts) and all((part.id - x.id) & NODE_MASK == 0 for part in out):
+        key = x.spec, x.id >> NODE_BITS, axis, parts, kinds(parts)
+        _splits[key] = [(part.id - x.id, part.spec) for part in out]
     return out
 
 
@@ -245,7 +255,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Expression:
 
 
 def _reshape_attributes(spec: Spec, shape: int | Sequence[int]) -> dict[str, Any]:
-    given = [shape] if isinstance(shape, int) else [int(size) for size in shape]
+    given = list(checked_shape(f"reshape({spec!r}, {shape!r})", shape, least=-1))
     known = int(np.prod([size for size in given if size != -1]))
     if given.count(-1) == 1 and known > 0 and spec.size % known == 0:
         given[given.index(-1)] = spec.size // known
@@ -274,6 +284,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Expression:
 
 def _transpose_attributes(spec: Spec, axes: Sequence[int] | None) -> dict[str, Any]:
     ndim = len(spec.shape)
+    expect(axes is None or isinstance(axes, Iterable), f"transpose({spec!r}, {axes!r}): expected a list of axes")
     order = tuple(range(ndim))[::-1] if axes is None else tuple(checked_axis("transpose", spec, a) for a in axes)
     expect(sorted(order) == list(range(ndim)), f"transpose({spec!r}, {axes}): expected a permutation of the axes")
     return {"axes": order}

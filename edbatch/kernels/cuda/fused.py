@@ -59,7 +59,7 @@ def source_of(recipe: Recipe, name: str = "kernel") -> str:
 
     Example:
         >>> from edbatch.kernels.recipe import Compute, Load, Store
-        >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, 2.0)))
+        >>> steps = (Load(0, 1), Compute("tanh({0})", (0,)), Compute("{0} * {1}", (1, "float32(2.0)")))
         >>> print(source_of(Recipe(2, steps, (Store(2, 1),))).split("return;")[1])
         <BLANKLINE>
             const long long r0 = (i0 ? i0[i] : i) * d0;

@@ -115,7 +115,7 @@ def evaluated(recipe, n, d, arrays, number, functions):
             if isinstance(step, Load):
                 values.append(number(rows[step.rows][0 if step.column is None else step.column * d + j]))
                 continue
-            operands = [f"v[{x}]" if isinstance(x, int) else constant(x) for x in step.operands]
+            operands = [f"v[{x}]" if isinstance(x, int) else x for x in step.operands]
             values.append(eval(step.scalar.format(*operands), {"v": values, "float32": number, **functions}))
         for store in recipe.stores:
             rows[store.rows][store.column * d + j] = values[store.value]
@@ -339,7 +339,7 @@ def bits_of(values):
 
 def of_numbers():
     values = numbers()
-    computes = tuple(Compute("{0}", (value,)) for value in values)
+    computes = tuple(Compute("{0}", (constant(value),)) for value in values)
     return Recipe(1, computes, tuple(Store(at, 0, at) for at in range(len(values))))
 
 

@@ -1,0 +1,65 @@
+"""Keys of caches that tell apart what `==` does not: 1, 1.0 and True; 0.0 and -0.0.
+
+Whatever a user gives and a cache is asked for goes into its key by `exact`; on fast ways, where that takes too long,
+beside its `kinds`, if these tell it (see `is_told`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+
+def exact(value: Any) -> Hashable:
+    """A key that equals another only if both are made of the same types and the same bits.
+
+    Tuples, frozen sets and frozen data classes are looked into; other objects are equal if they say so and are of one
+    class.
+
+    Raises:
+        TypeError: the value, or a part of it, is not hashable.
+
+    Example:
+        >>> exact((1, 0.0)) == exact((1, 0.0))
+        True
+        >>> len({exact(value) for value in (0, 0.0, -0.0, False, (0,), (0.0,))})
+        6
+    """
+    kind = value.__class__
+    if kind is float:
+        return kind, struct.pack("<d", value)
+    if kind is complex:
+        return kind, struct.pack("<2d", value.real, value.imag)
+    if isinstance(value, tuple):
+        return (kind, *map(exact, value))
+    if isinstance(value, frozenset):
+        return kind, frozenset(map(exact, value))
+    if isinstance(value, np.generic):
+        return kind, value.dtype.str, value.tobytes()
+    hash(value)  # or raise
+    if is_dataclass(kind):
+        return (kind, value, *(exact(getattr(value, field.name)) for field in fields(kind) if field.compare))
+    return kind, value
+
+
+def kinds(value: Any) -> Any:
+    """The class of a value, or those of a tuple's entries: beside a value that `is_told`, it makes a key exact."""
+    return tuple(map(type, value)) if value.__class__ is tuple else value.__class__
+
+
+def is_told(value: Any) -> bool:
+    """Whether only an exactly equal value is equal and of the same `kinds`: not so of zeros, NaN and nested tuples.
+
+    Example:
+        >>> [is_told(value) for value in (1, 0, 0.5, 0.0, (1, True), (1, (2,)), [1])]
+        [True, True, True, False, True, False, False]
+    """
+    parts = value if value.__class__ is tuple else (value,)
+    return all(
+        part.__class__ in (int, bool, str, type(None)) or (part.__class__ is float and part != 0 and part == part)
+        for part in parts
+    )
