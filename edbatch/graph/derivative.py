@@ -138,7 +138,8 @@ class _Sweep:
             spec = body.nodes[value.node].type.out if value.view is None else value.view.out
             if value.view is None:
                 self.values.setdefault(value.node, Expression(trace, result.id + step, spec))
-            self.flows[value.node].append((value.view, Expression(trace, gradient.id + step, spec)))
+            if not stops(value.view):
+                self.flows[value.node].append((value.view, Expression(trace, gradient.id + step, spec)))
 
     def run(self, needed: Sequence[bool], of_outputs: bool = False) -> Derivative:
         requires = self._requires(needed)

@@ -110,6 +110,7 @@ class Backward:
             self.active[:] = False
             return
         self.gradients.array(self._window(root, code))[int(nodes.row[root])] = self._backend.from_host(self._seed, "C")
+        stopped = self._stopped(view_stops)
         for ran in reversed(self._ran):
             number, rows, operands = per_batch(
                 ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.active, view_stops,
@@ -118,7 +119,7 @@ class Backward:
             if number.any():
                 plan = BackwardPlan(
                     ran, self._arenas, self.gradients, table, nodes, self.active, number, rows, operands,
-                    self._check_nan,
+                    stopped, self._check_nan,
                 )  # fmt: skip
                 plan.run()
                 if not sources:
@@ -188,6 +189,13 @@ class Backward:
     def _window(self, node: int, code: int) -> int:
         self._table.see(np.array([code << NODE_BITS], np.int64))
         return int(self._table.view_windows[code] if code else self._table.window[self._nodes.types[node]])
+
+    def _stopped(self, view_stops: np.ndarray) -> np.ndarray:
+        """Per window, whether no gradient flows to what is read through it: each view has one of its own."""
+        of_views = self._table.view_windows[: len(view_stops)]
+        found = np.zeros(len(self._table.windows.windows), np.bool_)
+        found[of_views[view_stops[: len(of_views)] & (of_views >= 0)]] = True
+        return found
 
     def release(self) -> None:
         """Give the memory of the gradients back."""

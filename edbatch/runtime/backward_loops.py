@@ -47,6 +47,7 @@ def plan_back(
     adds: np.ndarray,
     grouped: bool,
     most_rows: int,
+    stopped: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The way back through the batches of a plan that gradients flow into, as the tables of a plan.
 
@@ -67,6 +68,8 @@ def plan_back(
             are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
             follow one another, and the number of groups.
         most_rows: more than any row of an arena.
+        stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
+            operands stopped and others not: each that differs is seen through a window of its own.
 
     Returns:
         `batches`, `operands`, `segments`, `indices` of a `memory.plan.Plan`; the last two begin with those of the plan
@@ -122,7 +125,7 @@ def plan_back(
                 operand = _restricted(operand, members, out_segments, lists, used)
             _add(
                 operand, n_windows + window, row, _append(lists, used, owners), out_batches, out_operands,
-                out_segments, lists, used, n_windows, adds, grouped, seen,
+                out_segments, lists, used, n_windows, adds, grouped, seen, stopped,
             )  # fmt: skip
             continue
         read = operands[first : first + slots_end - slots_begin].copy()
@@ -154,7 +157,7 @@ def plan_back(
             if target >= 0:
                 _add(
                     read[slot], target, left[kind], -1, out_batches, out_operands, out_segments, lists, used,
-                    n_windows, adds, grouped, seen,
+                    n_windows, adds, grouped, seen, stopped,
                 )  # fmt: skip
     return (
         out_batches[: used[_BATCHES]],
@@ -236,10 +239,12 @@ def _restricted(
 def _add(
     operand: np.ndarray, source: int, begin: int, owners: int, out_batches: np.ndarray, out_operands: np.ndarray,
     out_segments: np.ndarray, lists: np.ndarray, used: np.ndarray, n_windows: int, adds: np.ndarray, grouped: bool,
-    seen: np.ndarray,
+    seen: np.ndarray, stopped: np.ndarray,
 ) -> None:  # fmt: skip
     """Add rows of the window `source`, from `begin` on, to an operand; in the order of the list `owners` if not -1."""
     access, window, start, distance, count = operand
+    if access != _GATHER_MANY and stopped[window]:
+        return
     if access < _GATHER and (access != _SHARED or owners < 0):
         _append_addition(
             access, window, start, distance, source, begin, count, owners, out_batches, out_operands, used, n_windows
@@ -252,6 +257,8 @@ def _add(
         rows, places, n = start, -1, count
         if access == _GATHER_MANY:
             window, rows, places, n = out_segments[at]
+            if stopped[window]:
+                continue
         positions = owners if places < 0 else places
         if owners >= 0 and places >= 0:
             positions = _append(lists, used, lists[owners : owners + count][lists[places : places + n]])

@@ -38,12 +38,14 @@ class BackwardPlan:
         nodes: the graph's.
         active: per node, whether a gradient flows into it.
         number, per_type, operands: from `reach.per_batch`.
+        stopped: per window of values, whether no gradient flows to what is read through it.
         check_nan: as of `Backward`.
     """
 
     def __init__(
         self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, nodes: Nodes, active: np.ndarray,
-        number: np.ndarray, per_type: np.ndarray, operands: np.ndarray, check_nan: bool,
+        number: np.ndarray, per_type: np.ndarray, operands: np.ndarray, stopped: np.ndarray,
+        check_nan: bool,
     ) -> None:  # fmt: skip
         self._ran = ran
         self._arenas = arenas
@@ -54,12 +56,13 @@ class BackwardPlan:
         self._number = number
         self._pool = table.pool
         self._backend = table.backend
+        self._stopped = stopped
         self._check_nan = check_nan
         self._rows = {
             kind: self._type_rows(kind, int(per_type[kind]), int(operands[kind]))
             for kind in np.flatnonzero((per_type > 0) & ~table.variadic & ~table.is_source).tolist()
         }
-        self._tables = BackwardTables(ran, arenas, gradients, table, self._rows, active, number, per_type)
+        self._tables = BackwardTables(ran, arenas, gradients, table, self._rows, active, number, per_type, stopped)
 
     def run(self) -> None:
         """Compute the gradients of values."""
@@ -182,12 +185,13 @@ class BackwardPlan:
             rows[k.indices(np.flatnonzero(idle[owners]).astype(np.int32))[:]] = 0
         self._check(rows, type)
         source = rows.reshape(-1)
-        if operand[0] <= STRIDED:
-            self._add(operand, -1, ran.plan, ran.indices, source, 0, spec.size, spec.size)
-        else:
-            for window, start, positions, some in segments_of(operand, ran.plan):
-                listed = [_GATHER, window, start, 0, some]
-                self._add(listed, positions, ran.plan, ran.indices, source, 0, spec.size, spec.size)
+        parts_of = [(operand, -1)]
+        if operand[0] > STRIDED:
+            found = segments_of(operand, ran.plan)
+            parts_of = [([_GATHER, window, start, 0, some], places) for window, start, places, some in found]
+        for part, positions in parts_of:
+            if not self._stopped[part[1]]:
+                self._add(part, positions, ran.plan, ran.indices, source, 0, spec.size, spec.size)
         for buffer in buffers:
             self._pool.release(buffer)
 

@@ -35,6 +35,7 @@ class BackwardTables:
         table: the graph's types.
         rows: per type that has a derivative, what it computes.
         active, number, per_type: from `runtime.reach`.
+        stopped: per window of values, whether no gradient flows to what is read through it.
 
     Attributes:
         plan: the batches. Types are numbers of `programs`: derivatives, then `caller`, then for each window the
@@ -48,7 +49,7 @@ class BackwardTables:
 
     def __init__(
         self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, rows: dict[int, TypeRows],
-        active: np.ndarray, number: np.ndarray, per_type: np.ndarray,
+        active: np.ndarray, number: np.ndarray, per_type: np.ndarray, stopped: np.ndarray,
     ) -> None:  # fmt: skip
         self._table = table
         columns = table.windows.columns()
@@ -61,7 +62,7 @@ class BackwardTables:
         batches, operands, segments, indices = plan_back(
             ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, active,
             number, per_type, kinds, given, computed, self.n_windows, float32 & (columns[:, 2] > 0),
-            table.backend.loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0),
+            table.backend.loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
         )  # fmt: skip
         programs = table.derivative_programs
         programs.prepare(self.of_program, programs)

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from edbatch.graph.batches import is_product
 from edbatch.graph.body import Body, Node, Value, operands_of
+from edbatch.graph.gradient_sum import stops
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
-from edbatch.graph.ops.shape import INDEX, RESHAPE
+from edbatch.graph.ops.shape import INDEX, RESHAPE, STOP_GRADIENT
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.stacking import can_stack, stacked
 from edbatch.graph.views import columns_of, view_of
@@ -151,10 +152,19 @@ class _Merging:
         return self._node(Node(merged, tuple(x for x in operands if isinstance(x, Value))))
 
     def _joined(self, values: Sequence[Value]) -> Value | None:
-        """What values that lie side by side, in this order, are together: a vector. None if they do not."""
+        """What values that lie side by side, in this order, are together: a vector. None if they do not.
+
+        It is one value, through which gradients flow or do not: what is stopped is not joined with what is not.
+        """
+        stopped = [stops(value.view) for value in values]
+        found = self._memory(values, in_place=any(stopped) == all(stopped))
+        return self._stopped(found) if found is not None and all(stopped) else found
+
+    def _memory(self, values: Sequence[Value], in_place: bool) -> Value | None:
+        """`in_place`: where they are, and not only in a concatenation of them."""
         places = [self._columns(value) for value in values]
         first = places[0]
-        if first is not None and all(place is not None and place[0] == first[0] for place in places):
+        if in_place and first is not None and all(place is not None and place[0] == first[0] for place in places):
             ends = [place[1] + place[2] for place in places if place is not None]
             if [place[1] for place in places[1:] if place is not None] == ends[:-1]:
                 return self._slice(Value(first[0]), first[1], ends[-1])
@@ -164,6 +174,10 @@ class _Merging:
             if found[0] >= 0 and found[1:] == ends[:-1]:
                 return self._slice(Value(node), found[0], ends[-1])
         return None
+
+    def _stopped(self, value: Value) -> Value | None:
+        view = view_of(self._spec(value), 0 if value.view is None else value.view.code, STOP_GRADIENT, ())
+        return None if view is None else Value(value.node, view)
 
     def _columns(self, value: Value) -> tuple[int, int, int] | None:
         """The node whose memory it is, the column at which it begins there, its entries; None if it is scattered."""
