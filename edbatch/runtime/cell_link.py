@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.call import by_rows
-from edbatch.kernels.program import STEP_WIDTH, TRANSPOSED, Move, Slot, Step
+from edbatch.kernels.program import LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Move, Slot, Step
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_places import Place
 from edbatch.runtime.cell_steps import CellStep, Native, Operand
@@ -112,6 +113,7 @@ class Link:
                 if isinstance(operand, ParameterSpec):
                     self._array(operand, operand)
             row = step.encode(self) if isinstance(step, Native) else (int(Step.PYTHON),)
+            check_product(row, self._slots)
             if row[0] == Step.MULTIPLY:
                 self._as_rows.add(row[1])
             if row[0] not in (Step.FUSED, Step.CALL):
@@ -212,6 +214,41 @@ class Link:
             array = parameter_array(spec)
             self._parameters.append((spec, array))
             self._arrays[of] = array[None]
+
+
+def check_product(row: Sequence[int], slots: Sequence[tuple[int, int, int, int]]) -> None:
+    """Prove that a BLAS takes a product as it is encoded, whatever the number of calls; other steps pass.
+
+    It is called by address, and refuses what does not fit without a word: the result would be what was there before.
+
+    Raises:
+        AssertionError: a size is 0 or no 32-bit integer, rows of a matrix overlap, or do not lie in their slot.
+    """
+
+    def expect(condition: bool, what: str) -> None:
+        if not condition:
+            raise AssertionError(f"a product that BLAS would refuse: {what}, in {tuple(map(int, row))}")
+
+    def rows_fit(slot: int, column: int, entries: int) -> None:
+        kind, _, begin, stride = slots[slot]
+        expect(kind != Slot.FIXED, "a row for each call, all at one place")
+        # An argument is moved to where its slot says, unless its rows lie as far apart by themselves.
+        expect(kind == Slot.RESULT or begin + column + entries <= stride, "rows that overlap")
+
+    if row[0] == Step.MULTIPLY:
+        _, x, column, w, k, n, distance, flags, out, out_column = row[:10]
+        rows_fit(x, column, k)
+        expect(slots[w][0] == Slot.FIXED, "a weight that is none")
+        expect(distance >= (k if flags & TRANSPOSED else n), "rows of the weight that overlap")
+        expect(min(k, n) > 0 and distance < 2**31, "sizes")
+        rows_fit(out, out_column, n)
+    elif row[0] == Step.MULTIPLY_EACH:
+        m, k, n, distance, flags = row[5:10]
+        expect(min(m, k, n) > 0 and max(m, k, n, distance) < 2**31, "sizes")
+        inner, outer = (m, k) if flags & LEFT else (k, n)
+        if flags & (LEFT | RIGHT):
+            expect(distance >= (inner if flags & TRANSPOSED else outer), "rows of the parameter that overlap")
+        rows_fit(row[10], row[11], m * n)
 
 
 def _constant(node: Any) -> Any:

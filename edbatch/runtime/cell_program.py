@@ -11,6 +11,7 @@ from edbatch.graph.body import Body, Value, spec_of_value
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.parameters import LookupParameters
+from edbatch.graph.passes import rows_for_products
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.program import Move
@@ -78,6 +79,9 @@ class Variant:
     def __init__(
         self, body: Body, columns: tuple[int, ...], bind: Any, parts_of: Any, backend: Any, fuse: bool
     ) -> None:
+        self._interpreted = is_native(body)
+        if self._interpreted:
+            body = rows_for_products(body)
         self._body = body
         self._backend = backend
         self._pool = pool_of(backend)
@@ -90,7 +94,6 @@ class Variant:
                 in_result[value.node] = column
             elif in_result.get(value.node) != column or value.view is not None:
                 copied.append((column, value))
-        self._interpreted = is_native(body)
         homes = homes_of(body, fuse, in_result, parts_of, backend)
         self._steps = steps_of(body, fuse, in_result, homes, bind, parts_of, backend)
         for column, value in copied:

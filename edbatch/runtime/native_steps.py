@@ -35,6 +35,7 @@ def _product(body: Body, number: int, node: Node) -> list[Native] | None:
         or len(weight.shape) != 2
         or len(spec_of_value(body, x).shape) != 1
         or len(node.type.out.shape) != 1
+        or 0 in weight.shape  # a BLAS refuses these
         or not is_row(body, x)
         or not all(is_row(body, operand) for operand in bias)
     ):
@@ -61,6 +62,8 @@ def _products(body: Body, number: int, node: Node) -> list[Native] | None:
     ):
         return None
     left, right = (spec.shape for spec in node.type.operands)
+    if 0 in (*left, *right):  # a BLAS refuses these
+        return None
     m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
 
     def encode(link: Any) -> tuple[int, ...]:
