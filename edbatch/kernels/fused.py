@@ -9,13 +9,13 @@ from edbatch.kernels.generated import module_of
 from edbatch.kernels.recipe import Language, Recipe, source_in
 
 HEADER = '''"""Written by EdBatch; may be deleted at any time."""
-import edbatch.kernels.vectorize
-from numba import cfunc, float32
+from numba import float32
+from edbatch.compiled import c_function
 from edbatch.kernels.pointers import KERNEL, floats_at
 from edbatch.kernels.scalars import exp, maximum, minimum, sigmoid, sqrt, tanh
 
 
-@cfunc(KERNEL, cache=True, error_model="numpy", fastmath={"contract"})
+@c_function(KERNEL, error_model="numpy", fastmath={"contract"})
 def kernel(n, d, places):
     {places}
     for i in range(n):

@@ -8,12 +8,12 @@ vectorised (measured: 2.5 GB/s, without the test 20 GB/s).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.kernels.pointers import words_at
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def copy_rows(n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
     """target row i = source row i [width]; a stride of 0 repeats one row."""
     read, written = words_at(source), words_at(target)
@@ -23,7 +23,7 @@ def copy_rows(n: int, source: int, source_stride: int, target: int, target_strid
             written[t + j] = read[s + j]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def gather_rows(
     n: int, source: int, source_stride: int, rows: np.ndarray, begin: int, target: int, target_stride: int, width: int
 ) -> None:
@@ -35,7 +35,7 @@ def gather_rows(
             written[t + j] = read[s + j]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def gather_rows_to(
     n: int,
     source: int,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from edbatch.compiled import compiled
 
 
 class Groups(NamedTuple):
@@ -35,7 +36,7 @@ def group(rows: np.ndarray) -> Groups | None:
     return None if len(found[0]) == len(rows) else Groups(*found)
 
 
-@njit(cache=True)
+@compiled
 def group_rows(rows: np.ndarray, seen: np.ndarray, this: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, offsets and members of groups, in the order in which rows first occur; linear in the list.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from numba import float32, njit
+from numba import float32
 
+from edbatch.compiled import compiled
 from edbatch.kernels.pointers import call_sgemm
 
 # OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
@@ -29,7 +30,7 @@ def sgemm_address() -> int:
     return address
 
 
-@njit(cache=True)
+@compiled
 def multiply(
     sgemm: int,
     m: int,
@@ -63,7 +64,7 @@ def multiply(
         )  # fmt: skip
 
 
-@njit(cache=True)
+@compiled
 def multiply_each(
     sgemm: int, calls: int, m: int, n: int, k: int,
     a: int, a_stride: int, lda: int, a_turned: int,

@@ -47,7 +47,7 @@ class Recipe:
     """A fused kernel: n rows of d entries are computed, each entry by itself.
 
     Values that lie in one row are read and written through ONE place, at columns that are multiples of d: what the
-    compiler cannot see to lie apart, it checks at run time before it uses vector instructions (see `vectorize`).
+    compiler cannot see to lie apart, it checks at run time before it uses vector instructions (see `compiled`).
 
     Args:
         places: how many; each the address of a first row of float32, and the distance between rows in entries (0: one

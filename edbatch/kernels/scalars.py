@@ -9,10 +9,13 @@ stays NaN; `minimum` and `maximum` pass it on, as NumPy's do.
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from numba import float32, int32, njit
+from numba import float32, int32
 from numba.core import types
 from numba.extending import intrinsic
+
+from edbatch.compiled import compiled
 
 
 @intrinsic
@@ -25,8 +28,8 @@ def _bits_to_float(context, bits):
     return types.float32(types.int32), generate
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def tanh(x):
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def tanh(x: Any) -> Any:
     """Hyperbolic tangent: a rational approximation of degree 13 over 6 (Eigen's), constant beyond 7.9."""
     limit = float32(7.90531110763549805)
     x = -limit if x < -limit else x
@@ -46,14 +49,14 @@ def tanh(x):
     return x * p / q
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def sigmoid(x):
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def sigmoid(x: Any) -> Any:
     """1 / (1 + e⁻ˣ)."""
     return float32(0.5) * tanh(float32(0.5) * x) + float32(0.5)
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def exp(x):
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def exp(x: Any) -> Any:
     """eˣ: 2ⁿ times a polynomial of degree 6 on [-½ log 2, ½ log 2] (Cephes)."""
     low, high = float32(-87.33654), float32(88.72283)
     clamped = low if x < low else x
@@ -78,19 +81,19 @@ def exp(x):
     return x if x != x else scaled
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def sqrt(x):
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def sqrt(x: Any) -> Any:
     """Square root; NaN below zero."""
     return math.sqrt(x)
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def maximum(a, b):
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def maximum(a: Any, b: Any) -> Any:
     """The larger; NaN if one is."""
     return a if a >= b or a != a else b
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def minimum(a, b):
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def minimum(a: Any, b: Any) -> Any:
     """The smaller; NaN if one is."""
     return a if a <= b or a != a else b

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
+
+from edbatch.compiled import compiled
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def add_rows(
     source: np.ndarray,
     source_begin: int,
@@ -29,7 +31,7 @@ def add_rows(
             target[t + j] += source[s + j]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def add_rows_at(
     source: np.ndarray,
     source_begin: int,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.kernels.pointers import floats_at
 
 BYTES = 4  # of an entry, float32
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def add_row(source: int, target: int, width: int) -> None:
     """target [width] += source."""
     read, written = floats_at(source), floats_at(target)
@@ -18,7 +18,7 @@ def add_row(source: int, target: int, width: int) -> None:
         written[j] += read[j]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def fill_rows(n: int, target: int, stride: int, width: int) -> None:
     """Zeros in n rows."""
     written = floats_at(target)
@@ -27,7 +27,7 @@ def fill_rows(n: int, target: int, stride: int, width: int) -> None:
             written[i * stride + j] = 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sum_even(
     n: int, indices: np.ndarray, offsets: int, source: int, source_stride: int, target: int, stride: int, width: int
 ) -> None:
@@ -38,7 +38,7 @@ def sum_even(
             add_row(source + BYTES * k * source_stride, target + BYTES * i * stride, width)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def sum_gathered(
     n: int,
     indices: np.ndarray,
@@ -57,7 +57,7 @@ def sum_gathered(
             add_row(source + BYTES * indices[rows + k] * source_stride, target + BYTES * i * stride, width)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def add_some(
     count: int,
     indices: np.ndarray,
@@ -76,14 +76,14 @@ def add_some(
         add_row(source + BYTES * indices[rows + e] * source_stride, target + BYTES * to * stride, width)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def add_all(n: int, source: int, source_stride: int, target: int, width: int) -> None:
     """target [width] += the sum of n source rows, one after the other."""
     for i in range(n):
         add_row(source + BYTES * i * source_stride, target, width)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def add_each(n: int, source: int, source_stride: int, to: np.ndarray, target: int, width: int) -> None:
     """target row to[i] [width] += source row i, one after the other."""
     for i in range(n):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import float32, njit
+from numba import float32
 
+from edbatch.compiled import compiled
 from edbatch.kernels.pointers import floats_at
 from edbatch.kernels.scalars import exp
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "reassoc"})
 def _sum(x: int, width: int) -> Any:
     """In any order, so that the loop is vectorised."""
     read = floats_at(x)
@@ -21,7 +22,7 @@ def _sum(x: int, width: int) -> Any:
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@compiled(error_model="numpy")
 def softmax_rows(n: int, x: int, stride: int, out: int, out_stride: int, width: int, logarithm: int) -> None:
     """out row i = softmax of x row i [width], or its logarithm; float32 at addresses, strides in entries."""
     for i in range(n):

@@ -13,12 +13,12 @@ from edbatch.kernels.rule import Language, Rule, source_in
 
 NUMBA = Language(
     kernel='''"""Written by EdBatch; may be deleted at any time."""
-import edbatch.kernels.vectorize
-from numba import njit, uint64
+from numba import uint64
+from edbatch.compiled import compiled
 from edbatch.kernels.scalars import maximum, minimum, sqrt
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@compiled(error_model="numpy", fastmath={"contract"})
 def update(p, g, state, rows{constants}):
     width = p.shape[1]
     for i in range(uint64(len(rows))):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edbatch.compiled import compiled
 
 
-@njit(cache=True)
+@compiled
 def order_rows(
     order: np.ndarray,
     offsets: np.ndarray,

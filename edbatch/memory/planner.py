@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+from typing import Any
 
+import numpy as np
+
+from edbatch.compiled import compiled
 from edbatch.memory.order import order_rows
 from edbatch.memory.plan import Plan
 
@@ -48,13 +50,13 @@ def make_plan(
     )
 
 
-@njit(cache=True, inline="always")
-def _window(operand_id, types, windows, view_windows):  # type: ignore[no-untyped-def]
+@compiled(inline="always")
+def _window(operand_id: int, types: np.ndarray, windows: np.ndarray, view_windows: np.ndarray) -> Any:
     code = operand_id >> 32
     return view_windows[code] if code else windows[types[operand_id & 0xFFFFFFFF]]
 
 
-@njit(cache=True)
+@compiled
 def _same_nodes(
     order: np.ndarray, lo: int, hi: int, starts: np.ndarray, args: np.ndarray, slot: int, other: int
 ) -> bool:
@@ -66,7 +68,7 @@ def _same_nodes(
     return True
 
 
-@njit(cache=True)
+@compiled
 def _one_window(
     order: np.ndarray,
     lo: int,
@@ -86,7 +88,7 @@ def _one_window(
     return alike
 
 
-@njit(cache=True)
+@compiled
 def _lay_out(
     order: np.ndarray,
     offsets: np.ndarray,

@@ -1,12 +1,12 @@
 """The lower bounds of appendix A.3, compiled."""
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.policy.ratio import repeating_types
 
 
-@njit(cache=True)
+@compiled
 def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int) -> int:
     """Sum over types of the largest number of nodes of the type on one path."""
     repeats = repeating_types(types, indptr, operands, order, type_count)
@@ -30,7 +30,7 @@ def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, orde
     return bound
 
 
-@njit(cache=True)
+@compiled
 def direct_bound(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
 ) -> int:

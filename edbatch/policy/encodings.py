@@ -14,8 +14,8 @@ Equal frequencies are ordered by type, so that a state is a function of the fron
 """
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.policy.critical import is_critical
 from edbatch.policy.frontier import Frontier
 
@@ -25,7 +25,7 @@ PHASES = 10
 MARKED_TYPES = 30  # `critical` marks the first of the types; the mark is an int32
 
 
-@njit(cache=True)
+@compiled
 def encode(
     encoding: int,
     frontier: Frontier,

@@ -1,8 +1,8 @@
 """The FSM's scheduling loop, compiled: Algorithm 1 with a table of states."""
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import (
@@ -19,7 +19,7 @@ from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers
 from edbatch.policy.state_table import StateTable, find
 
 
-@njit(cache=True)
+@compiled
 def run(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -65,7 +65,7 @@ def run(
     return nodes, offsets, batch_types, unseen, unknown
 
 
-@njit(cache=True)
+@compiled
 def decide(
     frontier: Frontier,
     record: Record,

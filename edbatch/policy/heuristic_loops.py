@@ -1,8 +1,8 @@
 """The heuristics' scheduling loops, compiled: Algorithm 1 with a fixed rule instead of a learned one."""
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.policy.critical import is_critical, new_critical, run_critical_batch
 from edbatch.policy.frontier import Graph, finished, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import (
@@ -15,7 +15,7 @@ from edbatch.policy.ratio import (
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
 
 
-@njit(cache=True)
+@compiled
 def by_agenda(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -47,7 +47,7 @@ def by_agenda(
     return finished(record)
 
 
-@njit(cache=True)
+@compiled
 def by_path_ratio(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -68,7 +68,7 @@ def by_path_ratio(
     return finished(record)
 
 
-@njit(cache=True)
+@compiled
 def by_direct_ratio(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -94,7 +94,7 @@ def by_direct_ratio(
     return finished(record)
 
 
-@njit(cache=True)
+@compiled
 def by_bound(
     types: np.ndarray,
     indptr: np.ndarray,

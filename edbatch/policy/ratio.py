@@ -7,8 +7,8 @@ for no other type-a node. In the path reading they wait when any path leads from
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.policy.frontier import Frontier, Graph
 
 
@@ -29,7 +29,7 @@ class Blockers(NamedTuple):
     stack: np.ndarray  # int32[n]: scratch
 
 
-@njit(cache=True)
+@compiled
 def repeating_types(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
 ) -> np.ndarray:
@@ -50,7 +50,7 @@ def repeating_types(
     return repeats
 
 
-@njit(cache=True)
+@compiled
 def new_blockers(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -78,14 +78,14 @@ def new_blockers(
     )
 
 
-@njit(cache=True)
+@compiled
 def no_blockers() -> Blockers:
     """A placeholder where no ratio is needed."""
     none, longs = np.empty(0, np.int32), np.empty(0, np.int64)
     return Blockers(longs, none, none, none, none, np.empty((0, 0), np.int32), longs, none, none)
 
 
-@njit(cache=True)
+@compiled
 def total_of(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) -> int:
     """|TOTAL| of a type now; amortized O(edges) for each type that repeats on a path."""
     if blockers.row[kind] < 0:
@@ -98,7 +98,7 @@ def total_of(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) ->
     return int(blockers.total[kind])
 
 
-@njit(cache=True)
+@compiled
 def fill(graph: Graph, blockers: Blockers, kind: int) -> None:
     """Count what each node waited for when nothing had run."""
     waiting, types = blockers.waiting[blockers.row[kind]], graph.types
@@ -116,7 +116,7 @@ def fill(graph: Graph, blockers: Blockers, kind: int) -> None:
     blockers.seen[kind] = blockers.first[kind]
 
 
-@njit(cache=True)
+@compiled
 def unblock(graph: Graph, blockers: Blockers, kind: int, node: int) -> None:
     """Take into account that a node of type `kind` has run.
 
@@ -140,7 +140,7 @@ def unblock(graph: Graph, blockers: Blockers, kind: int, node: int) -> None:
                     height += 1
 
 
-@njit(cache=True)
+@compiled
 def best_ratio(graph: Graph, frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
     """The type with the largest ratio among kinds[:count]; ties go to the larger batch, then the first."""
     if count == 1:
@@ -160,7 +160,7 @@ def best_ratio(graph: Graph, frontier: Frontier, blockers: Blockers, kinds: np.n
     return best
 
 
-@njit(cache=True)
+@compiled
 def new_direct_blockers(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, type_count: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -176,7 +176,7 @@ def new_direct_blockers(
     return waiting, total
 
 
-@njit(cache=True)
+@compiled
 def unblock_direct(graph: Graph, frontier: Frontier, waiting: np.ndarray, total: np.ndarray, kind: int) -> None:
     """The direct reading's `unblock`."""
     first, last = frontier.begin[kind], frontier.end[kind]

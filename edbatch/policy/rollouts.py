@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
@@ -65,7 +65,7 @@ def work_of(arena: Arena) -> int:
     return len(arena.graph.types) + len(arena.graph.users) + arena.blockers.waiting.size
 
 
-@njit(cache=True)
+@compiled
 def restart(arena: Arena) -> None:
     """Undo all batches."""
     arena.frontier.missing[:] = arena.start.missing
@@ -82,7 +82,7 @@ def restart(arena: Arena) -> None:
     arena.record.length[0] = 0
 
 
-@njit(cache=True)
+@compiled
 def episode(
     arena: Arena,
     table: StateTable,
@@ -138,7 +138,7 @@ def episode(
     return decisions
 
 
-@njit(cache=True)
+@compiled
 def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, letters: np.ndarray, count: int) -> int:
     """The number of the present state, with kinds[:count] in its order; a new one chooses by path ratio."""
     frontier, record = arena.frontier, arena.record
@@ -158,7 +158,7 @@ def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, let
     return state
 
 
-@njit(cache=True)
+@compiled
 def best_tried(table: StateTable, state: int) -> int:
     """The position of the largest Q of the types tried in a state, the first of equals; -1 if none was.
 
@@ -172,7 +172,7 @@ def best_tried(table: StateTable, state: int) -> int:
     return best
 
 
-@njit(cache=True)
+@compiled
 def learn_from(arena: Arena, table: StateTable, decisions: int, rate: float, discount: float, steps: int) -> None:
     """n-step Q-learning over a recorded trajectory, last decision first.
 
@@ -190,7 +190,7 @@ def learn_from(arena: Arena, table: StateTable, decisions: int, rate: float, dis
         table.q[entry] += rate * (target - table.q[entry])
 
 
-@njit(cache=True)
+@compiled
 def take_best(table: StateTable) -> None:
     """Choose in every state the type with the largest Q, if any was tried there."""
     for state in range(table.size[0]):

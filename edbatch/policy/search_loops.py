@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.policy.critical import (
     Critical,
     first_reach,
@@ -36,7 +36,7 @@ class Prefixes(NamedTuple):
     wasted: np.ndarray  # int64[width]: batches that did not bring the bound down
 
 
-@njit(cache=True)
+@compiled
 def new_prefixes(width: int, nodes: int, type_count: int) -> Prefixes:
     """Room for `width` prefixes."""
     return Prefixes(
@@ -51,13 +51,13 @@ def new_prefixes(width: int, nodes: int, type_count: int) -> Prefixes:
     )
 
 
-@njit(cache=True)
+@compiled
 def frontier_of(prefixes: Prefixes, index: int) -> Frontier:
     """One prefix's frontier, to be changed in place."""
     return Frontier(prefixes.missing[index], prefixes.pool[index], prefixes.begin[index], prefixes.end[index])
 
 
-@njit(cache=True)
+@compiled
 def copy_prefix(source: Prefixes, index: int, target: Prefixes, place: int) -> None:
     """target[place] = source[index]."""
     target.missing[place] = source.missing[index]
@@ -70,7 +70,7 @@ def copy_prefix(source: Prefixes, index: int, target: Prefixes, place: int) -> N
     target.wasted[place] = source.wasted[index]
 
 
-@njit(cache=True)
+@compiled
 def rank(prefixes: Prefixes, alive: int, code: np.ndarray, score: np.ndarray, sums: np.ndarray) -> None:
     """Judge every extension (prefix, ready type): `score`, infinite where the type is not ready, and the
     signature after it, `sums`; both float64/int64[alive * T]."""
@@ -90,7 +90,7 @@ def rank(prefixes: Prefixes, alive: int, code: np.ndarray, score: np.ndarray, su
             score[extension] = prefixes.wasted[index] + waste + len(batch) / (nodes + 1)
 
 
-@njit(cache=True)
+@compiled
 def beam_search(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -146,7 +146,7 @@ def beam_search(
     return sequence
 
 
-@njit(cache=True)
+@compiled
 def replay(
     types: np.ndarray,
     indptr: np.ndarray,

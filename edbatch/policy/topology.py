@@ -1,10 +1,11 @@
 """Compiled passes over the edges of a graph: users of a node, topological order and depth."""
 
 import numpy as np
-from numba import njit
+
+from edbatch.compiled import compiled
 
 
-@njit(cache=True)
+@compiled
 def successors(indptr: np.ndarray, operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The reversed edges: (indptr int32[n + 1], nodes int32[m]); users of a node by ascending id."""
     nodes = len(indptr) - 1
@@ -23,7 +24,7 @@ def successors(indptr: np.ndarray, operands: np.ndarray) -> tuple[np.ndarray, np
     return ends, users
 
 
-@njit(cache=True)
+@compiled
 def topological_order(
     indptr: np.ndarray, operands: np.ndarray, user_indptr: np.ndarray, users: np.ndarray
 ) -> tuple[np.ndarray, int]:
@@ -58,7 +59,7 @@ def topological_order(
     return order, done
 
 
-@njit(cache=True)
+@compiled
 def depths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
     """int32[n]: the longest path from a node without operands (depth 0)."""
     depth = np.zeros(len(order), np.int32)

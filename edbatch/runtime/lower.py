@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edbatch.compiled import compiled
 
 UNKNOWN = -2  # a type or a view that the table has not seen
 
 
-@njit(cache=True)
+@compiled
 def decode(
     ids: np.ndarray,
     args: np.ndarray,
@@ -57,7 +58,7 @@ def decode(
     return at
 
 
-@njit(cache=True)
+@compiled
 def contract(
     first: int,
     types: np.ndarray,
@@ -118,7 +119,7 @@ def contract(
     return present, kinds, nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
 
 
-@njit(cache=True)
+@compiled
 def with_sources(
     order: np.ndarray, offsets: np.ndarray, types: np.ndarray, is_source: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:

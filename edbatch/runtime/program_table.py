@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.kernels.program import NONE, STEP_WIDTH, ListReduction
 from edbatch.kernels.tables import Programs
 from edbatch.runtime.cell_link import Tables
@@ -160,7 +160,7 @@ class DerivativePrograms(ProgramTable):
         return None
 
 
-@njit(cache=True)
+@compiled
 def _scratch(batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray) -> int:
     most = 1
     for kind, _, n, operand, _, _ in batches:

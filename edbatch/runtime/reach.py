@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edbatch.compiled import compiled
 
 
-@njit(cache=True)
+@compiled
 def flow(
     order: np.ndarray,
     root: int,
@@ -46,7 +47,7 @@ def flow(
     return requires, active
 
 
-@njit(cache=True)
+@compiled
 def per_batch(
     batches: np.ndarray,
     nodes: np.ndarray,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from edbatch.compiled import compiled
 
 MOST_INTEGERS = 1 << 24  # look-ups of more entries are not compared
 
 
-@njit(cache=True)
+@compiled
 def present(types: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Which of the chosen types (a flag per type) nodes are of, how many of each, and the most operands of any."""
     times = np.zeros(len(chosen), np.int64)
@@ -21,7 +22,7 @@ def present(types: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[
     return kinds, times[kinds], width
 
 
-@njit(cache=True)
+@compiled
 def recurrent_operands(
     first: int,
     types: np.ndarray,
@@ -68,7 +69,7 @@ def recurrent_operands(
                         recurrent[its, other] = changed = True
 
 
-@njit(cache=True)
+@compiled
 def views_read(
     first: int,
     types: np.ndarray,
@@ -103,7 +104,7 @@ def views_read(
                     read[its, args[at] >> 32] |= 2 if (found >> its) & 1 else 1
 
 
-@njit(cache=True)
+@compiled
 def make_parts(
     first: int,
     n: int,
@@ -193,7 +194,7 @@ def make_parts(
     return n, n_args
 
 
-@njit(cache=True)
+@compiled
 def repeats(
     first: int,
     types: np.ndarray,

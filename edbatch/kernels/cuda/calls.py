@@ -8,9 +8,10 @@ from enum import IntEnum
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 
+from edbatch.compiled import compiled
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, DEFAULT_ALGORITHM, FLOAT32
 from edbatch.kernels.pointers import int64_address, intrinsic
@@ -146,7 +147,7 @@ _LAUNCH, _GEMM, _GEMM_STRIDED, _BLAS, _STREAM = map(int, list(Gpu)[:5])
 _COMPUTE, _STATUS = int(Gpu.COMPUTE), int(Gpu.STATUS)
 
 
-@njit(cache=True)
+@compiled
 def launch(
     gpu: np.ndarray, kernel: int, gx: int, gy: int, gz: int, bx: int, by: int, values: np.ndarray, count: int
 ) -> None:
@@ -161,7 +162,7 @@ def launch(
         gpu[_STATUS] = status
 
 
-@njit(cache=True)
+@compiled
 def multiply(
     gpu: np.ndarray, m: int, n: int, k: int, x: int, ldx: int, w: int, ldw: int, transposed: int, add: int, out: int,
     ldo: int,
@@ -176,7 +177,7 @@ def multiply(
         gpu[_STATUS] = -status
 
 
-@njit(cache=True)
+@compiled
 def multiply_each(
     gpu: np.ndarray, calls: int, m: int, n: int, k: int,
     a: int, a_stride: int, lda: int, a_turned: int,
@@ -192,7 +193,7 @@ def multiply_each(
         gpu[_STATUS] = -status
 
 
-@njit(cache=True)
+@compiled
 def add_product(
     gpu: np.ndarray, m: int, n: int, k: int, left: int, ld_left: int, right: int, ld_right: int, fresh: bool, out: int,
     ldo: int,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS,
@@ -27,7 +27,7 @@ MOVES, MOVE = 16, 8  # of one launch of `gather`, and integers of one
 BLOCKS_PER_PROCESSOR = 16
 
 
-@njit(cache=True)
+@compiled
 def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
     """Enqueue the first `count` of moves [at least MOVES more, 8], which are passed by value; see `rows.cu`."""
     for first in range(0, count, MOVES):
@@ -53,7 +53,7 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
             gpu[_STATUS] = status
 
 
-@njit(cache=True)
+@compiled
 def move(
     moves: np.ndarray, at: int, source: int, stride: int, rows: int, positions: int, n: int, target: int, to: int,
     width: int,
@@ -64,7 +64,7 @@ def move(
     return at + 1
 
 
-@njit(cache=True)
+@compiled
 def segment_reduce(
     gpu: np.ndarray, kernel: int, n: int, total: int, offsets: int, rows: int, source: int, stride: int, out: int,
     out_stride: int, width: int, kind: int,
@@ -75,7 +75,7 @@ def segment_reduce(
     launch(gpu, kernel, x, y, 1, along, down, values, len(values))
 
 
-@njit(cache=True)
+@compiled
 def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, target: int, width: int) -> None:
     """Enqueue the sum of rows; see `lists.cu`."""
     values = np.array([n, source, stride, target, width], np.int64)
@@ -83,14 +83,14 @@ def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, targ
     launch(gpu, kernel, x, 1, 1, along, down, values, len(values))
 
 
-@njit(cache=True)
+@compiled
 def fused(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray, count: int) -> None:
     """Enqueue a fused kernel; `values` are all its parameters."""
     x, y, z, along, down = spread(n, d)
     launch(gpu, kernel, x, y, z, along, down, values, count)
 
 
-@njit(cache=True)
+@compiled
 def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray) -> None:
     """Enqueue a kernel of which the threads of one y compute a row together."""
     x = threads_for(width)
@@ -98,7 +98,7 @@ def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray
     launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS), 1, 1, x, y, values, len(values))
 
 
-@njit(cache=True)
+@compiled
 def by_groups(gpu: np.ndarray, kernel: int, groups: int, lanes: int, values: np.ndarray) -> None:
     """Enqueue a kernel of which so many threads each compute a group."""
     y = THREADS // lanes

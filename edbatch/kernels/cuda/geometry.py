@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from edbatch.compiled import compiled
 
 THREADS = 256  # of a block
 MOST_BLOCKS = 65535  # CUDA's limit for y and z; kernels go on from there by themselves
@@ -10,7 +10,7 @@ MOST_BLOCKS_OF_X = 2**31 - 1
 SECTOR = 8  # entries that memory gives at once, 32 bytes: fewer columns beside each other would waste some
 
 
-@njit(cache=True)
+@compiled
 def threads_for(width: int, least: int = 32) -> int:
     """Threads along a row of this width: a power of two from `least` to THREADS."""
     threads = least
@@ -19,13 +19,13 @@ def threads_for(width: int, least: int = 32) -> int:
     return threads
 
 
-@njit(cache=True)
+@compiled
 def parts(size: int, of: int) -> int:
     """How many parts of `of` cover `size`; at least one."""
     return max(1, -(-size // of))
 
 
-@njit(cache=True)
+@compiled
 def spread(n: int, width: int) -> tuple[int, int, int, int, int]:
     """For n rows of a width, each entry a thread: blocks of x (rows), y and z (columns), threads of x and y of a block.
 
@@ -37,14 +37,14 @@ def spread(n: int, width: int) -> tuple[int, int, int, int, int]:
     return parts(n, THREADS // along), parts(columns, z), z, along, THREADS // along
 
 
-@njit(cache=True)
+@compiled
 def over_rows(n: int, width: int) -> tuple[int, int]:
     """Blocks of THREADS for n rows of a width, each entry a thread: (over rows, over columns)."""
     together = THREADS // threads_for(width, 1)
     return min(parts(n, together), MOST_BLOCKS), min(parts(width, THREADS), MOST_BLOCKS)
 
 
-@njit(cache=True)
+@compiled
 def over_lists(n: int, total: int, width: int, processors: int) -> tuple[int, int, int, int]:
     """For n lists of `total` rows in all, of a width: blocks of x and y, threads of x and y of a block.
 
@@ -62,7 +62,7 @@ def over_lists(n: int, total: int, width: int, processors: int) -> tuple[int, in
     return x, y, THREADS, 1
 
 
-@njit(cache=True)
+@compiled
 def over_columns(width: int) -> tuple[int, int, int]:
     """For the sum of many rows of a width: blocks, threads of x (columns) and y (that share the rows of one).
 

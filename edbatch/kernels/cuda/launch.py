@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from edbatch.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, by_rows, fused, gather, move, segment_reduce
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
@@ -33,7 +33,7 @@ _SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
 _ADD_KERNEL, _ADD_GROUPED_KERNEL, _ADD_ALL_KERNEL = map(int, (Gpu.ADD_ROWS, Gpu.ADD_GROUPED, Gpu.ADD_ALL))
 
 
-@njit(cache=True)
+@compiled
 def enqueue_steps(
     gpu: np.ndarray,
     steps: np.ndarray,
@@ -111,7 +111,7 @@ def enqueue_steps(
     return stop
 
 
-@njit(cache=True)
+@compiled
 def _gather_segments(
     moves: np.ndarray, count: int, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
     memory: Memory, begin: int, end: int, target: int, stride: int, width: int,
@@ -130,7 +130,7 @@ def _gather_segments(
     return count
 
 
-@njit(cache=True)
+@compiled
 def _reduce_lists(
     gpu: np.ndarray, moves: np.ndarray, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
     offsets: int, memory: Memory, n: int, out: int, stride: int, width: int, scratch: int, kind: int,
@@ -156,7 +156,7 @@ def _reduce_lists(
     )  # fmt: skip
 
 
-@njit(cache=True)
+@compiled
 def _add_to_operand(
     gpu: np.ndarray, operand: np.ndarray, indices: int, positions: int, memory: Memory, source: int, stride: int,
     width: int, n: int,
@@ -187,7 +187,7 @@ def _add_to_operand(
         launch(gpu, gpu[_ADD_KERNEL], x, y, 1, THREADS, 1, values, len(values))
 
 
-@njit(cache=True)
+@compiled
 def enqueue_batches(
     gpu: np.ndarray, first: int, stop: int, host: np.ndarray, indices: int, scratch: int, *tables: np.ndarray
 ) -> int:

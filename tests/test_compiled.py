@@ -1,0 +1,186 @@
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from edbatch import compiled as this
+from edbatch.compiled import cache_folder, compiled, fingerprint
+from edbatch.errors import EdBatchWarning
+from edbatch.kernels.generated import module_of
+
+CALLEE = "from edbatch.compiled import compiled\nSHIFT = {shift}\n@compiled\ndef callee(x):\n    return x + SHIFT\n"
+CALLER = """
+from {callee} import callee
+from edbatch.compiled import compiled
+@compiled
+def caller(x):
+    return 10 * callee(x)
+"""
+
+
+def caller_of(shift):
+    """A function that is always the same, calling one of another module that is not."""
+    callee = module_of(CALLEE.format(shift=shift))
+    source = CALLER.format(callee=callee.__name__)
+    return module_of(source + f"# {shift}").caller
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(this, "_warned", threading.Event())
+    return cache_folder()
+
+
+def again(function):
+    """The same function, as another process finds it."""
+    return compiled(function.py_func)
+
+
+def plus_five():
+    @compiled
+    def function(x):
+        return x + 5
+
+    return function
+
+
+def test_what_was_compiled_is_found_again(folder):
+    function = plus_five()
+    assert function(1) == 6
+    assert len(list(folder.glob("*.bin"))) == 1
+    other = again(function)
+    assert other(np.int32(1)) == 6, "integers of all widths are one version"
+    assert (other.stats.cache_hits, other.stats.cache_misses) == ({(this.types.int64,): 1}, {})
+    assert len(list(folder.glob("*.bin"))) == 1
+
+
+def test_a_changed_callee_in_another_file_changes_its_callers():
+    assert caller_of(1)(1) == 20
+    assert caller_of(2)(1) == 30
+    assert fingerprint(caller_of(1)) != fingerprint(caller_of(2))
+
+
+def test_names_and_positions_do_not_matter():
+    sources = ("def f(x):\n    return x + 1\n", "\n\n\ndef f(x):\n    return x + 1\n")
+    assert len({fingerprint(module_of(source).f) for source in sources}) == 1
+
+
+@pytest.mark.parametrize(("one", "other"), [("0.0", "-0.0"), ("1", "True"), ("1", "1.0"), ("(1, 2)", "(1, 2.0)")])
+def test_constants_are_compared_exactly(one, other):
+    sources = (f"A = {value}\ndef f():\n    return A\n" for value in (one, other))
+    assert len({fingerprint(module_of(source).f) for source in sources}) == 2
+
+
+def test_what_cannot_be_known_is_refused():
+    module = module_of("class Any:\n    pass\nA = Any()\ndef f():\n    return A\n")
+    with pytest.raises(TypeError, match="must not depend on"):
+        fingerprint(module.f)
+
+
+def flipped(file, position):
+    data = bytearray(file.read_bytes())
+    data[position] ^= 4
+    file.write_bytes(data)
+
+
+def of_another(file):
+    @compiled
+    def other(x):
+        return x + 6
+
+    known = set(file.parent.iterdir())
+    other(1)
+    (source,) = set(file.parent.iterdir()) - known
+    shutil.copy(source, file)
+
+
+DAMAGES = {
+    "empty": lambda file: file.write_bytes(b""),
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-100]),
+    "garbled": lambda file: file.write_bytes(bytes(reversed(file.read_bytes()))),
+    "a bit of its head": lambda file: flipped(file, 15),
+    "a bit of its code": lambda file: flipped(file, 2000),
+    "of another function": of_another,
+    "a folder": lambda file: (file.unlink(), file.mkdir()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_said_once_and_worked_around(folder, damage):
+    function = plus_five()
+    function(1)
+    (file,) = folder.iterdir()
+    DAMAGES[damage](file)
+    with pytest.warns(EdBatchWarning, match="compiled anew") as said:
+        found = [again(function)(1) for _ in range(2)]
+    assert found == [6, 6]
+    assert len(said) == 1
+    if damage != "a folder":
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert again(function)(1) == 6
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_worked_around(folder):
+    folder.parent.mkdir()
+    folder.write_text("a file where the folder should be")
+    with pytest.warns(EdBatchWarning, match="compiled anew"):
+        assert plus_five()(1) == 6
+
+
+def test_a_full_disk_is_said_and_worked_around(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(EdBatchWarning, match="No space left"):
+        assert plus_five()(1) == 6
+    assert list(folder.iterdir()) == []
+
+
+def test_the_folder_may_be_deleted_at_any_time(folder):
+    function = plus_five()
+    assert function(1) == 6
+    shutil.rmtree(folder)
+    assert function(1.5) == 6.5
+    assert again(function)(1) == 6
+
+
+def test_all_of_the_package_is_compiled_by_one_decorator():
+    found = subprocess.run(
+        ["grep", "-rlE", r"njit|numba\.jit|@jit|@cfunc", os.path.dirname(this.__file__), "--include=*.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split()
+    assert [os.path.basename(path) for path in found] in (["compiled.py"], [])
+
+
+TWO_AT_ONCE = """
+import sys, time
+from edbatch.compiled import compiled
+
+@compiled
+def function(x):
+    return x * 3 + 1
+
+sys.stdin.read(1)
+print(function(4))
+"""
+
+
+def test_two_processes_that_start_at_once():
+    both = [
+        subprocess.Popen([sys.executable, "-c", TWO_AT_ONCE], stdin=-1, stdout=-1, stderr=-1, text=True)
+        for _ in range(2)
+    ]
+    for process in both:
+        process.stdin.write("x")
+        process.stdin.flush()
+    assert [process.communicate() for process in both] == [("13\n", "")] * 2
