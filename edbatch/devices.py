@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from contextvars import ContextVar
 from functools import cached_property
 from importlib import import_module
@@ -39,7 +40,9 @@ class Device:
         Raises:
             EdBatchError: the device, or a library for it, is missing.
         """
-        return import_module(BACKENDS[self.kind]).open_backend(self.number)
+        with _opening:  # two backends would have two streams, and two pools
+            found = vars(self).get("backend")
+            return import_module(BACKENDS[self.kind]).open_backend(self.number) if found is None else found
 
     def synchronize(self) -> None:
         """Wait until everything that was begun there is done; reading a value waits by itself.
@@ -65,6 +68,7 @@ class Device:
 
 
 _devices: dict[str, Device] = {}
+_opening = threading.RLock()  # a cached property of Python 3.12 or newer has none
 # Of the blocks that are open; each thread has its own.
 _entered: ContextVar[tuple[Device, ...]] = ContextVar("edbatch_devices", default=())
 

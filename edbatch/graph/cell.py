@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import update_wrapper
@@ -15,6 +14,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.exact import exact
+from edbatch.exclusive import lock
 from edbatch.graph.body import Body, body_of, row_of
 from edbatch.graph.cell_call import fast_caller
 from edbatch.graph.cell_tables import Described
@@ -33,8 +33,6 @@ from edbatch.graph.views import NODE_BITS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-_lock = threading.RLock()  # a cell that is traced may call another
 
 NO_BODY = Body((), (), (), 0)
 
@@ -222,7 +220,7 @@ class Cell(Described):
         except TypeError as error:
             raise EdBatchError(f"cell {self.name}: keyword arguments must be hashable ({error})") from None
         if found is None:
-            with _lock:  # tracing may stack parameters
+            with lock:  # tracing may stack parameters
                 found = entries.get(key) or self.trace(owner, operands, static, graph)
                 entries[key] = found
         if not static:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import Whole, lock
 from edbatch.files import checked_path, write_atomically
 from edbatch.graph.checksum import BLANK, KEY, check_seal, sealed
 
@@ -123,11 +124,12 @@ def load_checkpoint(
     if left and strict:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
         raise EdBatchError(f"{path}: does not fit, nothing was loaded: {reasons}")
-    for name, parameter in here.items():
-        if name not in left:
-            parameter.set_value(tensors[name])
-    if trainer is not None and numbers:
-        trainer.load_state(arrays, numbers)
+    with lock, Whole():
+        for name, parameter in here.items():
+            if name not in left:
+                parameter.set_value(tensors[name])
+        if trainer is not None and numbers:
+            trainer.load_state(arrays, numbers)
     beside = policy_path(path)
     return Checkpoint(metadata, beside if beside.exists() else None, left)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import Whole, lock
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.spec import Shape, float_dtype
@@ -132,8 +133,9 @@ class ParameterCollection:
 
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
-        for parameter in self:
-            parameter.zero_grad()
+        with lock, Whole():
+            for parameter in self:
+                parameter.zero_grad()
 
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self._parameters.values())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from edbatch.errors import EdBatchError
 from edbatch.exact import exact
+from edbatch.exclusive import lock
 from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 
@@ -66,7 +66,6 @@ def type_name(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: S
 
 
 TYPES: list[NodeType] = []
-_lock = threading.Lock()
 _interned: dict[Any, NodeType] = {}
 
 
@@ -97,7 +96,7 @@ def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec
     key = (op, exact((*attributes, ("out", out)) if not operands else attributes), operands)
     found = _interned.get(key)
     if found is None:
-        with _lock:  # a type's id is its position
+        with lock:  # a type's id is its position
             found = _interned.get(key)
             if found is None:
                 found = NodeType(len(TYPES), op, attributes, operands, out)

@@ -8,6 +8,7 @@ import numpy as np
 
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import lock
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec
@@ -166,12 +167,12 @@ class LookupParameters(Parameter):
         Like `grad`, the second array may be scaled in place; on a GPU it is an array of CuPy. None if no gradient has
         come.
         """
-        if len(self._came) > 1:
-            rows, values = zip(*self._came, strict=True)
-            backend = self.device.backend
-            with backend.active():
+        backend = self.device.backend
+        with lock, backend.active():
+            if len(self._came) > 1:
+                rows, values = zip(*self._came, strict=True)
                 self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
-        return self._came[0] if self._came else None
+            return self._came[0] if self._came else None
 
     def grad(self) -> Any:
         """The gradient of the whole table, made for this call: `sparse_grad` is what training reads."""

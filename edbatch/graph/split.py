@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 
+from edbatch.exclusive import lock
 from edbatch.graph.cell import CellOp, cell_op
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.options import Options
 from edbatch.graph.passes import open_affines, prepare_for_kernels
 from edbatch.graph.passes.split_stages import CORE, EARLY, Part, split_stages
 from edbatch.graph.views import VIEWS, view_of
-
-_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ def split_type(type: NodeType, eager: frozenset[int], needed: frozenset[int]) ->
     op = type.op
     assert isinstance(op, CellOp)
     if (eager, needed) not in op.splits:
-        with _lock:  # the parts have one type each
+        with lock:  # the parts have one type each
             if (eager, needed) not in op.splits:
                 op.splits[eager, needed] = _split(type, op, eager, needed)
     found: Split | None = op.splits[eager, needed]

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from edbatch.exclusive import Whole, lock
 from edbatch.graph.node_type import parameter_array, parameter_of
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.spec import ParameterSpec
@@ -35,9 +36,12 @@ def stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec | None:
         >>> both.value().tolist()
         [[1.0, 1.0], [3.0, 4.0], [5.0, 6.0]]
     """
+    with lock, Whole():  # a parameter that is moved by half would be in two places
+        return _stacked(specs) if can_stack(specs) else None
+
+
+def _stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec:
     members = [parameter for spec in specs if (parameter := spec.parameter()) is not None]
-    if not can_stack(specs):
-        return None
     whole = members[0].stack
     if whole is not None:
         begin = whole.parts.index(specs[0])

@@ -7,7 +7,6 @@ is). Taking a view adds a constant to the id.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.exact import exact
+from edbatch.exclusive import lock
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import Attributes, node_type
 from edbatch.graph.op import Op
@@ -53,7 +53,6 @@ class View:
 
 VIEWS: list[View | None] = [None]
 _interned: dict[Any, View | None] = {}
-_lock = threading.Lock()
 
 
 def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | None:
@@ -64,7 +63,7 @@ def view_of(spec: Spec, code: int, op: Op, attributes: Attributes) -> View | Non
     """
     key = (code or spec, op, exact(attributes))
     if key not in _interned:
-        with _lock:  # a view's code is its position
+        with lock:  # a view's code is its position
             if key not in _interned:
                 _interned[key] = _new_view(spec, code, op, attributes)
     return _interned[key]

@@ -84,22 +84,23 @@ class Arenas:
         if arena.flat is None or rows * arena.width > len(arena.flat):
             number = self._windows.windows[window].arena
             old, used = arena.flat, arena.rows * arena.width
-            arena.flat = self._pool.acquire(max(rows, 2 * arena.rows) * arena.width, self._windows.layouts[number][1])
-            arena.address = self._pool.address(arena.flat)
+            new = self._pool.acquire(max(rows, 2 * arena.rows) * arena.width, self._windows.layouts[number][1])
             if old is not None:
-                arena.flat[:used] = old[:used]
-                self._pool.release(old)
+                new[:used] = old[:used]
                 windows = self._windows.windows
                 self._arrays = {at: array for at, array in self._arrays.items() if windows[at].arena != number}
+            arena.flat, arena.address = new, self._pool.address(new)
+            if old is not None:
+                self._pool.release(old)
         arena.rows = rows
 
     def release(self) -> None:
         """Give all buffers back to the pool; the values are gone."""
-        for arena in self.arenas:
-            if arena.flat is not None:
-                self._pool.release(arena.flat)
-        self.arenas.clear()
         self._arrays.clear()
+        while self.arenas:
+            flat = self.arenas.pop().flat
+            if flat is not None:
+                self._pool.release(flat)
 
     @property
     def bytes(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -38,28 +37,31 @@ class BufferPool:
         self._limit = limit
         self._empty = empty
         self.address = address
-        self._kept = 0
-        self._free: dict[tuple[int, np.dtype], list[tuple[int, Any]]] = {}  # heaps, by address
-        # One that its thread may take again: the garbage collector, at work inside, may end a graph, which gives back.
-        self._lock = threading.RLock()
+        # Heaps, by address. Each is changed by single calls of C: no lock is held where the garbage collector, or an
+        # interrupt, may come in between; and what is kept is counted, as a sum beside it would be wrong after one.
+        self._free: dict[tuple[int, np.dtype], list[tuple[int, Any]]] = {}
 
     def acquire(self, entries: int, dtype: np.dtype) -> Any:
         """An array of at least `entries` entries with unspecified contents."""
         size = 1 << max(10, (entries - 1).bit_length())
-        with self._lock:
-            free = self._free.get((size, dtype))
-            if free:
-                self._kept -= size * dtype.itemsize
-                return heapq.heappop(free)[1]
-        return self._empty(size, dtype)
+        try:
+            return heapq.heappop(self._free[size, dtype])[1]
+        except (KeyError, IndexError):  # none is free
+            return self._empty(size, dtype)
 
     def release(self, buffer: Any) -> None:
-        """Take back an array from `acquire`; nobody may use it any more."""
-        with self._lock:
-            if self._kept + buffer.nbytes <= self._limit:
-                self._kept += buffer.nbytes
-                free = self._free.setdefault((len(buffer), buffer.dtype), [])
-                heapq.heappush(free, (self.address(buffer), buffer))
+        """Take back an array from `acquire`; nobody may use it any more.
+
+        Who gives back takes the array out of where it was held first: an interrupt between the two then loses a buffer
+        (which goes back to the system), while the other way round it would be given back twice, and have two owners.
+        """
+        if self.kept + buffer.nbytes <= self._limit:
+            heapq.heappush(self._free.setdefault((len(buffer), buffer.dtype), []), (self.address(buffer), buffer))
+
+    @property
+    def kept(self) -> int:
+        """Bytes that are free."""
+        return sum(size * dtype.itemsize * len(free) for (size, dtype), free in list(self._free.items()))
 
 
 _pools: dict[Any, BufferPool] = {}
@@ -67,6 +69,7 @@ _pools: dict[Any, BufferPool] = {}
 
 def pool_of(backend: Any) -> BufferPool:
     """The one pool of a backend, of which it takes `empty_flat` and `address`."""
-    if backend not in _pools:
-        _pools[backend] = BufferPool(empty=backend.empty_flat, address=backend.address)
-    return _pools[backend]
+    found = _pools.get(backend)
+    if found is None:
+        found = _pools.setdefault(backend, BufferPool(empty=backend.empty_flat, address=backend.address))
+    return found

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import Whole
 from edbatch.graph.cell import CellOp
 from edbatch.graph.derivative import Given
 from edbatch.graph.gradient_sum import stops
@@ -111,6 +112,7 @@ class Backward:
             return
         self.gradients.array(self._window(root, code))[int(nodes.row[root])] = self._backend.from_host(self._seed, "C")
         stopped = self._stopped(view_stops)
+        plans = []
         for ran in reversed(self._ran):
             number, rows, operands = per_batch(
                 ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.active, view_stops,
@@ -122,9 +124,14 @@ class Backward:
                     stopped, self._check_nan,
                 )  # fmt: skip
                 plan.run()
-                if not sources:
+                plans.append(plan)
+        if not sources:
+            # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
+            with Whole():
+                for plan in plans:
                     plan.add_to_parameters()
-                plan.release()
+        for plan in plans:
+            plan.release()
 
     def gradient(self, id: int, spec: Spec) -> Any:
         """The gradient with respect to an expression, as an array of its own."""

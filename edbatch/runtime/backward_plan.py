@@ -97,7 +97,8 @@ class BackwardPlan:
 
     def release(self) -> None:
         """Give the buffers back."""
-        for rows in self._rows.values():
+        while self._rows:
+            _, rows = self._rows.popitem()
             self._pool.release(rows.flat)
 
     def _type_rows(self, kind: int, n: int, operands: int) -> TypeRows:

@@ -22,6 +22,8 @@ from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
 from edbatch.runtime.type_table import shared_table
 
+DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
+
 
 class Evaluation:
     """What has become of the nodes that a graph recorded.
@@ -84,12 +86,13 @@ class Evaluation:
         read = UNKNOWN
         while read == UNKNOWN:
             columns = nodes.types[first : nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n]
-            read = decode(types, args, base, table.local, table.n_args, table.n_payload, table.view_windows, *columns)
+            known = table.local, table.n_args, table.n_payload, table.view_windows
+            read = decode(types, args, first, base, *known, *columns)
             if read == UNKNOWN:
                 table.number(types)
                 table.see(args)
         if read != len(args):
-            raise EdBatchError("the graph is damaged: recording a node was interrupted")
+            raise EdBatchError(DAMAGED)
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
@@ -193,20 +196,24 @@ class Evaluation:
         """Compute the gradients of an expression that has run, given its own."""
         from edbatch.runtime.backward import Backward
 
-        if self._backward is not None:
-            self._backward.release()
-        self._backward = Backward(
-            self.table, self.arenas, self.nodes, self.ran, expression.id, seed, self._check_nan
-        )  # fmt: skip
+        before, self._backward = self._backward, None
+        if before is not None:
+            before.release()
+        backward = Backward(self.table, self.arenas, self.nodes, self.ran, expression.id, seed, self._check_nan)
         with self._computing():
-            self._backward.run()
+            backward.run()
+        self._backward = backward  # once it is whole: gradients are read of it
 
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to an expression; see `Expression.gradient`."""
         if self._backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+        # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
+        backward, self._backward = self._backward, None
         with self._computing():
-            return self._backward.gradient(expression.id, expression.spec)
+            found = backward.gradient(expression.id, expression.spec)
+        self._backward = backward
+        return found
 
     def report(self) -> Report:
         """What has run so far."""

@@ -82,9 +82,9 @@ class Executor:
 
     def release(self) -> None:
         """Give the buffers back."""
-        for buffer in self._scratch.values():
+        while self._scratch:
+            _, buffer = self._scratch.popitem()
             self._pool.release(buffer)
-        self._scratch.clear()
 
     def _stage(self, batch: list[int], indices: np.ndarray, inputs: list[Any]) -> None:
         kind, row, n, _, payload, _ = batch

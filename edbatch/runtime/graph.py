@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +13,7 @@ import numpy as np
 
 from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import Whole, exclusive, original
 from edbatch.graph.body import Body
 from edbatch.graph.columns import Columns, _current
 from edbatch.graph.compiled import Compiled
@@ -23,7 +25,7 @@ from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile_cell import compile_cell
-from edbatch.runtime.evaluation import Evaluation
+from edbatch.runtime.evaluation import DAMAGED, Evaluation
 from edbatch.runtime.report import Report
 
 
@@ -92,7 +94,8 @@ class Graph(Columns):
     def __del__(self) -> None:
         evaluation = getattr(self, "_evaluation", None)
         if evaluation is not None:
-            evaluation.release()
+            with Whole(last=True):
+                evaluation.release()
 
     @property
     def policy(self) -> Policy | None:
@@ -112,6 +115,7 @@ class Graph(Columns):
                 raise EdBatchError(f"value {at}: an expression of another graph")
         return self._ran(saving=False).values(np.array([x.id for x in expressions], np.int64))
 
+    @exclusive
     def backward(self, expression: Expression, gradient: Any = None) -> None:
         """Compute the gradients of one expression; see `Expression.backward`."""
         from edbatch.runtime.backward import seed_of
@@ -120,8 +124,10 @@ class Graph(Columns):
         saving = not (self.options.recompute or current_options().recompute)
         self._ran(saving).backward(expression, seed)
 
+    @exclusive
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to one expression; see `Expression.gradient`."""
+        self._check()
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         return self._evaluation.gradient(expression)
@@ -134,6 +140,7 @@ class Graph(Columns):
         """
         self._ran(saving=False)
 
+    @exclusive
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
         report = Report() if self._evaluation is None else self._evaluation.report()
@@ -161,6 +168,7 @@ class Graph(Columns):
 
         write_graph(path, self.typed_graph())
 
+    @exclusive
     def typed_graph(self) -> TypedGraph:
         """The whole graph as a policy sees it; runs nothing."""
         evaluation = self._taken_over()
@@ -178,34 +186,48 @@ class Graph(Columns):
             return TYPES[self.types[node - taken]]
         return evaluation.table.bound[evaluation.nodes.types[node]].type
 
-    def _ran(self, saving: bool) -> Evaluation:
-        """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
+    def _check(self) -> None:
         if self._failed is not None:
             raise EdBatchError(f"this graph has no values: {self._failed}")
+
+    @exclusive
+    def _ran(self, saving: bool) -> Evaluation:
+        """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
         recorded = perf_counter()
-        if self.n == (0 if self._evaluation is None else self._evaluation.done):
-            return self._taken_over()
-        try:
-            evaluation = self._taken_over()
+        evaluation = self._taken_over()
+        if self.n == evaluation.done:
+            return evaluation
+        with self._failing():
             evaluation.run(self._policy, self.inputs, saving, self._opened, recorded)
-        except BaseException as error:
-            self._failed = f"running it failed with {type(error).__name__}: {error}"
-            raise
-        self.n = evaluation.done  # what is recorded later comes after parts that were split off
-        self.inputs.clear()
-        self._opened = perf_counter()
+            self.n = evaluation.done  # what is recorded later comes after parts that were split off
+            self.inputs.clear()
+            self._opened = perf_counter()
         return evaluation
 
     def _taken_over(self) -> Evaluation:
         """The evaluation, with all that was recorded."""
-        types, args = self.take()
-        evaluation = self._evaluation
-        if evaluation is None or not evaluation.nodes.n:
-            of_parameters = (x for type in dict.fromkeys(types.tolist()) if (x := TYPES[type].device) is not None)
-            device = self._device or next(of_parameters, None) or current_device()
-            evaluation = self._evaluation = Evaluation(device, self.options, self._check_nan)
-        evaluation.take_over(types, args)
-        return evaluation
+        self._check()
+        with self._failing():
+            evaluation = self._evaluation
+            if self.n != len(self.types) + (0 if evaluation is None else evaluation.nodes.n):
+                raise EdBatchError(DAMAGED)
+            types, args = self.take()
+            if evaluation is None or not evaluation.nodes.n:
+                of_parameters = (x for type in dict.fromkeys(types.tolist()) if (x := TYPES[type].device) is not None)
+                device = self._device or next(of_parameters, None) or current_device()
+                evaluation = self._evaluation = Evaluation(device, self.options, self._check_nan)
+            evaluation.take_over(types, args)
+            return evaluation
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """In its block, an exception leaves the graph without values."""
+        try:
+            yield
+        except BaseException as error:
+            found = original(error)
+            self._failed = f"running it failed with {type(found).__name__}: {found}"
+            raise
 
 
 def forward(expressions: Sequence[Expression]) -> list[Any]:

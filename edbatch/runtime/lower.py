@@ -13,6 +13,7 @@ UNKNOWN = -2  # a type or a view that the table has not seen
 def decode(
     ids: np.ndarray,
     args: np.ndarray,
+    first: int,
     base: int,
     local: np.ndarray,
     n_args: np.ndarray,
@@ -27,6 +28,7 @@ def decode(
     Args:
         ids: per node the id of its type.
         args: the argument column of these nodes, numbered from `base`.
+        first: the number of the first of these nodes.
         local, n_args, n_payload, view_windows: see `type_table.TypeTable`.
         types, starts, counts: per node, filled in.
 
@@ -50,7 +52,12 @@ def decode(
             starts[node] = base + at + 1
             counts[node] = args[at]
             end = at + args[at] + 1
-        for i in range(at, min(end, len(args))):
+        if end > len(args):
+            return -1
+        for i in range(starts[node] - base, starts[node] - base + counts[node]):
+            if args[i] & 0xFFFFFFFF >= first + node:  # not recorded before it
+                return -1
+        for i in range(at, end):
             code = args[i] >> 32
             if code and (code >= len(view_windows) or view_windows[code] < 0):
                 return UNKNOWN

@@ -53,10 +53,10 @@ class GradientArenas:
 
     def release(self) -> None:
         """Give all buffers back to the pool; the gradients are gone."""
-        for flat, _ in self._flats.values():
-            self._pool.release(flat)
-        self._flats.clear()
         self._arrays.clear()
+        while self._flats:
+            _, (flat, _) = self._flats.popitem()
+            self._pool.release(flat)
 
 
 def read_evenly(operand: list[int], arenas: Arenas) -> Any:

@@ -43,6 +43,7 @@ class ProgramTable:
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
         self._lists: dict[int, ListReduction] = {}
+        self._changed = False  # since the programs were joined
         self._join(0)
 
     def prepare(self, kinds: Iterable[int], table: Any) -> None:
@@ -54,27 +55,28 @@ class ProgramTable:
         Raises:
             EdBatchError: a parameter is gone.
         """
-        changed = False
         for kind in kinds:
             variant = self._variants.get(kind)
             if variant is None:
                 if kind in self._seen:
                     continue
-                self._seen.add(kind)
                 reduction = table.list_reduction(kind)
                 if reduction is not None:
+                    self._changed = True
                     self._lists[kind] = reduction
-                    changed = True
                 program = table.program(kind)
                 if program is None or not program.variant().is_native:
+                    self._seen.add(kind)
                     continue
                 variant = self._variants[kind] = program.variant()
             tables = variant.tables()
             if self._tables.get(kind) is not tables:
+                # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
+                self._changed = True
                 self._tables[kind] = tables
-                changed = True
-        if changed or len(self.tables.program_of) < table.count:
+        if self._changed or len(self.tables.program_of) < table.count:
             self._join(table.count)
+            self._changed = False
 
     def scratch(self, plan: Any) -> int:
         """Entries of scratch that the largest of a plan's batches needs."""

@@ -29,8 +29,8 @@ class Saved:
     def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.ndarray) -> None:
         self.how = how
         self._pool = pool
-        self.flat = pool.acquire(rows * how.width, dtype)
-        self.rows = self.flat[: rows * how.width].reshape(rows, how.width)
+        self.flat: Any = pool.acquire(rows * how.width, dtype)
+        self.rows: Any = self.flat[: rows * how.width].reshape(rows, how.width)
         self._kept = kept
         kept[:] = pool.address(self.flat), how.width, 0
 
@@ -50,7 +50,9 @@ class Saved:
 
     def release(self) -> None:
         """Give the buffer back."""
-        self._pool.release(self.flat)
+        if self.flat is not None:
+            flat, self.flat, self.rows = self.flat, None, None
+            self._pool.release(flat)
 
 
 class SavingTable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import exclusive, lock
 from edbatch.graph.cell import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind, no_gradient
@@ -141,7 +141,6 @@ class TypeTable:
         self.device = device
         self.backend = device.backend
         self.pool = pool_of(self.backend)
-        self._lock = threading.Lock()
         self.local = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
         self.windows = Windows()
@@ -188,19 +187,18 @@ class TypeTable:
 
         return DerivativePrograms()
 
+    @exclusive
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
         if len(types) and int(types.max()) >= len(self.local):
-            with self._lock:
-                self.local = np.append(self.local, np.full(len(TYPES), -1, np.int32))
+            self.local = np.append(self.local, np.full(len(TYPES), -1, np.int32))
         local = self.local[types]
         if len(local) and local.min() < 0:
-            with self._lock:
-                new = np.unique(types[self.local[types] < 0]).tolist()
-                bound = [self._bind(TYPES[id]) for id in new]  # all, or raise with nothing changed
-                first, self.bound = len(self.bound), self.bound + bound
-                self._columns()
-                self.local[new] = np.arange(first, len(self.bound))
+            new = np.unique(types[local < 0]).tolist()
+            bound = [self._bind(TYPES[id]) for id in new]  # all, or raise with nothing changed
+            first, self.bound = len(self.bound), self.bound + bound
+            self._columns()
+            self.local[new] = np.arange(first, len(self.bound))
             local = self.local[types]
         return local
 
@@ -212,11 +210,10 @@ class TypeTable:
     def see(self, args: np.ndarray) -> None:
         """Have a window ready for every view among these operand ids."""
         codes = args >> NODE_BITS
-        if len(codes) and int(codes.max()) >= len(self.view_windows):
-            with self._lock:
-                self.view_windows = np.append(self.view_windows, np.full(len(VIEWS), -1, np.int32))
-        if len(codes) and self.view_windows[codes].min() < 0:
-            with self._lock:
+        if len(codes) and (int(codes.max()) >= len(self.view_windows) or self.view_windows[codes].min() < 0):
+            with lock:
+                if int(codes.max()) >= len(self.view_windows):
+                    self.view_windows = np.append(self.view_windows, np.full(len(VIEWS), -1, np.int32))
                 for code in np.unique(codes[self.view_windows[codes] < 0]).tolist():
                     view = VIEWS[code]
                     assert view is not None

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.exclusive import Whole, exclusive
 from edbatch.graph.collection import ParameterCollection
 from edbatch.graph.parameters import Parameter
 from edbatch.kernels.rule import Rule
@@ -92,8 +93,11 @@ class Trainer:
         check_number(self._name, f"lr at step {self.steps}", lr)
         return float(lr)
 
+    @exclusive
     def update(self) -> None:
         """Update all parameters that have gradients, and forget the gradients.
+
+        An interrupt (Ctrl-C) waits until all of them are updated.
 
         Raises:
             EdBatchError: no parameter has a gradient, or some are NaN or infinite; nothing has been changed.
@@ -111,17 +115,19 @@ class Trainer:
                 return
             # The small number is PyTorch's (clip_grad_norm_).
             scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
-            for owner, members in groups.items():
-                storage = self._storage(owner)
-                counts = [self._updates.get(member, 0) + 1 for member in members]
-                self._updates.update(zip(members, counts, strict=True))
-                if is_whole(owner, members) and len(set(counts)) == 1:
-                    storage.apply((scale, *self.constants(lr, counts[0])))
-                else:
-                    for member, count in zip(members, counts, strict=True):
-                        storage.apply_to_part(member, (scale, *self.constants(lr, count)))
-            self.steps += 1
-            self.model.zero_grad()
+            counts = {member: self._updates.get(member, 0) + 1 for members in groups.values() for member in members}
+            constants = {count: (scale, *self.constants(lr, count)) for count in set(counts.values())}
+            with Whole():  # a second call would update once more what an interrupted first one has
+                storages = [self._storage(owner) for owner in groups]
+                for storage, (owner, members) in zip(storages, groups.items(), strict=True):
+                    if is_whole(owner, members) and len({counts[member] for member in members}) == 1:
+                        storage.apply(constants[counts[members[0]]])
+                    else:
+                        for member in members:
+                            storage.apply_to_part(member, constants[counts[member]])
+                self._updates.update(counts)
+                self.steps += 1
+                self.model.zero_grad()
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What the trainer remembers, for `load_state`: copies of arrays by name, and numbers that JSON can hold.
@@ -182,6 +188,10 @@ class Trainer:
     def load_state(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> None:
         """Go on from a saved state; what does not fit, see `differences`, starts anew."""
         wrong = self.differences(arrays, numbers)
+        with Whole():
+            self._load(arrays, numbers, wrong)
+
+    def _load(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any], wrong: Mapping[str, str]) -> None:
         self._updates.clear()
         self._storages.clear()
         self.steps = self.skipped = 0

@@ -407,7 +407,7 @@ def test_determinism():
 def test_buffers_go_back_to_the_pool(model):
     def held():
         gc.collect()
-        return shared_table(device("cpu")).pool._kept
+        return shared_table(device("cpu")).pool.kept
 
     def step():
         with eb.Graph(policy="sufficient", dtype="float64"):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from edbatch.errors import EdBatchWarning
+from edbatch.exclusive import Whole
 from edbatch.kernels.cuda.driver import Driver, Recording
 
 
@@ -53,7 +54,7 @@ class Recordings:
             if enqueue(None):
                 self._remember(key)
         else:
-            with self._driver.capture() as recording:
+            with Whole(), self._driver.capture() as recording:
                 enqueue(recording)
             self._keep(key, recording)
             recording.launch()

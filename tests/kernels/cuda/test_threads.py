@@ -9,6 +9,7 @@ import pytest
 import edbatch as eb
 from edbatch.kernels.cuda import calls
 from edbatch.kernels.cuda.calls import Gpu
+from edbatch.kernels.cuda.recordings import Recordings
 
 
 @pytest.fixture
@@ -40,8 +41,9 @@ def test_values_are_those_of_one_thread(cuda, often):
     cases = [(precision, length) for precision in ("float32", "bf16") for length in (1, 2, 5)]
     wanted = {case: run(*case) for case in cases}
     assert not np.array_equal(wanted["float32", 5], wanted["bf16", 5])
-    recordings = cuda.backend.loops.recordings
-    before = recordings.recorded, recordings.replayed
+    # How many graphs are alive at once, and so where each finds its buffers, depends on how threads take turns: room
+    # for the recordings of all, or a busy machine drops some as fast as they are made, which is a warning.
+    recordings = cuda.backend.loops.recordings = Recordings(cuda.backend._driver, capacity=10_000)
 
     def work(seed):
         for at in np.random.default_rng(seed).integers(len(cases), size=40):
@@ -50,8 +52,11 @@ def test_values_are_those_of_one_thread(cuda, often):
 
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(work, range(6)))
-    assert recordings.recorded > before[0]
-    assert recordings.replayed > before[1]
+    for case in 3 * cases:  # how often threads come upon the buffers of a recording depends on their turns, too
+        np.testing.assert_array_equal(run(*case), wanted[case])
+    assert recordings.recorded > 0
+    assert recordings.replayed > 0
+    assert recordings.dropped == 0
 
 
 def test_an_error_is_the_threads_that_made_it(cuda):

@@ -1,0 +1,62 @@
+"""Interrupts (Ctrl-C) at a chosen line of what runs inside EdBatch."""
+
+import linecache
+import signal
+import sys
+import time
+from pathlib import Path
+
+import edbatch
+
+FOLDER = str(Path(edbatch.__file__).parent)
+FOREVER = sys.maxsize
+
+
+class Interrupt:
+    """Sends a real signal before the n-th line that runs inside EdBatch, whoever handles it then.
+
+    Attributes:
+        lines: how many have run.
+    """
+
+    def __init__(self, at):
+        self.at = at
+        self.lines = 0
+        self._entered = set()  # `with` statements: they have an event at their end, too, where no signal can come
+
+    def run(self, function):
+        """Call a function; whether it was interrupted."""
+        before = sys.gettrace()
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as on a terminal
+        sys.settrace(self._frame)
+        try:
+            function()
+            sys.settrace(None)
+            if self.lines >= self.at:
+                time.sleep(0.2)  # it came inside a finalizer, and is sent once more
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            signal.signal(signal.SIGINT, handler)
+        return False
+
+    def _frame(self, frame, event, _):
+        return self._line if frame.f_code.co_filename.startswith(FOLDER) else None
+
+    def _line(self, frame, event, _):
+        if event == "line" and not self._leaves_with(frame):
+            self.lines += 1
+            if self.lines == self.at:
+                signal.raise_signal(signal.SIGINT)
+        return self._line
+
+    def _leaves_with(self, frame):
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
+        if not line.startswith("with "):
+            return False
+        place = id(frame), frame.f_lineno
+        seen = place in self._entered
+        (self._entered.discard if seen else self._entered.add)(place)
+        return seen
