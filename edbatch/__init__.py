@@ -10,6 +10,7 @@ from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.cell import cell
 from edbatch.graph.collection import ParameterCollection
+from edbatch.graph.draws import seed
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.expression import Expression
 from edbatch.graph.ops import *  # noqa: F403
@@ -55,6 +56,7 @@ __all__ = [
     "learn",
     "options",
     "schedules",
+    "seed",
     *_ops,
 ]
 

@@ -70,12 +70,14 @@ class Entry:
     Args:
         specs: per argument its spec; for an integer, the size that it indexes.
         type: type of the node.
+        draws: how many integers a call draws, for what is random in it; they follow those it is given.
         outs: per returned expression the step from the node's id to the expression's, and its spec.
         structure: how the expressions are returned.
     """
 
     specs: tuple[Any, ...]
     type: NodeType
+    draws: int
     outs: tuple[tuple[int, Spec], ...]
     structure: Structure
 
@@ -197,7 +199,7 @@ class Cell(Described):
             for number, (x, limit) in enumerate(zip(operands, entry.specs, strict=True))
             if is_integer(x)
         ]
-        node = graph.add(entry.type, [*ids, *integers]).id
+        node = graph.add(entry.type, [*ids, *integers, *graph.draw(entry.draws)]).id
         return entry.structure.build([Expression(graph, node + step, spec) for step, spec in entry.outs])
 
     def entry(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
@@ -225,7 +227,7 @@ class Cell(Described):
                 entries[key] = found
         if not static:
             kept[self.attribute + graph.variant] = LastCall(
-                *found.specs, graph.dtype, found.type.id, found.form, found.flat_outs, found.structure
+                *found.specs, graph.dtype, found.type.id, found.draws, found.form, found.flat_outs, found.structure
             )
         return found
 
@@ -238,11 +240,12 @@ class Cell(Described):
                 f"cell {self.name} keeps state: traced twice, it computes two different things; a cell must be a "
                 "function of its arguments and of parameters"
             )
+        draws = len(payloads) - sum(map(is_integer, operands))
         compiled = graph.compile(body, self.argument_names(operands))
         body = compiled.body
         columns, row, outs = row_of(body, graph.dtype)
         name = self.name + "".join(f" {key}={value!r}" for key, value in sorted(static.items()))
-        names = (*self.argument_names(operands), *self.argument_names(operands, is_integer))
+        names = (*self.argument_names(operands), *self.argument_names(operands, is_integer), *["mask"] * draws)
         known = (False,) * 3 if compiled.splittable is None else may_split(compiled.splittable)
         has_early, has_late, looks_up = known
         op = cell_op(
@@ -251,7 +254,7 @@ class Cell(Described):
         )  # fmt: skip
         limits = iter(payloads)
         specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in operands)
-        return Entry(specs, intern(op, (), body.arguments, row), outs, structure)
+        return Entry(specs, intern(op, (), body.arguments, row), draws, outs, structure)
 
     def argument_names(self, operands: list[Any], chosen: Callable[[Any], bool] = is_expression) -> list[str]:
         """What the function calls the arguments that are expressions, or other chosen ones."""
@@ -265,14 +268,12 @@ class Cell(Described):
     def run(
         self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns
     ) -> tuple[Body, Structure, list[Payload]]:
-        """One trace: what the function computes, how it returns it, and the integers it takes."""
-        trace = Trace(self.name, graph.dtype)
-        payloads: list[Payload] = []
+        """One trace: what the function computes, how it returns it, and the integers it takes and draws."""
+        trace = Trace(self.name, graph.dtype, graph.options)
         given: list[Any] = [owner] if self.is_method else []
         for x in operands:
             if is_integer(x):
-                payloads.append(Payload(self.name, len(payloads)))
-                given.append(payloads[-1])
+                given.append(trace.payload())
             else:
                 given.append(x if isinstance(x, Parameter) else trace.argument(x.spec))
         try:
@@ -287,7 +288,7 @@ class Cell(Described):
             prefix = f"cell {self.name}"
             raise EdBatchError(str(error) if str(error).startswith(prefix) else f"{prefix}: {error}") from None
         arguments = tuple(x.spec for x in operands if isinstance(x, Expression))
-        return body_of(trace, arguments, [x.id for x in nodes], len(payloads)), structure, payloads
+        return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), structure, trace.payloads
 
 
 class Traces(dict[Any, Entry]):

@@ -22,16 +22,18 @@ def call({arguments}):
         _graph = {graph}
         if _graph.careful:
             _inline = _graph.inlines
-            {specs}, _dtype, _type_id, _form, _outs, _structure = (
+            {specs}, _dtype, _type_id, _draws, _form, _outs, _structure = (
                 _none if _inline else getattr({owner}, "{attribute}" + _graph.variant).call
             )
         else:
-            {specs}, _dtype, _type_id, _form, _outs, _structure = {owner}.{attribute}.call
+            {specs}, _dtype, _type_id, _draws, _form, _outs, _structure = {owner}.{attribute}.call
         if {checks}:
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
             _graph.args += ({ids},)
+            if _draws:
+                _graph.args += _graph.draw(_draws)
             if _form == 2:
                 _step, _spec, _step2, _spec2 = _outs
                 return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
@@ -83,7 +85,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "_function": cell.function,
         "_Expression": Expression,
         "_current": _current.get,
-        "_none": (*(-1 for _ in names), None, 0, 0, (), None),  # a last call that no call is like
+        "_none": (*(-1 for _ in names), None, 0, 0, 0, (), None),  # a last call that no call is like
     }
     exec(compile(source, f"<fast call of cell {cell.name}>", "exec"), scope)
     made: Callable[..., Any] = scope["call"]

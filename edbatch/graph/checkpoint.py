@@ -19,6 +19,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.exclusive import Whole, lock
 from edbatch.files import checked_path, write_atomically
+from edbatch.graph import draws
 from edbatch.graph.checksum import BLANK, KEY, check_seal, sealed
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def save_checkpoint(
         raise EdBatchError(f"{path}: parameter {taken[0]!r}: names that begin with {TRAINER!r} are the trainer's")
     if not isinstance(metadata, Mapping | None):
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
-    entries = {"metadata": dict(metadata or {})}
+    entries = {"metadata": dict(metadata or {}), "draws": draws.state()}
     if trainer is not None:
         arrays, entries["trainer"] = trainer.state()
         tensors |= {TRAINER + name: array for name, array in arrays.items()}
@@ -121,6 +122,9 @@ def load_checkpoint(
             left |= {TRAINER + name: why for name, why in trainer.differences(arrays, numbers).items()}
         else:
             left["trainer"] = "not in the file"
+        drawn = _from_json(path, header, "draws")
+        if drawn and not draws.is_state(drawn):
+            raise EdBatchError(f"{path}: damaged header entry 'draws' ({drawn!r})")
     if left and strict:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
         raise EdBatchError(f"{path}: does not fit, nothing was loaded: {reasons}")
@@ -130,6 +134,8 @@ def load_checkpoint(
                 parameter.set_value(tensors[name])
         if trainer is not None and numbers:
             trainer.load_state(arrays, numbers)
+        if trainer is not None and drawn:
+            draws.restore(drawn)
     beside = policy_path(path)
     return Checkpoint(metadata, beside if beside.exists() else None, left)
 

@@ -80,6 +80,8 @@ class ParameterCollection:
     ) -> None:
         """Write a checkpoint (a safetensors file), replacing the file in one step.
 
+        It also holds how far the sequence is from which dropout draws (see `edbatch.seed`).
+
         Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may leave a hidden file
         beside it, `.m.safetensors.*`, which may be deleted). Parameters are found by their names: give them names, and
         code may change its classes and their order.
@@ -117,7 +119,8 @@ class ParameterCollection:
 
         Args:
             path: what `save` wrote.
-            trainer: takes over its state from the file; its hyper-parameters stay as they are.
+            trainer: takes over its state from the file; its hyper-parameters stay as they are. The run that was saved
+                goes on: dropout draws what it would have drawn there (see `edbatch.seed`).
             strict: whether names, shapes and dtypes must be the same on both sides. If not, what fits is loaded.
 
         Returns:

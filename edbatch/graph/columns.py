@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.draws import next_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.options import current_options
+from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec, float_dtype
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Columns:
         options: in force when the graph was opened.
         variant: of the options that cells are compiled with (see `Options.variant`); empty in the common case.
         careful: whether calls of cells have to look at `inlines` and `variant`.
+        next_draw: see `draw`; -1 before the first.
     """
 
     __slots__ = (
@@ -52,22 +54,24 @@ class Columns:
         "inlines",
         "inputs",
         "n",
+        "next_draw",
         "options",
         "types",
         "variant",
     )
 
-    def __init__(self, dtype: Any = "float32") -> None:
+    def __init__(self, dtype: Any = "float32", options: Options | None = None) -> None:
         self.types: list[int] = []
         self.args: list[int] = []
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
         self.dtype = float_dtype(dtype)
-        self.options = current_options()
+        self.options = options or current_options()
         self.inlines = not self.options.cells
         self.variant = self.options.variant
         self.careful = self.inlines or self.variant != ""
+        self.next_draw = -1
 
     def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
         """Record one node of `type`; `args` as in the class description."""
@@ -84,6 +88,14 @@ class Columns:
             made = self.add(type(), ())
             found = self.constants[key] = (made.id, made.spec)
         return Expression(self, *found)
+
+    def draw(self, count: int) -> Sequence[Any]:
+        """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
+        if not count:
+            return ()
+        first = self.next_draw if self.next_draw >= 0 else next_graph()
+        self.next_draw = first + count
+        return range(first, first + count)
 
     def take(self) -> tuple[np.ndarray, np.ndarray]:
         """Hand over what was recorded since the last call: (types int32, args int64)."""

@@ -1,4 +1,4 @@
-"""Switches, for measuring what a part is worth: `with eb.options(cells=False): ...`."""
+"""Switches: for evaluation, and for measuring what a part is worth: `with eb.options(training=False): ...`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Options:
         recompute: going back through a cell computes all of its intermediate values again; off: a forward run that
             `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
         record: on a GPU, mini-batches whose plan comes again are recorded (as CUDA graphs), and enqueued by one call.
+        training: off: `dropout` gives its operand back, in cells too (which have a trace of their own for it).
         precision: of matrix products of float32 on a GPU: "float32", "tf32" (10 bits of mantissa) or "bf16" (7 bits);
             sums are of float32 in any case. On the CPU always float32.
     """
@@ -42,6 +43,7 @@ class Options:
     split: bool = True
     recompute: bool = False
     record: bool = True
+    training: bool = True
     precision: str = "float32"
 
     @property

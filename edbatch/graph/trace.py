@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from edbatch.errors import EdBatchError
@@ -10,6 +10,7 @@ from edbatch.graph.columns import Columns, _current
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
+from edbatch.graph.options import Options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
 
@@ -55,13 +56,18 @@ class Payload:
 
 
 class Trace(Columns):
-    """A graph that is never run: the body of a cell."""
+    """A graph that is never run: the body of a cell.
 
-    __slots__ = ("cell",)
+    Attributes:
+        payloads: the integers that a call gives: the cell's arguments, then what is drawn for it.
+    """
 
-    def __init__(self, cell: str, dtype: Any) -> None:
-        super().__init__(dtype)
+    __slots__ = ("cell", "payloads")
+
+    def __init__(self, cell: str, dtype: Any, options: Options | None = None) -> None:
+        super().__init__(dtype, options)
         self.cell = cell
+        self.payloads: list[Payload] = []
         self.inlines = self.careful = True  # a cell in a cell
 
     def value(self, expression: Expression) -> NoReturn:
@@ -85,6 +91,15 @@ class Trace(Columns):
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
         return TYPES[self.types[expression.id & NODE_MASK]]
+
+    def payload(self) -> Payload:
+        """A placeholder for one more integer of a call."""
+        self.payloads.append(Payload(self.cell, len(self.payloads)))
+        return self.payloads[-1]
+
+    def draw(self, count: int) -> Sequence[Payload]:
+        """Placeholders: every call draws anew."""
+        return [self.payload() for _ in range(count)]
 
     def argument(self, spec: Spec) -> Expression:
         """A placeholder for an expression of this spec."""

@@ -17,6 +17,7 @@ from edbatch.exclusive import Whole, exclusive, original
 from edbatch.graph.body import Body
 from edbatch.graph.columns import Columns, _current
 from edbatch.graph.compiled import Compiled
+from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
@@ -41,6 +42,7 @@ class Graph(Columns):
             the path of a policy file; or a `Policy`.
         dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
         check_nan: raise an error that names the op after the first batch whose result has a NaN.
+        seed: of what dropout draws in this graph; None: it follows from the last call of `edbatch.seed`.
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
             device, see `edbatch.device`.
 
@@ -70,8 +72,11 @@ class Graph(Columns):
         dtype: Any = "float32",
         check_nan: bool = False,
         device: str | Device | None = None,
+        seed: int | None = None,
     ) -> None:
         super().__init__(dtype)
+        if seed is not None:
+            self.next_draw = first_draw(checked_seed("Graph: seed", seed), 0)
         self._policy = None if policy is None else get_policy(policy)
         self._check_nan = check_nan
         self._device = None if device is None else opened_device(device)

@@ -287,9 +287,6 @@ class TestErrors:
             with pytest.raises(eb.EdBatchError, match="did not compute"):
                 eb.cell(lambda x: y)(eb.ones(2))
 
-    def test_dropout_without_a_seed(self):
-        self.expect(lambda x: eb.dropout(x, 0.5), "expected a seed")
-
     def test_shapes_at_the_call(self):
         self.expect(lambda x: x + eb.ones(3), "do not broadcast")
 

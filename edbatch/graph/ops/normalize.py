@@ -11,7 +11,7 @@ from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import exp, sqrt, square
 from edbatch.graph.ops.reduce import mean, sum
 from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import checked_index, graph_of, record
+from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
 
 
@@ -84,13 +84,17 @@ def _dropout(k: Any, out: Any, x: Any, seed: Any, rate: float) -> None:
     k.multiply(x, keep / (1 - rate), out=out)
 
 
+def _masked(x: Any, rate: float, seed: Any) -> Expression:
+    return record(DROPOUT, (x,), (checked_index(seed, 2**31, "dropout's seed"),), rate=float(rate))
+
+
 DROPOUT = declare(
     Op(
         "dropout",
         lambda shape, rate: shape,
         _dropout,
         payload=1,
-        gradient=lambda g, out, x, seed, rate: dropout(g, rate, seed),
+        gradient=lambda g, out, x, seed, rate: _masked(g, rate, seed),
         samples=(Sample(((5,),), {"rate": 0.4}, payload=(1000,)), Sample(((2, 3),), {"rate": 0.0}, payload=(9,))),
     )
 )
@@ -153,13 +157,14 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
 def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     """Each entry set to zero with probability `rate`, the others divided by 1 - rate.
 
-    The mask follows from the seed and the entry's position alone: it is the same in every batch and policy.
+    Every node draws a mask of its own, in every graph another; what `edbatch.seed` says fixes them all. They do not
+    depend on policy, batching, cells or device. With `eb.options(training=False)` the result is `x` itself.
 
     Args:
         x: expression of any shape.
         rate: in [0, 1); part of the type.
-        seed: of this node's mask, below 2**31; by default the number of the node in its graph. A cell must be given
-            one, as an integer argument.
+        seed: of this node's mask, below 2**31, for a mask that comes again: two nodes of one seed and shape have equal
+            masks, in any graph. By default it is drawn.
 
     Raises:
         EdBatchError: rate or seed is out of range.
@@ -168,15 +173,17 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
         >>> import edbatch as eb
         >>> with eb.Graph():
         ...     x = eb.ones(1000)
-        ...     y = eb.mean(eb.dropout(x, 0.5, seed=1))
+        ...     y = eb.mean(eb.dropout(x, 0.5))
         >>> bool(abs(y.value() - 1) < 0.1)
         True
+        >>> with eb.options(training=False), eb.Graph():
+        ...     y = eb.dropout(eb.input([1.0, 2.0]), 0.5)
+        >>> y.value()
+        array([1., 2.], dtype=float32)
     """
     if not 0 <= rate < 1:
         raise EdBatchError(f"dropout: expected a rate in [0, 1), got {rate}")
     graph = graph_of("dropout", (x,))
-    if seed is None:
-        if graph.inlines:
-            raise EdBatchError("dropout in a cell: expected a seed, or every call would draw the same mask")
-        seed = graph.n
-    return record(DROPOUT, (x,), (checked_index(seed, 2**31, "dropout's seed"),), rate=float(rate))
+    if not graph.options.training:
+        return to_node(graph, to_operand("dropout", graph, x))
+    return _masked(x, rate, graph.draw(1)[0] if seed is None else seed)
