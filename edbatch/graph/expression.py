@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -34,7 +33,10 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         array([2., 6.], dtype=float32)
     """
 
-    graph: Columns
+    if TYPE_CHECKING:
+        graph: Columns
+    else:
+        graph: Any  # annotations are evaluated for `help` and `inspect.signature`; `Columns` is made of expressions
     id: int  # node, and above it the view it is seen through: see graph.views
     spec: Spec
 
@@ -85,16 +87,11 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         """
         return self.graph.gradient(self)
 
-    def __len__(self) -> int:
-        if not self.spec.shape:
-            raise EdBatchError("len() of a scalar expression; expected an expression with at least one axis")
-        return self.spec.shape[0]
+    def __eq__(self, other: object) -> NoReturn:
+        raise EdBatchError("== of an expression: its value is not known before it runs; compare .value(), or use `is`")
 
-    def __iter__(self) -> Iterator[Expression]:
-        return (self[i] for i in range(len(self)))
-
-    def __bool__(self) -> bool:
-        raise EdBatchError("the truth of an expression is not known before it runs; compare its .value()")
+    __ne__ = __eq__
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"Expression({self.graph.type_of(self)}, shape={self.shape})"

@@ -14,7 +14,7 @@ from edbatch.exact import is_told, kinds
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
-from edbatch.graph.record import checked_index, graph_of, number, record, to_node, to_operand
+from edbatch.graph.record import checked_index, graph_of, number, record, to_expression, to_node, to_operand
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 
@@ -117,12 +117,11 @@ def attributed(
         return Expression(graph, node, spec)
 
     def remember(x: Any, argument: Any) -> Expression:
-        graph = graph_of(op.name, (x,))
-        node = to_node(graph, to_operand(op.name, graph, x))
+        node = to_expression(op.name, x)
         type = node_type(op, tuple(attributes_of(node.spec, argument).items()), (node.spec,))
         if is_told(argument):
             entries[node.spec, argument, kinds(argument)] = (type.id, type.out)
-        return graph.add(type, (node.id,))
+        return node.graph.add(type, (node.id,))
 
     return call
 
@@ -139,8 +138,7 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Calla
         return Expression(x.graph, x.id + step, spec)
 
     def remember(x: Any, argument: Any) -> Expression:
-        graph = graph_of(op.name, (x,))
-        seen = to_node(graph, to_operand(op.name, graph, x))
+        seen = to_expression(op.name, x)
         out = look(seen, op, tuple(attributes_of(seen.spec, argument).items()))
         if (out.id - seen.id) & NODE_MASK == 0 and is_told(argument):  # the same node: a view, no copy
             entries[seen.spec, seen.id >> NODE_BITS, argument, kinds(argument)] = (out.id - seen.id, out.spec)
@@ -209,10 +207,9 @@ def indexed(op: Op) -> Callable[[Any, int], Expression]:
         return Expression(graph, node, spec)
 
     def remember(x: Any, index: int) -> Expression:
-        graph = graph_of(op.name, (x,))
-        x = to_node(graph, to_operand(op.name, graph, x))
+        x = to_expression(op.name, x)
         type = node_type(op, (), (x.spec,))
         entries[x.spec] = (type.id, type.out)
-        return graph.add(type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {index!r})")))
+        return x.graph.add(type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {index!r})")))
 
     return call

@@ -1,18 +1,21 @@
-"""What expressions and parameters share: shape and dtype, and the operators that `graph.ops` sets."""
+"""What expressions and parameters share: shape and dtype, numbers, and the operators that `graph.ops` sets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from edbatch.errors import EdBatchError
+from edbatch.graph.methods import Methods
 from edbatch.graph.spec import Shape, Spec
 
 if TYPE_CHECKING:
     from edbatch.graph.expression import Expression
 
 
-class Operand:
+class Operand(Methods):
     """`+ - * / ** @`, indexing, slicing, `.T`; the other operand may be a number or an array."""
 
     __slots__ = ()
@@ -35,8 +38,66 @@ class Operand:
         """Number of axes."""
         return len(self.spec.shape)
 
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.spec.size
+
+    def item(self) -> float:
+        """The only entry as a Python number; of an expression, what is pending runs, as for `value`.
+
+        Raises:
+            EdBatchError: there are more entries than one.
+        """
+        if self.spec.size != 1:
+            raise EdBatchError(f"{self!r} as a number: expected one entry, there are {self.spec.size}")
+        return float(np.asarray(self.value()).item())
+
+    def tolist(self) -> Any:
+        """The value as (nested lists of) Python numbers."""
+        return np.asarray(self.value()).tolist()
+
+    def numpy(self) -> Any:
+        """`value()`, by PyTorch's name."""
+        return self.value()
+
+    def __float__(self) -> float:
+        return self.item()
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __format__(self, form: str) -> str:
+        return format(self.item(), form) if form else str(self)
+
+    def __pos__(self) -> Operand:
+        return self
+
+    def __len__(self) -> int:
+        if not self.spec.shape:
+            raise EdBatchError(f"length of {self!r}: expected at least one axis")
+        return self.spec.shape[0]
+
+    def __iter__(self) -> Iterator[Expression]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise EdBatchError(f"truth of {self!r}: an expression's is not known before it runs; compare its .value()")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise EdBatchError(f"{self!r} is no array; expected its .value()")
+
+    def __array_function__(self, function: Callable[..., Any], *_: Any) -> NoReturn:
+        name = function.__name__
+        raise EdBatchError(
+            f"np.{name} of {self!r}: NumPy knows no expressions; expected a function of edbatch, or .value()"
+        )
+
     if TYPE_CHECKING:
         spec: Spec
+
+        def value(self) -> Any:
+            """The value."""
 
         def __add__(self, other: Any) -> Expression: ...
         def __radd__(self, other: Any) -> Expression: ...

@@ -62,6 +62,12 @@ def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Paramete
     )
 
 
+def to_expression(name: str, x: Any) -> Expression:
+    """The only operand of an op, as a node of its graph."""
+    graph = graph_of(name, (x,))
+    return to_node(graph, to_operand(name, graph, x))
+
+
 def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
     """An operand that must be a node of the graph: a parameter becomes one."""
     return operand if isinstance(operand, Expression) else parameter_node(graph, operand)
@@ -91,6 +97,12 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     return graph.add(intern(INPUT, (), (), spec), (len(graph.inputs) - 1,))
 
 
+def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:
+    """Zeros or ones; equal shapes are one node of the graph."""
+    spec = spec_of(shape, graph.dtype)
+    return graph.constant((op, shape), lambda: intern(op, (), (), spec))
+
+
 def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     """A parameter as a node: for ops that batch over different parameters of one shape."""
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
@@ -110,6 +122,17 @@ def checked_shape(place: str, shape: Any, least: int = 0) -> Shape:
     if min(sizes, default=least) < least:
         raise EdBatchError(f"{place}: expected sizes of at least {least}, got {shape!r}")
     return sizes
+
+
+def checked_number(place: str, value: Any) -> float:
+    """What belongs to a node's type as a Python float.
+
+    Raises:
+        EdBatchError: it is no number; an expression is none, it would be run here, and no gradient would reach it.
+    """
+    if isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
+        return float(value)
+    raise EdBatchError(f"{place}: expected a number, got {type(value).__name__}")
 
 
 def checked_index(index: Any, size: int, place: str) -> int:

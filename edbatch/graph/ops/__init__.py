@@ -1,5 +1,8 @@
 """The ops, by family; importing this package fills the op table and sets the operators of expressions."""
 
+import sys
+
+from edbatch.graph import methods
 from edbatch.graph.ops.elementwise import (
     abs,
     add,
@@ -42,7 +45,7 @@ from edbatch.graph.ops.matrix import affine, dot, matmul
 from edbatch.graph.ops.normalize import dropout, layer_norm, log_softmax, softmax
 from edbatch.graph.ops.place import concatenate, stack
 from edbatch.graph.ops.reduce import logsumexp, max, maximum, mean, min, minimum, norm, std, sum
-from edbatch.graph.ops.shape import flip, reshape, split, stop_gradient, transpose
+from edbatch.graph.ops.shape import flip, reshape, split, squeeze, stop_gradient, swapaxes, transpose, unsqueeze
 
 __all__ = [
     "abs",
@@ -99,12 +102,17 @@ __all__ = [
     "sqrt",
     "square",
     "squared_distance",
+    "squeeze",
     "stack",
     "std",
     "stop_gradient",
     "subtract",
     "sum",
+    "swapaxes",
     "tanh",
     "transpose",
+    "unsqueeze",
     "zeros",
 ]
+
+methods.ops = sys.modules[__name__]  # type: ignore[attr-defined]

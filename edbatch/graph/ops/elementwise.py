@@ -13,7 +13,8 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, binary, documented, unary
 from edbatch.graph.op import Op, Sample, declare, expect, no_gradient
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.spec import Shape
+from edbatch.graph.record import checked_number
+from edbatch.graph.spec import Shape, Spec
 
 
 def broadcast_shape(*shapes: Shape) -> Shape:
@@ -91,9 +92,14 @@ def _binary(
 
 
 def _attributed(
-    name: str, forward: Callable, gradient: Callable, samples: list[dict[str, float]], scalar: str
+    name: str,
+    forward: Callable,
+    gradient: Callable,
+    samples: list[dict[str, float]],
+    scalar: str,
+    check: Callable[..., None] = lambda **_: None,
 ) -> Callable[..., Expression]:
-    """Declare an element-wise op of one operand with attributes that are numbers."""
+    """Declare an element-wise op of one operand with attributes that are numbers; `check` raises if they are bad."""
     op = declare(
         Op(
             name,
@@ -106,7 +112,14 @@ def _attributed(
         )
     )
     names = tuple(samples[0])
-    return attributed(op, lambda spec, given: dict(zip(names, map(float, given), strict=True)))
+
+    def attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, float]:
+        pairs = zip(names, given, strict=True)
+        found = {key: checked_number(f"{name}({spec!r}): {key}", value) for key, value in pairs}
+        check(**found)
+        return found
+
+    return attributed(op, attributes)
 
 
 def _silu(k: Any, out: Any, x: Any) -> None:
@@ -246,6 +259,7 @@ _clip_call = _attributed(
     lambda g, out, x, low, high: g * (1 - greater(low, x)) * (1 - greater(x, high)),
     [{"low": -0.5, "high": 0.7}],
     "minimum(maximum({0}, {low}), {high})",
+    lambda low, high: expect(low <= high, f"clip: expected low <= high, got {low} and {high}"),
 )
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
 _power_of = _attributed(
@@ -298,8 +312,12 @@ def elu(x: Any, alpha: float = 1.0) -> Expression:
     return _elu_call(x, (alpha,))
 
 
-def clip(x: Any, low: float, high: float) -> Expression:
+def clip(x: Any, low: float | None = None, high: float | None = None) -> Expression:
     """Entries of x limited to [low, high].
+
+    Args:
+        x: expression of any shape.
+        low, high: numbers, part of the type; None: no limit on this side.
 
     Raises:
         EdBatchError: low is greater than high.
@@ -311,8 +329,12 @@ def clip(x: Any, low: float, high: float) -> Expression:
         >>> y.value()
         array([1. , 0.5, 0. ], dtype=float32)
     """
-    expect(low <= high, f"clip: expected low <= high, got {low} and {high}")
-    return _clip_call(x, (low, high))
+    if low is not None and high is not None:
+        return _clip_call(x, (low, high))
+    expect(low is not high, "clip: expected a limit, got neither low nor high")
+    if low is None:
+        return minimum2(x, checked_number("clip: high", high))
+    return maximum2(x, checked_number("clip: low", low))
 
 
 def power(a: Any, b: Any) -> Expression:

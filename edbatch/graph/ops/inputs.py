@@ -13,7 +13,7 @@ from edbatch.graph.node_type import intern
 from edbatch.graph.op import Kind, Op, declare
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import array_input, checked_index, checked_shape, number, parameter_node
+from edbatch.graph.record import array_input, checked_index, checked_shape, constant_node, parameter_node
 from edbatch.graph.sources import ONES, ZEROS
 from edbatch.graph.spec import Spec, spec_of
 
@@ -54,7 +54,7 @@ def input(value: Any) -> Expression:
 
 
 def scalar(value: float) -> Expression:
-    """A number as a value of the current graph; shape ().
+    """A number as a value of the current graph, with a gradient of its own; shape ().
 
     Example:
         >>> import edbatch as eb
@@ -65,7 +65,7 @@ def scalar(value: float) -> Expression:
     """
     if not isinstance(value, int | float | np.number):
         raise EdBatchError(f"scalar: expected a number, got {type(value).__name__}")
-    return number(current_graph(), value)
+    return array_input(current_graph(), np.asarray(value))
 
 
 def zeros(shape: int | tuple[int, ...]) -> Expression:
@@ -96,8 +96,7 @@ def ones(shape: int | tuple[int, ...]) -> Expression:
 
 def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
     graph = current_graph()
-    size = checked_shape(op.name, shape)
-    return graph.constant((op, size), lambda: intern(op, (), (), spec_of(size, graph.dtype)))
+    return constant_node(graph, op, checked_shape(op.name, shape))
 
 
 def parameter(parameter: Parameter) -> Expression:

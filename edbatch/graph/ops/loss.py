@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
 from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.operand import Operand
 from edbatch.graph.ops.elementwise import clip, greater, log, maximum2
-from edbatch.graph.ops.normalize import softmax
-from edbatch.graph.ops.reduce import sum
-from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
+from edbatch.graph.ops.matrix import dot
+from edbatch.graph.ops.normalize import log_softmax, softmax
+from edbatch.graph.ops.reduce import logsumexp, mean, sum
+from edbatch.graph.record import checked_index, checked_number, record, to_expression, to_operand
 from edbatch.graph.spec import Shape
 
 
@@ -215,12 +219,13 @@ def pick(x: Any, index: int) -> Expression:
     return _pick(x, index)
 
 
-def cross_entropy(logits: Any, label: int) -> Expression:
+def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expression:
     """-log softmax(logits)[label], without overflow; scores in, not probabilities.
 
     Args:
         logits: [classes].
-        label: the right class; labels are no part of the type.
+        label: the right class (an integer, no part of the type), or a distribution [classes]: -Σ label · log softmax.
+        label_smoothing: in [0, 1]; this part of the label is spread evenly over all classes, as in PyTorch.
 
     Raises:
         EdBatchError: the label is out of range, or `logits` is no vector.
@@ -232,7 +237,24 @@ def cross_entropy(logits: Any, label: int) -> Expression:
         >>> print(f"{y.value():.4f}")
         0.6931
     """
-    return _cross_entropy_call(logits, label)
+    if label.__class__ is int and label_smoothing.__class__ is float and not label_smoothing:
+        return _cross_entropy_call(logits, label)
+    smoothing = checked_number("cross_entropy: label_smoothing", label_smoothing)
+    expect(0 <= smoothing <= 1, f"cross_entropy: expected label_smoothing in [0, 1], got {label_smoothing}")
+    soft = isinstance(label, Operand | list | tuple) or (isinstance(label, np.ndarray) and label.ndim > 0)
+    if not soft and not smoothing:
+        return _cross_entropy_call(logits, label)
+    x = to_expression("cross_entropy", logits)
+    if not soft:
+        return (1 - smoothing) * _cross_entropy_call(x, label) + smoothing * (logsumexp(x) - mean(x))
+    target = to_operand(
+        "cross_entropy: label", x.graph, np.asarray(label) if isinstance(label, list | tuple) else label
+    )
+    if x.ndim != 1 or target.shape != x.shape:
+        raise EdBatchError(f"cross_entropy({x.spec!r}, {target.spec!r}): expected a vector, and one label or as many")
+    scores = log_softmax(x)
+    hard = -dot(target, scores)
+    return hard if not smoothing else (1 - smoothing) * hard - smoothing * mean(scores)
 
 
 def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
@@ -245,12 +267,11 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
         >>> y.value()
         np.float32(0.5)
     """
-    graph = graph_of("hinge", (scores,))
-    x = to_node(graph, to_operand("hinge", graph, scores))
+    x = to_expression("hinge", scores)
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
     index = checked_index(label, x.spec.shape[0], f"hinge({x.spec!r}, {label!r})")
-    return record(HINGE, (x,), (index,), margin=float(margin))
+    return record(HINGE, (x,), (index,), margin=checked_number("hinge: margin", margin))
 
 
 def binary_cross_entropy(p: Any, target: Any) -> Expression:
@@ -306,5 +327,6 @@ def huber(a: Any, b: Any, delta: float = 1.0) -> Expression:
         >>> y.value()
         np.float32(2.5)
     """
+    delta = checked_number("huber: delta", delta)
     expect(delta > 0, f"huber: expected delta > 0, got {delta}")
-    return record(HUBER, (a, b), delta=float(delta))
+    return record(HUBER, (a, b), delta=delta)

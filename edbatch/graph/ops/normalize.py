@@ -11,7 +11,7 @@ from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import exp, sqrt, square
 from edbatch.graph.ops.reduce import mean, sum
 from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import checked_index, graph_of, record, to_node, to_operand
+from edbatch.graph.record import checked_index, checked_number, graph_of, record, to_expression
 from edbatch.graph.spec import Shape
 
 
@@ -151,7 +151,7 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
         >>> y.value().round(3)
         array([-1.,  1.], dtype=float32)
     """
-    return record(LAYER_NORM, (x, gain, bias), epsilon=float(epsilon))
+    return record(LAYER_NORM, (x, gain, bias), epsilon=checked_number("layer_norm: epsilon", epsilon))
 
 
 def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
@@ -181,9 +181,10 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
         >>> y.value()
         array([1., 2.], dtype=float32)
     """
+    rate = checked_number("dropout: rate", rate)
     if not 0 <= rate < 1:
         raise EdBatchError(f"dropout: expected a rate in [0, 1), got {rate}")
     graph = graph_of("dropout", (x,))
     if not graph.options.training:
-        return to_node(graph, to_operand("dropout", graph, x))
+        return to_expression("dropout", x)
     return _masked(x, rate, graph.draw(1)[0] if seed is None else seed)

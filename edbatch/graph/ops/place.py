@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
+from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect, nothing
-from edbatch.graph.ops.shape import checked_axis, split
-from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import graph_of, record, to_operand
+from edbatch.graph.operand import Operand
+from edbatch.graph.ops.shape import checked_axis, reshape, split
+from edbatch.graph.record import graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
 
 
@@ -72,7 +75,9 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
     """The fast way for ops that put operands side by side: per axis, a trie of operand specs."""
     tries: dict[Any, Any] = {}
 
-    def call(xs: Sequence[Any], axis: int) -> Expression:
+    def call(xs: Any, axis: int) -> Expression:
+        if xs.__class__ is Expression:  # its entries are no list of expressions
+            return remember(xs, axis)
         try:
             graph = xs[0].graph
             if axis.__class__ is not int:  # True is equal to 1
@@ -93,10 +98,13 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
             args.append(x.id)
         return Expression(graph, node, spec)
 
-    def remember(xs: Sequence[Any], axis: int) -> Expression:
-        if isinstance(xs, Expression | Parameter) or not len(xs):
-            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {xs!r}")
+    def remember(given: Iterable[Any], axis: int) -> Expression:
+        xs = [] if isinstance(given, Operand) or not isinstance(given, Iterable) else list(given)
+        if not xs:
+            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {given!r}")
         graph = graph_of(op.name, xs)
+        if op is CONCATENATE and any(np.ndim(x) == 0 if not isinstance(x, Operand) else not x.shape for x in xs):
+            return call([_entries(graph, x) for x in xs], axis)
         listed = [to_operand(op.name, graph, x) for x in xs]
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
         if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
@@ -109,6 +117,12 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
     return call
 
 
+def _entries(graph: Columns, x: Any) -> Any:
+    """What can be concatenated: of a number, a vector of one entry."""
+    x = to_operand("concatenate", graph, x)
+    return x if x.shape else reshape(to_node(graph, x), 1)
+
+
 _concatenate_call = _placer(CONCATENATE, 0)
 _stack_call = _placer(STACK, 1)
 
@@ -117,7 +131,8 @@ def concatenate(xs: Sequence[Any], axis: int = 0) -> Expression:
     """Expressions one after the other along an axis.
 
     Args:
-        xs: at least one expression or parameter, of equal shapes except on `axis`.
+        xs: at least one expression or parameter, of equal shapes except on `axis`; scalars count as vectors of one
+            entry.
         axis: of one sample's value.
 
     Raises:

@@ -6,12 +6,17 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, variadic
 from edbatch.graph.op import Op, Sample, Share, declare, expect
+from edbatch.graph.operand import Operand
 from edbatch.graph.ops.elementwise import exp, greater, is_zero, maximum2, minimum2
 from edbatch.graph.ops.shape import checked_axis, reshape
-from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import constant_node, to_expression
+from edbatch.graph.sources import ZEROS
 from edbatch.graph.spec import Shape, Spec
 
 Axis = int | Sequence[int] | None
@@ -145,22 +150,30 @@ _minimum_list_of = _variadic(
 _logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_list, Share(lambda out, x: _exp_below(x, out)))
 
 
-def _is_list(x: Any) -> bool:
-    return not isinstance(x, Expression | Parameter) and isinstance(x, list | tuple)
+def _is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:
+    """Whether x is several operands, in whatever can be gone through, and not one."""
+    if x.__class__ is Expression:
+        return False
+    if x.__class__ is not list and (isinstance(x, Operand | np.ndarray) or not isinstance(x, Iterable)):
+        return False
+    if axis is not None or keepdims:
+        raise EdBatchError(f"{name} of a list: expected no axis and no keepdims, which one operand has")
+    return True
 
 
-def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) -> Expression:
     """Sum of a list of expressions of one shape, or of one expression over axes.
 
     Sums of lists of any length are one type: they batch with one another.
 
     Args:
-        x: a non-empty list of expressions of one shape, or one expression.
+        x: expressions of one shape (a list, a generator ...), or one expression.
         axis: for one expression: an axis or several; None means all.
         keepdims: leave reduced axes in with size 1.
+        like: an expression; the sum of an empty list is zeros of its shape.
 
     Raises:
-        EdBatchError: an empty list, expressions of different shapes, or no such axis.
+        EdBatchError: an empty list without `like`, expressions of different shapes, or no such axis.
 
     Example:
         >>> import edbatch as eb
@@ -170,7 +183,13 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> values
         [array([4., 6.], dtype=float32), np.float32(3.0)]
     """
-    return _sum_list_of(x) if _is_list(x) else _sum_over(x, (axis, keepdims))
+    if not _is_list("sum", x, axis, keepdims):
+        return _sum_over(x, (axis, keepdims))
+    if like is None:
+        return _sum_list_of(x)
+    like = to_expression("sum: like", like)
+    listed = list(x)
+    return _sum_list_of(listed) if listed else constant_node(like.graph, ZEROS, like.shape)
 
 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -183,7 +202,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.5)
     """
-    return _mean_list_of(x) if _is_list(x) else _mean_over(x, (axis, keepdims))
+    return _mean_list_of(x) if _is_list("mean", x, axis, keepdims) else _mean_over(x, (axis, keepdims))
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -196,7 +215,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> print(f"{y.value():.3f}")
         1000.693
     """
-    return _logsumexp_list_of(x) if _is_list(x) else _logsumexp_over(x, (axis, keepdims))
+    return _logsumexp_list_of(x) if _is_list("logsumexp", x, axis, keepdims) else _logsumexp_over(x, (axis, keepdims))
 
 
 def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -213,7 +232,7 @@ def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
-    """Largest entry over axes.
+    """Largest entry of one expression over axes, or entry-wise maximum of a list; arguments as in `sum`.
 
     Example:
         >>> import edbatch as eb
@@ -222,11 +241,11 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         array([5., 3.], dtype=float32)
     """
-    return _max_over(x, (axis, keepdims))
+    return _maximum_list_of(x) if _is_list("max", x, axis, keepdims) else _max_over(x, (axis, keepdims))
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
-    """Smallest entry over axes.
+    """Smallest entry of one expression over axes, or entry-wise minimum of a list; arguments as in `sum`.
 
     Example:
         >>> import edbatch as eb
@@ -235,7 +254,7 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _min_over(x, (axis, keepdims))
+    return _minimum_list_of(x) if _is_list("min", x, axis, keepdims) else _min_over(x, (axis, keepdims))
 
 
 def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -262,7 +281,10 @@ def maximum(a: Any, b: Any = None) -> Expression:
         >>> y.value()
         array([3., 4.], dtype=float32)
     """
-    return _maximum_list_of(a) if b is None else maximum2(a, b)
+    if b is not None:
+        return maximum2(a, b)
+    expect(_is_list("maximum", a), "maximum: expected two operands or a list; max(x) is the largest entry of one")
+    return _maximum_list_of(a)
 
 
 def minimum(a: Any, b: Any = None) -> Expression:
@@ -275,4 +297,7 @@ def minimum(a: Any, b: Any = None) -> Expression:
         >>> y.value()
         array([1., 2.], dtype=float32)
     """
-    return _minimum_list_of(a) if b is None else minimum2(a, b)
+    if b is not None:
+        return minimum2(a, b)
+    expect(_is_list("minimum", a), "minimum: expected two operands or a list; min(x) is the smallest entry of one")
+    return _minimum_list_of(a)

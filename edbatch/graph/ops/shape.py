@@ -15,7 +15,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import checked_index, checked_shape, graph_of, record, to_node, to_operand
+from edbatch.graph.record import checked_index, checked_shape, graph_of, record, to_expression, to_node
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -128,10 +128,19 @@ def _parse_index(place: str, shape: Shape, key: Any) -> Index:
             if len(range(start, stop, step)) == 0:
                 raise EdBatchError(f"{place}: the slice {start}:{stop}:{step} of {size} entries is empty")
             index.append((start, stop if stop >= 0 else None, step))
+        elif isinstance(part, bool):
+            raise EdBatchError(f"{place}: expected an integer, got bool")
         else:
             index.append(checked_index(part, size, place))
     return tuple(index)
 
+
+def is_advanced(part: Any) -> bool:
+    """Whether a part of an index is None or several integers; see `advanced_index`."""
+    return part is None or isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim > 0)
+
+
+_PLAIN = frozenset([int, slice, type(...)])
 
 # From (spec, view, key as the user writes it) to (step of the id, result spec); slices are no dictionary keys before
 # Python 3.12, their numbers are.
@@ -154,7 +163,13 @@ def _getitem(x: Expression, key: Any) -> Expression:
 
 
 def _index(x: Expression, key: Any) -> Expression:
-    index = _parse_index(f"{x.spec!r}[{_shown(key)}]", x.spec.shape, key)
+    place = f"{x.spec!r}[{_shown(key)}]"
+    for part in key if isinstance(key, tuple) else (key,):
+        if part.__class__ not in _PLAIN and is_advanced(part):
+            from edbatch.graph.ops.advanced_index import advanced_index
+
+            return advanced_index(place, x, key)
+    index = _parse_index(place, x.spec.shape, key)
     out = look(x, INDEX, (("index", index),))
     if (out.id - x.id) & NODE_MASK == 0:
         entry = (out.id - x.id, out.spec)
@@ -219,8 +234,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
 
 
 def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
-    graph = graph_of("split", (x,))
-    x = to_node(graph, to_operand("split", graph, x))
+    x = to_expression("split", x)
     place = f"split({x.spec!r}, {parts!r}, axis={axis})"
     at = checked_axis("split", x.spec, axis)
     entries = x.spec.shape[at]
@@ -291,6 +305,61 @@ def _transpose_attributes(spec: Spec, axes: Sequence[int] | None) -> dict[str, A
 
 
 _transpose_call = viewer(TRANSPOSE, _transpose_attributes)
+
+
+def squeeze(x: Any, axis: int | None = None) -> Expression:
+    """Without an axis of size 1; by default without all of them.
+
+    Raises:
+        EdBatchError: the axis has another size.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.squeeze(eb.input([[1.0], [2.0]]), 1)
+        >>> y.shape
+        (2,)
+    """
+    x = to_expression("squeeze", x)
+    sizes = list(x.shape)
+    if axis is None:
+        return reshape(x, [size for size in sizes if size != 1])
+    at = checked_axis("squeeze", x.spec, axis)
+    expect(sizes[at] == 1, f"squeeze({x.spec!r}, {axis}): expected an axis of size 1")
+    return reshape(x, sizes[:at] + sizes[at + 1 :])
+
+
+def unsqueeze(x: Any, axis: int) -> Expression:
+    """With a new axis of size 1; `axis` counts those of the result. `x[:, None]` is `unsqueeze(x, 1)`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.unsqueeze(eb.input([1.0, 2.0]), -1)
+        >>> y.shape
+        (2, 1)
+    """
+    x = to_expression("unsqueeze", x)
+    sizes = list(x.shape)
+    sizes.insert(checked_axis("unsqueeze", x.spec, axis, 1), 1)
+    return reshape(x, sizes)
+
+
+def swapaxes(x: Any, first: int, second: int) -> Expression:
+    """Two axes change places.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.swapaxes(eb.zeros((2, 3, 4)), 0, -1)
+        >>> y.shape
+        (4, 3, 2)
+    """
+    x = to_expression("swapaxes", x)
+    order = list(range(x.ndim))
+    a, b = (checked_axis("swapaxes", x.spec, axis) for axis in (first, second))
+    order[a], order[b] = b, a
+    return transpose(x, order)
 
 
 def flip(x: Any, axis: int = 0) -> Expression:

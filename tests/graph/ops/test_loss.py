@@ -1,0 +1,67 @@
+"""Labels that are distributions, and label smoothing: PyTorch's numbers, batched with one another."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+torch = pytest.importorskip("torch")
+random = np.random.default_rng(0)
+SCORES, SOFT = random.normal(size=(7, 5)), random.dirichlet(np.ones(5), 7)
+LABELS = random.integers(0, 5, 7)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0, 1])
+@pytest.mark.parametrize("soft", [False, True], ids=["labels", "distributions"])
+@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+def test_cross_entropy_is_pytorchs(dtype, smoothing, soft, cells):
+    kind = getattr(torch, dtype)
+    scores, target = torch.tensor(SCORES, dtype=kind, requires_grad=True), torch.tensor(LABELS)
+    if soft:
+        target = torch.tensor(SOFT, dtype=kind, requires_grad=True)
+    want = torch.nn.functional.cross_entropy(scores, target, label_smoothing=float(smoothing), reduction="sum")
+    want.backward()
+
+    def loss_of(x, label):
+        return eb.cross_entropy(eb.tanh(x) + (x - eb.tanh(x)), label, label_smoothing=smoothing)
+
+    loss_of = eb.cell(loss_of) if cells else loss_of
+    with eb.Graph(dtype=dtype) as graph:
+        xs, ps = [eb.input(x) for x in SCORES], [eb.input(p) for p in SOFT]
+        loss = eb.sum(loss_of(x, p if soft else int(k)) for x, p, k in zip(xs, ps, LABELS, strict=True))
+    loss.backward()
+    atol = 1e-12 if dtype == "float64" else 2e-6
+    np.testing.assert_allclose(loss.value(), want.item(), rtol=atol)
+    np.testing.assert_allclose([x.gradient() for x in xs], scores.grad.numpy(), atol=atol)
+    if soft:
+        np.testing.assert_allclose([p.gradient() for p in ps], target.grad.numpy(), atol=2 * atol)
+    assert graph.report().batches < 16  # however many samples
+
+
+def test_labels_of_any_kind():
+    with eb.Graph(dtype="float64"):
+        x = eb.input(SCORES[0])
+        hard = eb.cross_entropy(x, 2).value()
+        for label in (np.int64(2), np.array(2), -3, [0, 0, 1, 0, 0], np.eye(5)[2], np.eye(5, dtype=bool)[2]):
+            np.testing.assert_allclose(eb.cross_entropy(x, label).value(), hard)
+
+
+@pytest.mark.parametrize(
+    ("label", "smoothing", "message"),
+    [
+        (1.0, 0.0, "expected an integer, got float"),
+        (1.0, 0.1, "expected an integer, got float"),
+        (5, 0.1, "out of range for 5"),
+        ([0.5, 0.5], 0.0, "one label or as many"),
+        (np.eye(5), 0.0, "one label or as many"),
+        ("cat", 0.0, "expected an integer, got str"),
+        (1, -0.1, r"label_smoothing in \[0, 1\]"),
+        (1, 1.5, r"label_smoothing in \[0, 1\]"),
+        (1, float("nan"), r"label_smoothing in \[0, 1\]"),
+        (1, "much", "expected a number, got str"),
+    ],
+)
+def test_refuses(label, smoothing, message):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
+        eb.cross_entropy(eb.input(SCORES[0]), label, label_smoothing=smoothing)

@@ -1,0 +1,102 @@
+"""Reductions over whatever holds several expressions, and over axes given in any way."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+ROWS = np.random.default_rng(0).normal(size=(4, 3))
+REDUCTIONS = {
+    eb.sum: np.sum,
+    eb.mean: np.mean,
+    eb.max: np.max,
+    eb.min: np.min,
+    eb.maximum: np.max,
+    eb.minimum: np.min,
+    eb.logsumexp: lambda x, axis: np.log(np.exp(x).sum(axis)),
+}
+HOLDERS = {
+    "list": list,
+    "tuple": tuple,
+    "generator": lambda xs: (x for x in xs),
+    "map": lambda xs: map(eb.neg, map(eb.neg, xs)),
+    "values": lambda xs: dict(enumerate(xs)).values(),
+    "deque": deque,
+    "set": set,
+}
+
+
+@pytest.mark.parametrize("reduce", REDUCTIONS, ids=lambda reduce: reduce.__name__)
+@pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS.keys())
+def test_of_several(reduce, hold):
+    with eb.Graph(dtype="float64"):
+        xs = [eb.input(row) for row in ROWS]
+        y = reduce(hold(xs))
+    eb.sum(y).value()
+    np.testing.assert_allclose(y.value(), REDUCTIONS[reduce](ROWS, axis=0))
+
+
+def test_pythons_sum_and_lists_of_numbers():
+    with eb.Graph(dtype="float64"):
+        xs = [eb.input(row) for row in ROWS]
+        np.testing.assert_allclose(sum(x * 2 for x in xs).value(), 2 * ROWS.sum(0))
+        np.testing.assert_allclose(eb.sum([1.0, xs[0][0], 2]).value(), 3 + ROWS[0, 0])
+        np.testing.assert_allclose(eb.concatenate(x for x in xs).value(), ROWS.ravel())
+        np.testing.assert_allclose(eb.stack(x for x in xs).value(), ROWS)
+
+
+def test_the_gradient_of_the_largest_is_pytorchs():
+    torch = pytest.importorskip("torch")
+    rows = torch.tensor(ROWS, requires_grad=True)
+    (rows.amax(0) * torch.tensor([1.0, 2.0, 3.0])).sum().backward()
+    with eb.Graph(dtype="float64"):
+        xs = [eb.input(row) for row in ROWS]
+        loss = eb.sum(eb.max(xs) * np.array([1.0, 2.0, 3.0]))
+    loss.backward()
+    np.testing.assert_allclose([x.gradient() for x in xs], rows.grad.numpy())
+
+
+def test_empty_sums_like_something():
+    W = eb.ParameterCollection().add_parameters((2, 3), init=1.0)
+    with eb.Graph():
+        x = eb.input([1.0, 2.0])
+        for like, shape in ((x, (2,)), (W, (2, 3)), (x[0], ())):
+            total = eb.sum([], like=like)
+            assert total.shape == shape
+            np.testing.assert_array_equal(total.value(), np.zeros(shape))
+        children = [x * 2 for _ in range(0)]
+        loss = eb.sum(eb.sum((c for c in children), like=x) + x)
+        np.testing.assert_array_equal(eb.sum([x, x], like=x).value(), [2, 4])
+        loss.backward()
+        np.testing.assert_array_equal(x.gradient(), [1, 1])
+        for nothing in ([], (), iter([])):
+            with pytest.raises(eb.EdBatchError, match="at least one expression"):
+                eb.sum(nothing)
+        with pytest.raises(eb.EdBatchError, match="sum: like"):
+            eb.sum([], like="x")
+
+
+def test_axes():
+    with eb.Graph(dtype="float64"):
+        x = eb.input(ROWS)
+        for axis in (np.int64(1), 1, (1,), [1], np.array([1])):
+            np.testing.assert_allclose(eb.sum(x, axis).value(), ROWS.sum(1))
+        for axis in (1.0, "1", (0, 1.0), x, 2):
+            with pytest.raises(eb.EdBatchError, match=r"sum\(\[4,3\]\)"):
+                eb.sum(x, axis)
+        for reduce in (eb.sum, eb.mean, eb.logsumexp, eb.max, eb.min):
+            for given in ({"axis": 5}, {"axis": 0}, {"keepdims": True}):
+                with pytest.raises(eb.EdBatchError, match="of a list: expected no axis"):
+                    reduce([x, x], **given)
+
+
+def test_one_expression_is_no_list():
+    with eb.Graph():
+        x = eb.input(ROWS)
+        eb.concatenate([x[0], x[1]])
+        for function in (eb.maximum, eb.minimum, eb.concatenate, eb.stack):
+            for one in (x, x[0], x[0, 0]):
+                with pytest.raises(eb.EdBatchError, match="a list"):
+                    function(one)

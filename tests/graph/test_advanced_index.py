@@ -1,0 +1,101 @@
+"""Indices as NumPy means them: new axes, lists, truth values, ellipses, negative steps; values and gradients."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+X = np.random.default_rng(0).normal(size=(2, 3, 4))
+FULL = slice(None)
+KEYS = [
+    None,
+    (None, 0),
+    (..., None),
+    (0, None, FULL, None),
+    (FULL, None, 1),
+    ...,
+    (..., 0),
+    (0, ..., -1),
+    slice(None, None, -1),
+    (FULL, slice(None, 0, -2)),
+    (slice(None, None, -1), slice(2, None, -1), slice(3, 0, -2)),
+    [1, 0],
+    ([0, 1, 1, -1],),
+    (0, [2, 0]),
+    (0, [2, 0], 1),
+    ([1, 0], FULL, 2),
+    (FULL, [0, 2], None),
+    (None, [0], 0, ...),
+    (0, None, [1, 2]),
+    (FULL, [True, False, True]),
+    (slice(None, None, -1), ..., [0]),
+    range(2),
+    np.array([1, -1]),
+    (FULL, np.array([False, True, False])),
+    (FULL, FULL, np.arange(4) > 1),
+    np.int64(1),
+    (np.int32(-1), np.array(2)),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_value_and_gradient_are_numpys(key):
+    want = X[key]
+    seed = np.random.default_rng(1).normal(size=want.shape)
+    with eb.Graph(dtype="float64"):
+        x = eb.input(X)
+        y = x[key]
+        # Used op by op and twice, so that views, copies and sums of gradients are all there.
+        loss = eb.sum(y * seed) + eb.sum(eb.tanh(x[key]) * seed)
+    assert y.shape == want.shape
+    loss.backward()
+    np.testing.assert_array_equal(y.value(), want)
+    gradient = np.zeros_like(X)
+    np.add.at(gradient, key, seed + seed * (1 - np.tanh(want) ** 2))
+    np.testing.assert_allclose(x.gradient(), gradient, atol=1e-12)
+
+
+def test_of_a_parameter_and_in_a_cell():
+    model = eb.ParameterCollection(seed=0, dtype="float64")
+    W = model.add_parameters((3, 4), init=X[0])
+
+    @eb.cell
+    def chosen(h):
+        return eb.sum(W[[2, 0], None] * h[None, :, ::-1][0])
+
+    with eb.Graph(dtype="float64"):
+        h = eb.input(X[1][:1])
+        y = chosen(h)
+    y.backward()
+    want = (X[0][[2, 0], None] * X[1][:1][None, :, ::-1][0]).sum()
+    np.testing.assert_allclose(y.value(), want)
+    gradient = np.zeros((3, 4))
+    gradient[[2, 0]] = X[1][0, ::-1]
+    np.testing.assert_allclose(W.grad(), gradient)
+    np.testing.assert_allclose(h.gradient()[0], X[0][[2, 0]].sum(axis=0)[::-1])
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (([0], [1]), "at most one list, got 2"),
+        ([2], "index 2 is out of range for 2 entries"),
+        ([0.5], "a list of integers, or of 2 truth values"),
+        ([[0, 1]], "a list of integers"),
+        ([0, [1]], "a list of integers"),
+        ([True], "a list of integers, or of 2 truth values"),
+        ((0, 0, 0, [0]), "too many indices for 3 axes"),
+        ((None, 0, 0, 0, 0), "too many indices for 3 axes"),
+        ((..., None, ...), "too many indices"),
+        (True, "expected an integer, got bool"),
+        (1.0, "expected an integer, got float"),
+        ((0, 1.0), "expected an integer, got float"),
+        ("a", "expected an integer, got str"),
+    ],
+)
+def test_what_numpy_refuses_or_we_do_not_know(key, message):
+    with eb.Graph():
+        x = eb.input(X)
+        x[1], x[0, 1]  # what is in a cache must not make a difference
+        with pytest.raises(eb.EdBatchError, match=message):
+            x[key]
