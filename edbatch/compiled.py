@@ -21,23 +21,27 @@ from collections.abc import Callable
 from enum import EnumMeta
 from functools import cache
 from pathlib import Path
-from time import perf_counter
+from time import thread_time
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, overload
+from weakref import WeakSet
 
-import llvmlite
-import llvmlite.binding as llvm
-import numba
 import numpy as np
-from numba.core import config, registry, serialize, sigutils, types
-from numba.core.caching import NullCache
-from numba.core.ccallback import CFunc
-from numba.core.compiler import CompileResult
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.files import write_atomically
+from edbatch.stopwatch import compiling
+
+with compiling:
+    import llvmlite
+    import llvmlite.binding as llvm
+    import numba
+    from numba.core import config, registry, serialize, sigutils, types
+    from numba.core.caching import NullCache
+    from numba.core.ccallback import CFunc
+    from numba.core.compiler import CompileResult
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.extending import _Intrinsic
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
 # a few checks: 17 ns instead of 3 an entry of a TreeLSTM's derivative, which writes to six places. And it checks once
@@ -56,15 +60,63 @@ def cache_folder() -> Path:
     return Path(root or Path.home() / ".cache") / "edbatch" / "compiled"
 
 
+# A small function is interpreted by Python until that has taken so many seconds, or its arrays have more entries than
+# this. Compiling takes 0.1 to 5 s a function, interpreting some microseconds an entry.
+PATIENCE = 0.2
+SMALL = 20_000
+
+functions: WeakSet[Compiled] = WeakSet()  # all there are in this process
+
+
 class Compiled(registry.CPUDispatcher):
-    """A function that is compiled when it is first called, once per machine.
+    """A function that is compiled when it is first called, or when that pays, once per machine.
 
     Integers are int64, whatever the caller has: one version of a function serves all of them.
+
+    Args:
+        function: to be compiled.
+        small: its time is about linear in the size of its arrays, and Python can run it too: it does until compiling
+            pays, together with the small functions that it calls. What is on disk already pays at once.
+        options: see `numba.njit`.
     """
 
-    def __init__(self, function: Callable, options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable, small: bool, options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions={"nopython": True, "boundscheck": None, **options})
         self._cache = _Disk(self)
+        self._pays = not small
+        self._small = small
+        self._interpreted = -1.0  # seconds; below zero: nobody has looked on the disk
+        functions.add(self)
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it, in Python or compiled."""
+        if self._small and _thread.interpreting:
+            return self.py_func(*args)
+        if not self._pays:
+            self._pays = self._judge(args)
+            if not self._pays:
+                return self._interpret(args)
+        return super().__call__(*args)
+
+    def _judge(self, args: tuple[Any, ...]) -> bool:
+        """Whether to use compiled code from now on."""
+        if self._interpreted < 0:
+            self._interpreted = 0.0
+            kinds = [self.typeof_pyval(value) for value in args]
+            signature = tuple(map(_wide, self.fold_argument_types(kinds, {})[1]))
+            if self._cache.has(signature):
+                return True
+        return self._interpreted > PATIENCE or _entries(args) > SMALL
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        start = thread_time() - compiling.seconds
+        _thread.interpreting = True
+        try:
+            with np.errstate(over="ignore"):  # compiled integers wrap around in silence
+                return _plain(self.py_func(*args))
+        finally:
+            _thread.interpreting = False
+            self._interpreted += max(0.0, thread_time() - compiling.seconds - start)
 
     def compile(self, sig: Any) -> Any:
         """The entry point of the version for a signature; compiled, or loaded, if there is none."""
@@ -73,8 +125,29 @@ class Compiled(registry.CPUDispatcher):
         found = self.overloads.get(signature)
         if found is not None:
             return found.entry_point
-        with _clock:
+        with compiling:
             return super().compile(signature)
+
+
+def _plain(result: Any) -> Any:
+    """What compiled code gives back: Python's numbers instead of NumPy's."""
+    if isinstance(result, np.generic):
+        return result.item()
+    if isinstance(result, tuple):
+        items = map(_plain, result)
+        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    return result
+
+
+def _entries(values: tuple[Any, ...]) -> int:
+    """Of all arrays among these, and in tuples among these."""
+    total = 0
+    for value in values:
+        if isinstance(value, np.ndarray):
+            total += value.size
+        elif isinstance(value, tuple):
+            total += _entries(value)
+    return total
 
 
 _F = TypeVar("_F", bound=Callable)
@@ -83,12 +156,14 @@ _F = TypeVar("_F", bound=Callable)
 @overload
 def compiled(function: _F, /) -> _F: ...
 @overload
-def compiled(**options: Any) -> Callable[[_F], _F]: ...
-def compiled(function: Any = None, /, **options: Any) -> Any:
+def compiled(*, small: bool = False, **options: Any) -> Callable[[_F], _F]: ...
+def compiled(function: Any = None, /, *, small: bool = False, **options: Any) -> Any:
     """Have Numba compile a function (without Python objects) when it is first called, and keep the code on disk.
 
     Args:
         function: calls compiled functions and NumPy, and reads constants, of its module.
+        small: for the loops over graphs and plans, see `Compiled`; not for those over numbers, which have to give the
+            same bits always.
         options: of `numba.njit`: error_model, fastmath, inline.
 
     Example:
@@ -99,8 +174,8 @@ def compiled(function: Any = None, /, **options: Any) -> Any:
         8
     """
     if function is None:
-        return lambda function: compiled(function, **options)
-    return Compiled(function, options)
+        return lambda function: Compiled(function, small, options)
+    return Compiled(function, small, options)
 
 
 def c_function(signature: Any, **options: Any) -> Any:
@@ -109,7 +184,7 @@ def c_function(signature: Any, **options: Any) -> Any:
     def decorate(function: Callable) -> Any:
         found = CFunc(function, sigutils.normalize_signature(signature), {}, options)
         found._cache = _Disk(function, options)
-        with _clock:
+        with compiling:
             found.compile()
         return found
 
@@ -122,30 +197,11 @@ def _wide(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 
-class _Clock(threading.local):
-    """The time that this thread has spent on compiling and loading; nested compilations count once."""
-
-    seconds = 0.0
-    _depth = 0
-    _start = 0.0
-
-    def __enter__(self) -> None:
-        if self._depth == 0:
-            self._start = perf_counter()
-        self._depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self.seconds += perf_counter() - self._start
+class _Thread(threading.local):
+    interpreting = False  # whether this thread runs small functions in Python now
 
 
-_clock = _Clock()
-
-
-def compile_seconds() -> float:
-    """What this thread has waited for compilation so far, and for loading what was compiled before."""
-    return _clock.seconds
+_thread = _Thread()
 
 
 class _Disk(NullCache):
@@ -165,6 +221,10 @@ class _Disk(NullCache):
         for kind in signature if isinstance(signature, tuple) else (*signature.args, signature.return_type):
             digest.update(_type_text(kind).encode())
         return cache_folder() / f"{digest.hexdigest()}.bin", digest.digest()
+
+    def has(self, signature: Any) -> bool:
+        """Whether something was compiled before."""
+        return self._entry(signature)[0].exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""

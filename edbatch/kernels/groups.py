@@ -36,7 +36,7 @@ def group(rows: np.ndarray) -> Groups | None:
     return None if len(found[0]) == len(rows) else Groups(*found)
 
 
-@compiled
+@compiled(small=True)
 def group_rows(rows: np.ndarray, seen: np.ndarray, this: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, offsets and members of groups, in the order in which rows first occur; linear in the list.
 

@@ -31,7 +31,7 @@ _MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = ma
 _GATHER, _GATHER_MANY = 3, 4  # memory.plan.Access
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def run_steps(
     steps: np.ndarray,
     first: int,
@@ -96,7 +96,7 @@ def run_steps(
     return stop
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def _gather_segments(
     operand: np.ndarray, segments: np.ndarray, indices: np.ndarray, memory: Memory, begin: int, end: int, target: int,
     stride: int, width: int,
@@ -112,7 +112,7 @@ def _gather_segments(
         )  # fmt: skip
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def _sum_lists(
     operand: np.ndarray, segments: np.ndarray, indices: np.ndarray, offsets: int, memory: Memory, n: int, out: int,
     stride: int, width: int,
@@ -142,7 +142,7 @@ def _sum_lists(
         sum_even(n, indices, offsets, source, source_stride, out, stride, width)
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def _add_to_operand(
     operand: np.ndarray, indices: np.ndarray, positions: int, memory: Memory, source: int, stride: int, width: int,
     n: int,
@@ -162,7 +162,7 @@ def _add_to_operand(
         add_row(source + BYTES * row * stride, target + BYTES * at * target_stride, width)
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm: int, *tables: np.ndarray) -> int:
     """Run the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
 

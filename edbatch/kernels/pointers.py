@@ -8,20 +8,42 @@ after it.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.ir as ir
+import numpy as np
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic as numba_intrinsic
+from numba.core.extending import _Intrinsic
 
 #: What fused kernels look like: rows, entries of a row, and per place an address and the distance between rows.
 KERNEL = types.void(types.int64, types.int64, types.CPointer(types.int64))
 
 
-def intrinsic(function: Any) -> Any:
-    """`numba.extending.intrinsic`, whose result is called without the typing context that the function takes."""
-    return numba_intrinsic(function)
+class Intrinsic(_Intrinsic):  # type: ignore[misc]
+    """Of Numba, and a function that does the same in Python, for loops that are interpreted."""
+
+    python: Callable | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        """In Python."""
+        return super().__call__(*args) if self.python is None else self.python(*args)
+
+
+def intrinsic(function: Any = None, *, python: Callable | None = None) -> Any:
+    """`numba.extending.intrinsic`, whose result is called without the typing context that the function takes.
+
+    Args:
+        python: what does the same in Python, if anything does.
+    """
+    if function is None:
+        return lambda function: intrinsic(function, python=python)
+    found = Intrinsic(function.__name__, function)
+    found.python = python
+    found._register()
+    return found
 
 
 def _pointer(context, builder, signature, args):
@@ -40,7 +62,14 @@ def words_at(context, address):
     return types.CPointer(types.int32)(types.int64), _pointer
 
 
-@intrinsic
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+def _call_kernel(function: int, n: int, d: int, places: int) -> None:
+    _KERNEL(int(function))(int(n), int(d), int(places))
+
+
+@intrinsic(python=_call_kernel)
 def call_kernel(context, function, n, d, places):
     """function(n, d, places) of the form `KERNEL`; `places` is an address."""
 
@@ -96,7 +125,11 @@ def call_sgemm(context, function, m, n, k, x, ldx, x_turned, w, ldw, w_turned, b
     return signature, generate
 
 
-@intrinsic
+def _address(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+@intrinsic(python=_address)
 def int64_address(context, array):
     """Where the entries of an int64 array begin."""
 

@@ -66,7 +66,7 @@ class Programs(NamedTuple):
     addresses: np.ndarray
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def grouped(tables: tuple[np.ndarray, ...]) -> tuple[Batches, Memory, Programs]:
     """The tables of these, that were given one after the other.
 
@@ -81,7 +81,7 @@ def grouped(tables: tuple[np.ndarray, ...]) -> tuple[Batches, Memory, Programs]:
     )  # fmt: skip
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def most_slots(programs: np.ndarray) -> int:
     """Of any program; `programs`: see `Programs`."""
     most = 1
@@ -90,7 +90,7 @@ def most_slots(programs: np.ndarray) -> int:
     return int(most)
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
     """Whether the rows of operands can be read by address."""
     for at in range(len(operands)):
@@ -103,14 +103,14 @@ def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarr
     return True
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def window_rows(window: int, memory: Memory) -> tuple[int, int]:
     """Of the rows that a contiguous window shows: address of the first, entries from one to the next."""
     arena = memory.windows[window, 0]
     return memory.arenas[arena, 0] + BYTES * memory.windows[window, 1], memory.arenas[arena, 1]
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def operand_rows(operand: np.ndarray, begin: int, memory: Memory) -> tuple[int, int]:
     """Where an operand's rows lie, of one window, from number `begin` on: address, entries from one to the next.
 
@@ -127,7 +127,7 @@ def operand_rows(operand: np.ndarray, begin: int, memory: Memory) -> tuple[int, 
     return source + BYTES * (start + begin * distance) * stride, distance * stride
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def result_rows(kind: int, row: int, memory: Memory) -> tuple[int, int, int]:
     """Where the results of a type lie from `row` on: address, entries from one to the next, entries of one."""
     window = memory.results[kind]
@@ -135,7 +135,7 @@ def result_rows(kind: int, row: int, memory: Memory) -> tuple[int, int, int]:
     return source + BYTES * row * stride, stride, memory.windows[window, 2]
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def computed_rows(kept: np.ndarray, n: int, out: int, stride: int) -> tuple[int, int]:
     """Address and distance of the rows where a program computes n calls: at `out`, or where it keeps what it saves.
 
@@ -149,7 +149,7 @@ def computed_rows(kept: np.ndarray, n: int, out: int, stride: int) -> tuple[int,
     return first, kept[1]
 
 
-@compiled(error_model="numpy")
+@compiled(small=True, error_model="numpy")
 def place_slots(
     slots: np.ndarray,
     addresses: np.ndarray,
@@ -174,7 +174,7 @@ def place_slots(
             strides[at] = 0
 
 
-@compiled
+@compiled(small=True)
 def block_rows(n: int, most: int) -> int:
     """How many calls to compute at a time: n in parts of equal size, none of more than `most`."""
     return -(-n // -(-n // most))

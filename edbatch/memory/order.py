@@ -7,7 +7,7 @@ import numpy as np
 from edbatch.compiled import compiled
 
 
-@compiled
+@compiled(small=True)
 def order_rows(
     order: np.ndarray,
     offsets: np.ndarray,

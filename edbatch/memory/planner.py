@@ -50,13 +50,13 @@ def make_plan(
     )
 
 
-@compiled(inline="always")
+@compiled(small=True, inline="always")
 def _window(operand_id: int, types: np.ndarray, windows: np.ndarray, view_windows: np.ndarray) -> Any:
     code = operand_id >> 32
     return view_windows[code] if code else windows[types[operand_id & 0xFFFFFFFF]]
 
 
-@compiled
+@compiled(small=True)
 def _same_nodes(
     order: np.ndarray, lo: int, hi: int, starts: np.ndarray, args: np.ndarray, slot: int, other: int
 ) -> bool:
@@ -68,7 +68,7 @@ def _same_nodes(
     return True
 
 
-@compiled
+@compiled(small=True)
 def _one_window(
     order: np.ndarray,
     lo: int,
@@ -88,7 +88,7 @@ def _one_window(
     return alike
 
 
-@compiled
+@compiled(small=True)
 def _lay_out(
     order: np.ndarray,
     offsets: np.ndarray,

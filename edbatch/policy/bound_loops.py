@@ -6,7 +6,7 @@ from edbatch.compiled import compiled
 from edbatch.policy.ratio import repeating_types
 
 
-@compiled
+@compiled(small=True)
 def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int) -> int:
     """Sum over types of the largest number of nodes of the type on one path."""
     repeats = repeating_types(types, indptr, operands, order, type_count)
@@ -30,7 +30,7 @@ def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, orde
     return bound
 
 
-@compiled
+@compiled(small=True)
 def direct_bound(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
 ) -> int:

@@ -19,7 +19,7 @@ class Critical(NamedTuple):
     reach: np.ndarray  # int32[T, T]: reach[s, t], the largest depths[v, t] of the ready nodes v of type s
 
 
-@compiled
+@compiled(small=True)
 def remaining_depths(
     types: np.ndarray, user_indptr: np.ndarray, users: np.ndarray, order: np.ndarray, type_count: int
 ) -> np.ndarray:
@@ -35,7 +35,7 @@ def remaining_depths(
     return depths
 
 
-@compiled
+@compiled(small=True)
 def first_reach(frontier: Frontier, depths: np.ndarray) -> np.ndarray:
     """The `reach` of Critical at the start."""
     type_count = len(frontier.begin)
@@ -45,7 +45,7 @@ def first_reach(frontier: Frontier, depths: np.ndarray) -> np.ndarray:
     return reach
 
 
-@compiled
+@compiled(small=True)
 def new_critical(graph: Graph, frontier: Frontier, order: np.ndarray) -> Critical:
     """The tracker of a graph of which nothing has run; `order` is topological."""
     type_count = len(frontier.begin)
@@ -53,13 +53,13 @@ def new_critical(graph: Graph, frontier: Frontier, order: np.ndarray) -> Critica
     return Critical(depths, first_reach(frontier, depths))
 
 
-@compiled
+@compiled(small=True)
 def not_critical() -> Critical:
     """A placeholder for encodings that do not look at the bound."""
     return Critical(np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
 
 
-@compiled
+@compiled(small=True)
 def raise_reach(frontier: Frontier, depths: np.ndarray, reach: np.ndarray, kind: int, position: int) -> None:
     """Take the nodes of type `kind` into account that became ready at pool[position:]."""
     for node in frontier.pool[position : frontier.end[kind]]:
@@ -67,7 +67,7 @@ def raise_reach(frontier: Frontier, depths: np.ndarray, reach: np.ndarray, kind:
             reach[kind, below] = max(reach[kind, below], depths[node, below])
 
 
-@compiled
+@compiled(small=True)
 def run_critical_batch(graph: Graph, frontier: Frontier, record: Record, critical: Critical, kind: int) -> None:
     """`run_batch`, with `reach` kept up to date."""
     before = frontier.end.copy()
@@ -77,7 +77,7 @@ def run_critical_batch(graph: Graph, frontier: Frontier, record: Record, critica
         raise_reach(frontier, critical.depths, critical.reach, other, before[other])
 
 
-@compiled
+@compiled(small=True)
 def is_critical(reach: np.ndarray, kinds: np.ndarray, count: int, kind: int) -> bool:
     """Whether a batch of type `kind` brings the bound down (by one; more is not possible).
 

@@ -25,7 +25,7 @@ PHASES = 10
 MARKED_TYPES = 30  # `critical` marks the first of the types; the mark is an int32
 
 
-@compiled
+@compiled(small=True)
 def encode(
     encoding: int,
     frontier: Frontier,

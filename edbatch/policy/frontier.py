@@ -37,7 +37,7 @@ class Record(NamedTuple):
     length: np.ndarray  # int64[1]: batches so far
 
 
-@compiled
+@compiled(small=True)
 def new_frontier(types: np.ndarray, indptr: np.ndarray, type_count: int) -> Frontier:
     """The frontier of a graph of which nothing has run."""
     nodes = len(types)
@@ -57,7 +57,7 @@ def new_frontier(types: np.ndarray, indptr: np.ndarray, type_count: int) -> Fron
     return Frontier(missing, pool, begin[:type_count].copy(), end)
 
 
-@compiled
+@compiled(small=True)
 def new_record(nodes: int) -> Record:
     """Room for the longest schedule of `nodes` nodes."""
     offsets = np.empty(nodes + 1, np.int64)
@@ -65,7 +65,7 @@ def new_record(nodes: int) -> Record:
     return Record(np.empty(nodes, np.int32), offsets, np.empty(nodes, np.int32), np.zeros(1, np.int64))
 
 
-@compiled
+@compiled(small=True)
 def run_batch(graph: Graph, frontier: Frontier, record: Record, kind: int) -> None:
     """Run every ready node of type `kind`: one iteration of Algorithm 1."""
     first, last = frontier.begin[kind], frontier.end[kind]
@@ -88,7 +88,7 @@ def run_batch(graph: Graph, frontier: Frontier, record: Record, kind: int) -> No
     record.length[0] = batch + 1
 
 
-@compiled
+@compiled(small=True)
 def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
     """Fill `kinds` with the types on the frontier, ascending, and return how many there are."""
     count = 0
@@ -99,7 +99,7 @@ def ready_types(frontier: Frontier, kinds: np.ndarray) -> int:
     return count
 
 
-@compiled
+@compiled(small=True)
 def finished(record: Record) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The arguments of Schedule."""
     batches = record.length[0]

@@ -19,7 +19,7 @@ from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers
 from edbatch.policy.state_table import StateTable, find
 
 
-@compiled
+@compiled(small=True)
 def run(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -65,7 +65,7 @@ def run(
     return nodes, offsets, batch_types, unseen, unknown
 
 
-@compiled
+@compiled(small=True)
 def decide(
     frontier: Frontier,
     record: Record,

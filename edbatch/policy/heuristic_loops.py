@@ -15,7 +15,7 @@ from edbatch.policy.ratio import (
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
 
 
-@compiled
+@compiled(small=True)
 def by_agenda(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -47,7 +47,7 @@ def by_agenda(
     return finished(record)
 
 
-@compiled
+@compiled(small=True)
 def by_path_ratio(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -68,7 +68,7 @@ def by_path_ratio(
     return finished(record)
 
 
-@compiled
+@compiled(small=True)
 def by_direct_ratio(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -94,7 +94,7 @@ def by_direct_ratio(
     return finished(record)
 
 
-@compiled
+@compiled(small=True)
 def by_bound(
     types: np.ndarray,
     indptr: np.ndarray,

@@ -29,7 +29,7 @@ class Blockers(NamedTuple):
     stack: np.ndarray  # int32[n]: scratch
 
 
-@compiled
+@compiled(small=True)
 def repeating_types(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
 ) -> np.ndarray:
@@ -50,7 +50,7 @@ def repeating_types(
     return repeats
 
 
-@compiled
+@compiled(small=True)
 def new_blockers(
     types: np.ndarray,
     indptr: np.ndarray,
@@ -78,14 +78,14 @@ def new_blockers(
     )
 
 
-@compiled
+@compiled(small=True)
 def no_blockers() -> Blockers:
     """A placeholder where no ratio is needed."""
     none, longs = np.empty(0, np.int32), np.empty(0, np.int64)
     return Blockers(longs, none, none, none, none, np.empty((0, 0), np.int32), longs, none, none)
 
 
-@compiled
+@compiled(small=True)
 def total_of(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) -> int:
     """|TOTAL| of a type now; amortized O(edges) for each type that repeats on a path."""
     if blockers.row[kind] < 0:
@@ -98,7 +98,7 @@ def total_of(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) ->
     return int(blockers.total[kind])
 
 
-@compiled
+@compiled(small=True)
 def fill(graph: Graph, blockers: Blockers, kind: int) -> None:
     """Count what each node waited for when nothing had run."""
     waiting, types = blockers.waiting[blockers.row[kind]], graph.types
@@ -116,7 +116,7 @@ def fill(graph: Graph, blockers: Blockers, kind: int) -> None:
     blockers.seen[kind] = blockers.first[kind]
 
 
-@compiled
+@compiled(small=True)
 def unblock(graph: Graph, blockers: Blockers, kind: int, node: int) -> None:
     """Take into account that a node of type `kind` has run.
 
@@ -140,7 +140,7 @@ def unblock(graph: Graph, blockers: Blockers, kind: int, node: int) -> None:
                     height += 1
 
 
-@compiled
+@compiled(small=True)
 def best_ratio(graph: Graph, frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
     """The type with the largest ratio among kinds[:count]; ties go to the larger batch, then the first."""
     if count == 1:
@@ -160,7 +160,7 @@ def best_ratio(graph: Graph, frontier: Frontier, blockers: Blockers, kinds: np.n
     return best
 
 
-@compiled
+@compiled(small=True)
 def new_direct_blockers(
     types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, type_count: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -176,7 +176,7 @@ def new_direct_blockers(
     return waiting, total
 
 
-@compiled
+@compiled(small=True)
 def unblock_direct(graph: Graph, frontier: Frontier, waiting: np.ndarray, total: np.ndarray, kind: int) -> None:
     """The direct reading's `unblock`."""
     first, last = frontier.begin[kind], frontier.end[kind]

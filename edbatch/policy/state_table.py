@@ -46,7 +46,7 @@ def new_table(states: int, letters: int) -> StateTable:
     )
 
 
-@compiled
+@compiled(small=True)
 def copy_states(table: StateTable, into: StateTable, least_visits: int) -> StateTable:
     """Add the states of `table` that were met so often to `into`, an empty table with room for them."""
     for state in range(table.size[0]):
@@ -59,7 +59,7 @@ def copy_states(table: StateTable, into: StateTable, least_visits: int) -> State
     return into
 
 
-@compiled
+@compiled(small=True)
 def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple[int, np.uint64]:
     """(state or -1, slot): keys are compared letter by letter, so equal hashes do no harm."""
     code = np.uint64(mark + 1)
@@ -81,7 +81,7 @@ def find(table: StateTable, letters: np.ndarray, count: int, mark: int) -> tuple
     return -1, slot
 
 
-@compiled
+@compiled(small=True)
 def insert(table: StateTable, letters: np.ndarray, count: int, mark: int) -> int:
     """The number of the state, added if it is new; -1 when it is new and the table is full."""
     state, slot = find(table, letters, count, mark)

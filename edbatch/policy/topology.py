@@ -5,7 +5,7 @@ import numpy as np
 from edbatch.compiled import compiled
 
 
-@compiled
+@compiled(small=True)
 def successors(indptr: np.ndarray, operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The reversed edges: (indptr int32[n + 1], nodes int32[m]); users of a node by ascending id."""
     nodes = len(indptr) - 1
@@ -24,7 +24,7 @@ def successors(indptr: np.ndarray, operands: np.ndarray) -> tuple[np.ndarray, np
     return ends, users
 
 
-@compiled
+@compiled(small=True)
 def topological_order(
     indptr: np.ndarray, operands: np.ndarray, user_indptr: np.ndarray, users: np.ndarray
 ) -> tuple[np.ndarray, int]:
@@ -59,7 +59,7 @@ def topological_order(
     return order, done
 
 
-@compiled
+@compiled(small=True)
 def depths(indptr: np.ndarray, operands: np.ndarray, order: np.ndarray) -> np.ndarray:
     """int32[n]: the longest path from a node without operands (depth 0)."""
     depth = np.zeros(len(order), np.int32)

@@ -29,7 +29,7 @@ _SLICE, _SHARED, _STRIDED, _GATHER, _GATHER_MANY = range(5)  # memory.plan.Acces
 _BATCHES, _OPERANDS, _SEGMENTS, _INDICES, _GROUPED = range(5)  # of `used`
 
 
-@compiled
+@compiled(small=True)
 def plan_back(
     batches: np.ndarray,
     operands: np.ndarray,
@@ -167,7 +167,7 @@ def plan_back(
     )
 
 
-@compiled
+@compiled(small=True)
 def _append_batch(
     out_batches: np.ndarray, used: np.ndarray, name: int, begin: int, n: int, payload: int, offsets: int
 ) -> None:
@@ -178,7 +178,7 @@ def _append_batch(
     used[_BATCHES] += 1
 
 
-@compiled
+@compiled(small=True)
 def _append(lists: np.ndarray, used: np.ndarray, found: np.ndarray) -> int:
     """Where a list begins that comes after all others."""
     begin = used[_INDICES]
@@ -187,7 +187,7 @@ def _append(lists: np.ndarray, used: np.ndarray, found: np.ndarray) -> int:
     return int(begin)
 
 
-@compiled
+@compiled(small=True)
 def _elements(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of the elements of the chosen lists (none: all), which list each is in, and which of all elements it is."""
     if len(chosen) == 0:
@@ -204,7 +204,7 @@ def _elements(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.n
     return owners, members
 
 
-@compiled
+@compiled(small=True)
 def _restricted(
     operand: np.ndarray, chosen: np.ndarray, out_segments: np.ndarray, lists: np.ndarray, used: np.ndarray
 ) -> np.ndarray:
@@ -235,7 +235,7 @@ def _restricted(
     return found
 
 
-@compiled
+@compiled(small=True)
 def _add(
     operand: np.ndarray, source: int, begin: int, owners: int, out_batches: np.ndarray, out_operands: np.ndarray,
     out_segments: np.ndarray, lists: np.ndarray, used: np.ndarray, n_windows: int, adds: np.ndarray, grouped: bool,
@@ -281,7 +281,7 @@ def _add(
         )
 
 
-@compiled
+@compiled(small=True)
 def _append_addition(
     access: int, window: int, start: int, distance: int, source: int, begin: int, n: int, positions: int,
     out_batches: np.ndarray, out_operands: np.ndarray, used: np.ndarray, n_windows: int,

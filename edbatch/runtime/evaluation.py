@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
 from edbatch.runtime.type_table import shared_table
+from edbatch.stopwatch import Moment
 
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
@@ -115,14 +115,14 @@ class Evaluation:
         )  # fmt: skip
         return chosen, TypedGraph(kinds, indptr, operands, table.names(present))
 
-    def run(self, policy: Policy | None, inputs: list[Any], saving: bool, opened: float, recorded: float) -> None:
+    def run(self, policy: Policy | None, inputs: list[Any], saving: bool, opened: Moment, recorded: Moment) -> None:
         """Run the nodes that were taken over last.
 
         Args:
             policy: decides which type runs next; None: one that is learned.
             inputs: arrays of the input nodes, found by payload.
             saving: keep what a backward run will read.
-            opened, recorded: when recording began and ended, see `time.perf_counter`.
+            opened, recorded: when recording began and ended.
         """
         from edbatch.memory.planner import make_plan
         from edbatch.runtime.learned import default_policy
@@ -235,14 +235,17 @@ class Evaluation:
 
 
 class _Clock:
-    """Adds the time since the last stop to a stage."""
+    """Adds the time since the last stop to a stage; what went into compiling meanwhile is a stage of its own."""
 
-    def __init__(self, seconds: dict[str, float], start: float) -> None:
+    def __init__(self, seconds: dict[str, float], start: Moment) -> None:
         self._seconds = seconds
         self._start = start
 
-    def stop(self, stage: str, at: float | None = None) -> None:
+    def stop(self, stage: str, at: Moment | None = None) -> None:
         """A stage ends (at: when, if not now), and another begins."""
-        now = perf_counter() if at is None else at
-        self._seconds[stage] = self._seconds.get(stage, 0.0) + now - self._start
+        now, seconds = at or Moment.now(), self._seconds
+        compiling = now.compiling - self._start.compiling
+        if compiling:
+            seconds["compilation"] = seconds.get("compilation", 0.0) + compiling
+        seconds[stage] = seconds.get(stage, 0.0) + now.time - self._start.time - compiling
         self._start = now

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +27,7 @@ from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile_cell import compile_cell
 from edbatch.runtime.evaluation import DAMAGED, Evaluation
 from edbatch.runtime.report import Report
+from edbatch.stopwatch import Moment
 
 
 class Graph(Columns):
@@ -37,9 +37,9 @@ class Graph(Columns):
     what is new. Values live as long as the graph, the graph as long as one of its expressions.
 
     Args:
-        policy: decides which type runs next. None: learned on first use for this set of types, then reused (see
-            `edbatch.runtime.learned`); a name ("depth", "agenda", "sufficient", ..., "none" for one node at a time);
-            the path of a policy file; or a `Policy`.
+        policy: decides which type runs next. None: `sufficient`, until mini-batches with this set of types are large,
+            or many, enough to learn one that is reused (see `edbatch.runtime.learned`); a name ("depth", "agenda",
+            "sufficient", ..., "none" for one node at a time); the path of a policy file; or a `Policy`.
         dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
         check_nan: raise an error that names the op after the first batch whose result has a NaN.
         seed: of what dropout draws in this graph; None: it follows from the last call of `edbatch.seed`.
@@ -83,7 +83,7 @@ class Graph(Columns):
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
         self._tokens: list[Any] = []
-        self._opened = perf_counter()  # or when it last ran
+        self._opened = Moment.now()  # or when it last ran
 
     def __enter__(self) -> Self:
         self._tokens.append(_current.set(self))
@@ -198,7 +198,7 @@ class Graph(Columns):
     @exclusive
     def _ran(self, saving: bool) -> Evaluation:
         """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
-        recorded = perf_counter()
+        recorded = Moment.now()
         evaluation = self._taken_over()
         if self.n == evaluation.done:
             return evaluation
@@ -206,7 +206,7 @@ class Graph(Columns):
             evaluation.run(self._policy, self.inputs, saving, self._opened, recorded)
             self.n = evaluation.done  # what is recorded later comes after parts that were split off
             self.inputs.clear()
-            self._opened = perf_counter()
+            self._opened = Moment.now()
         return evaluation
 
     def _taken_over(self) -> Evaluation:

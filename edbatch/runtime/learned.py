@@ -1,19 +1,24 @@
-"""Policies that nobody asked for: learned from the first mini-batch of each set of types, then reused."""
+"""Policies that nobody asked for: learned when enough of a set of types has been seen, then reused."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from time import perf_counter
 
 from edbatch.errors import EdBatchWarning
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
+from edbatch.stopwatch import Moment
 
 # A model whose shapes vary per sample has new types in every mini-batch. When this many seconds have gone into
 # policies that never came to use again, learning stops.
 WASTE_LIMIT = 20.0
+
+# Learning takes 0.1 s, and 20 s of compilation the first time on a machine. A mini-batch that is large enough pays for
+# it; small ones do when so many nodes of the same types have come.
+LARGE = 1_000
+MANY = 20_000
 
 # Sets of types that are remembered; the oldest is forgotten.
 MAX_SETS = 1000
@@ -27,10 +32,13 @@ class _Learned:
 
 
 _learned: dict[frozenset[str], _Learned] = {}
+_seen: dict[frozenset[str], int] = {}  # nodes of mini-batches that were too small to learn from
 
 
 def default_policy(graph: TypedGraph) -> Policy:
-    """The policy learned for a set of types that includes the graph's; learned now if there is none.
+    """The policy learned for a set of types that includes the graph's; `sufficient` as long as learning does not pay.
+
+    It is learned from the first mini-batch of at least `LARGE` nodes, or when `MANY` nodes of these types have come.
 
     Where shapes vary per sample, every mini-batch has types of its own and nothing learned is used again: after
     `WASTE_LIMIT` seconds of that, with a warning, new sets get `sufficient`, which needs no learning.
@@ -38,6 +46,12 @@ def default_policy(graph: TypedGraph) -> Policy:
     names = frozenset(graph.names)
     found = _learned.get(names) or next((known for types, known in _learned.items() if names <= types), None)
     if found is None:
+        seen = _seen.pop(names, 0) + len(graph)
+        if len(graph) < LARGE and seen < MANY:
+            _seen[names] = seen
+            if len(_seen) > MAX_SETS:
+                del _seen[next(iter(_seen))]
+            return get_policy("sufficient")
         found = _learn(graph)
     else:
         found.reused = True
@@ -48,8 +62,6 @@ def default_policy(graph: TypedGraph) -> Policy:
 
 
 def _learn(graph: TypedGraph) -> _Learned:
-    from numba.core.event import install_timer
-
     from edbatch.policy.qlearning import learn
 
     wasted = sum(known.seconds for known in _learned.values() if not known.reused)
@@ -61,8 +73,9 @@ def _learn(graph: TypedGraph) -> _Learned:
             stacklevel=2,
         )
         return _Learned(get_policy("sufficient"), 0.0)
-    compiling: list[float] = []  # once per machine, and no fault of the graph's
-    start = perf_counter()
-    with install_timer("numba:compile", compiling.append):
-        policy = learn([graph])
-    return _Learned(policy, perf_counter() - start - sum(compiling))
+    start = Moment.now()
+    policy = learn([graph])
+    end = Moment.now()
+    return _Learned(
+        policy, end.time - start.time - (end.compiling - start.compiling)
+    )  # that is no fault of the graph's

@@ -9,7 +9,7 @@ from edbatch.compiled import compiled
 UNKNOWN = -2  # a type or a view that the table has not seen
 
 
-@compiled
+@compiled(small=True)
 def decode(
     ids: np.ndarray,
     args: np.ndarray,
@@ -65,7 +65,7 @@ def decode(
     return at
 
 
-@compiled
+@compiled(small=True)
 def contract(
     first: int,
     types: np.ndarray,
@@ -126,7 +126,7 @@ def contract(
     return present, kinds, nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
 
 
-@compiled
+@compiled(small=True)
 def with_sources(
     order: np.ndarray, offsets: np.ndarray, types: np.ndarray, is_source: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:

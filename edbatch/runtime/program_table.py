@@ -162,7 +162,7 @@ class DerivativePrograms(ProgramTable):
         return None
 
 
-@compiled
+@compiled(small=True)
 def _scratch(batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray) -> int:
     most = 1
     for kind, _, n, operand, _, _ in batches:

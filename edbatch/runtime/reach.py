@@ -7,7 +7,7 @@ import numpy as np
 from edbatch.compiled import compiled
 
 
-@compiled
+@compiled(small=True)
 def flow(
     order: np.ndarray,
     root: int,
@@ -47,7 +47,7 @@ def flow(
     return requires, active
 
 
-@compiled
+@compiled(small=True)
 def per_batch(
     batches: np.ndarray,
     nodes: np.ndarray,

@@ -25,7 +25,9 @@ class Report:
         fallbacks: steps at which the FSM did not know the state and the path ratio decided.
         memory_bytes: all values of the graph.
         seconds: by stage: construction (since the graph was opened or last ran), scheduling, planning, execution,
-            and learning where a policy was learned. On a GPU, execution is what it takes until everything is enqueued.
+            learning where a policy was learned, and compilation, which no other stage holds: of functions that this
+            machine has not run before, or loading them from the disk. On a GPU, execution is what it takes until
+            everything is enqueued.
     """
 
     policy: str = ""

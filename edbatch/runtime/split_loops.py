@@ -9,7 +9,7 @@ from edbatch.compiled import compiled
 MOST_INTEGERS = 1 << 24  # look-ups of more entries are not compared
 
 
-@compiled
+@compiled(small=True)
 def present(types: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Which of the chosen types (a flag per type) nodes are of, how many of each, and the most operands of any."""
     times = np.zeros(len(chosen), np.int64)
@@ -22,7 +22,7 @@ def present(types: np.ndarray, counts: np.ndarray, chosen: np.ndarray) -> tuple[
     return kinds, times[kinds], width
 
 
-@compiled
+@compiled(small=True)
 def recurrent_operands(
     first: int,
     types: np.ndarray,
@@ -69,7 +69,7 @@ def recurrent_operands(
                         recurrent[its, other] = changed = True
 
 
-@compiled
+@compiled(small=True)
 def views_read(
     first: int,
     types: np.ndarray,
@@ -104,7 +104,7 @@ def views_read(
                     read[its, args[at] >> 32] |= 2 if (found >> its) & 1 else 1
 
 
-@compiled
+@compiled(small=True)
 def make_parts(
     first: int,
     n: int,
@@ -194,7 +194,7 @@ def make_parts(
     return n, n_args
 
 
-@compiled
+@compiled(small=True)
 def repeats(
     first: int,
     types: np.ndarray,

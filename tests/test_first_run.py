@@ -1,0 +1,198 @@
+"""What a new user waits for: programs on a machine that has compiled nothing, and what is interpreted there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch import compiled
+from edbatch.runtime import learned
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+FIRST = re.search(r"```python\n(.*?)```", README, re.DOTALL).group(1)
+UPDATE = """
+with eb.Graph() as graph:
+    total = eb.sum([eb.cross_entropy(W @ encode(tree) + b, 2) for tree in trees])
+total.backward()
+eb.Adam(model).update()
+print("trained")
+"""
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """All that may be interpreted is, however long it takes."""
+    monkeypatch.setattr(compiled, "PATIENCE", float("inf"))
+    monkeypatch.setattr(compiled, "SMALL", float("inf"))
+    monkeypatch.setattr(compiled._Disk, "has", lambda *_: False)
+    before = {function: function._pays for function in compiled.functions}
+    for function in before:
+        function._pays = not function._small
+    yield
+    for function, pays in before.items():
+        function._pays = pays
+
+
+def cold(code, folder):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, timeout=300
+    )
+
+
+@pytest.mark.cpu
+def test_a_small_program_compiles_little_and_says_so(tmp_path):
+    stages = "print(*graph.report().seconds)\n"
+    done = cold(FIRST + stages + UPDATE, tmp_path)
+    assert done.stdout.startswith("4.80")
+    assert done.stdout.endswith("trained\n")
+    assert "compilation" in done.stdout
+    assert len(list(tmp_path.glob("edbatch/compiled/*.bin"))) <= 16, "of 103 that there were"
+    again = cold(FIRST + UPDATE, tmp_path)
+    assert done.stdout.split()[0] == again.stdout.split()[0]
+
+
+def random_tree(rng, depth=0):
+    if depth == 6 or rng.random() < 0.2:
+        return int(rng.integers(50))
+    return random_tree(rng, depth + 1), random_tree(rng, depth + 1)
+
+
+def results(policy):
+    """Of everything that loops over graphs: schedules, plans, values and gradients of cells, lists, views, look-ups."""
+    rng = np.random.default_rng(0)
+    model = eb.ParameterCollection(seed=0)
+    embed = model.add_lookup_parameters((50, 8), name="embed")
+    W, U = (model.add_parameters((16, 8), name=name) for name in "WU")
+
+    @eb.cell
+    def step(h, g, word: int):
+        a, b = eb.split(W @ h + U @ (g + eb.lookup(embed, word)), 2)
+        return eb.tanh(a) * eb.sigmoid(b)
+
+    def encode(tree):
+        if isinstance(tree, int):
+            return eb.lookup(embed, tree)
+        left, right = map(encode, tree)
+        return step(left, right, 7) if rng.random() < 0.7 else eb.sum([left, right, left * 0.5])
+
+    found = []
+    for _ in range(3):
+        trees = [random_tree(rng) for _ in range(5)]
+        with eb.Graph(policy=policy) as graph:
+            roots = [encode(tree) for tree in trees]
+            h = eb.zeros(8)
+            for word in range(4):
+                h = step(h, roots[0], word)
+            losses = [eb.cross_entropy(W @ root, 3) for root in [*roots, h]]
+            whole = eb.sum(losses) + eb.sum([eb.dot(root[2:5], roots[0][:3]) for root in roots])
+        whole.backward()
+        found += [whole.value(), W.grad().copy(), U.grad().copy(), *embed.sparse_grad(), *eb.forward(roots)]
+        found += [graph.report().batches, graph.report().viewed, graph.report().gathered, graph.report().lower_bound]
+        model.zero_grad()
+    return found
+
+
+POLICIES = ["sufficient", "sufficient-direct", "depth", "agenda", "agenda-remaining", "greedy", "none"]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """A policy file with an FSM of the types above."""
+    graphs = []
+    save = eb.Graph.typed_graph
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(eb.Graph, "__exit__", lambda self, *_: (leave(self, *_), graphs.append(save(self)))[0])
+        results("sufficient")
+    path = tmp_path_factory.mktemp("policies") / "policy.json"
+    eb.learn(graphs[:2], encoding="critical").save(path)
+    return path
+
+
+leave = eb.Graph.__exit__
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "file"])
+def test_what_is_interpreted_is_what_would_be_compiled(policy, machine, interpreted, monkeypatch):
+    policy = machine if policy == "file" else policy
+    in_python = results(policy)
+    for function in compiled.functions:
+        function._pays = True
+    for one, other in zip(in_python, results(policy), strict=True):
+        assert type(one) is type(other)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_interpreting_ends_when_it_has_taken_long(interpreted, monkeypatch):
+    monkeypatch.setattr(compiled, "PATIENCE", 0.0)
+
+    @compiled.compiled(small=True)
+    def total(x):
+        found = 0
+        for i in range(len(x)):
+            found += x[i]
+        return found
+
+    x = np.arange(1000)
+    assert [type(total(x)) for _ in range(3)] == [int] * 3
+    assert total(x) == 499500
+    assert len(total.overloads) == 1
+
+
+def test_large_arrays_are_never_interpreted(interpreted, monkeypatch):
+    monkeypatch.setattr(compiled, "SMALL", 10)
+
+    @compiled.compiled(small=True)
+    def length(x, y):
+        return len(x) + len(y[0])
+
+    assert length(np.zeros(3), (np.zeros(3), np.zeros(4))) == 6
+    assert len(length.overloads) == 0
+    assert length(np.zeros(3), (np.zeros(3), np.zeros(5))) == 6
+    assert len(length.overloads) == 1
+
+
+def test_errors_in_interpreted_functions_leave_it_usable(interpreted):
+    @compiled.compiled(small=True)
+    def read(x, at):
+        return x[at]
+
+    with pytest.raises(IndexError):
+        read(np.zeros(3), 5)
+    assert not compiled._thread.interpreting
+    assert read(np.ones(3), 1) == 1.0
+
+
+def chain(n, op=eb.tanh):
+    with eb.Graph() as graph:
+        x = eb.ones(3)
+        for _ in range(n):
+            x = op(x)
+    x.value()
+    return graph.report().policy
+
+
+@pytest.fixture
+def nothing_learned(monkeypatch):
+    monkeypatch.setattr(learned, "_learned", {})
+    monkeypatch.setattr(learned, "_seen", {})
+
+
+def test_small_graphs_need_no_learning(nothing_learned):
+    assert [chain(30) for _ in range(3)] == ["sufficient"] * 3
+
+
+def test_a_large_mini_batch_is_learned_from(nothing_learned):
+    assert chain(learned.LARGE - 1) == "sufficient"
+    assert chain(learned.LARGE) == "fsm-sort"
+    assert chain(5) == "fsm-sort", "what is known is used for small graphs too"
+
+
+def test_many_small_mini_batches_are_learned_from(nothing_learned, monkeypatch):
+    monkeypatch.setattr(learned, "MANY", 100)
+    assert [chain(30) for _ in range(5)] == ["sufficient"] * 3 + ["fsm-sort"] * 2
