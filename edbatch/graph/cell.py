@@ -50,6 +50,7 @@ class CellOp(Op):
         has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
         looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
         splits: how it has been split so far (see `graph.split`).
+        is_early: whether it is a part that was split off, which no user holds.
     """
 
     body: Body = NO_BODY
@@ -61,6 +62,7 @@ class CellOp(Op):
     has_late: bool = False
     looks_up: bool = False
     splits: dict[Any, Any] = field(default_factory=dict)
+    is_early: bool = False
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class _Sweep:
                 self.flows[value.node].append((value.view, Expression(trace, gradient.id + step, spec)))
 
     def run(self, needed: Sequence[bool], of_outputs: bool = False) -> Derivative:
-        requires = self._requires(needed)
+        requires = [True] * len(self.body.nodes) if of_outputs else self._requires(needed)
         for number in range(len(self.body.nodes)):
             if number not in self.values:
                 self._replay(number)
@@ -158,7 +158,7 @@ class _Sweep:
                 gradients[number] = gradient
             elif node.type.op is PARAMETER:
                 self.terms.append((node.type.attributes[0][1], gradient))
-            else:
+            elif node.type.op.kind is not Kind.SOURCE and node.type.op.gradient is not no_gradient:
                 self._step_back(number, gradient, requires)
         if of_outputs:
             self.terms.clear()

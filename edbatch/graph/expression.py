@@ -77,13 +77,31 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
     def gradient(self) -> Any:
         """The gradient of what `backward` was last called on with respect to this expression, of its shape.
 
-        An expression that is a view of another (a slice, a transposition) gives that part of the other's gradient; what
-        a cell returns has the same gradient as without the decorator, from uses inside the cell too.
+        It counts every use of the expression between it and what `backward` was called on. An expression that is a view
+        of another (a slice, a transposition, what `stop_gradient` gives) is the other: it has that part of the
+        other's gradient, from uses of the other too. Equal computations are different expressions, each with the
+        gradient of its own uses. Constants and what depends on no input have gradients, too. What a cell returns has
+        the same gradient as without the decorator: uses inside the cell count like those outside.
         Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
         before parameters are changed.
 
+        Returns:
+            An array of the caller's own (or a NumPy scalar), on the host.
+
         Raises:
             EdBatchError: `backward` was not called on an expression of this graph.
+
+        Example:
+            >>> import edbatch as eb
+            >>> @eb.cell
+            ... def f(x):
+            ...     h = eb.exp(x)
+            ...     return h, eb.sum([h, h])
+            >>> with eb.Graph():
+            ...     h, s = f(eb.scalar(0.0))
+            >>> s.backward()
+            >>> h.gradient()
+            np.float32(2.0)
         """
         return self.graph.gradient(self)
 

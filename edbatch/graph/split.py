@@ -55,8 +55,9 @@ def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[
         given = [op.names[k] for k in part.given if k >= 0]
         stage = "" if part.stage == CORE else "eager " if part.stage == EARLY else "lazy "
         name = f"{op.name} ({stage}{', '.join(given)})"
-        body = prepare_for_kernels(open_affines(part.body), options)
-        types.append(intern(cell_op(name, body, part.columns), (), part.body.arguments, part.row))
+        body = prepare_for_kernels(open_affines(part.body), options, named=True)
+        op_of_part = cell_op(name, body, part.columns, is_early=part.stage == EARLY)
+        types.append(intern(op_of_part, (), part.body.arguments, part.row))
     core = next(number for number, part in enumerate(parts) if part.stage == CORE)
     return Split(tuple(types), parts, core)
 

@@ -8,25 +8,20 @@ side by side, and it is ONE product ("lazy batching", Cavs, section 3.4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.exclusive import Whole
-from edbatch.graph.cell import CellOp
-from edbatch.graph.derivative import Given
 from edbatch.graph.gradient_sum import stops
 from edbatch.graph.node_type import Attributes
 from edbatch.graph.op import Op
 from edbatch.graph.spec import Spec
-from edbatch.graph.trace import ARGUMENT
-from edbatch.graph.type_body import body_of_type
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.memory.arenas import Arenas
 from edbatch.runtime.backward_plan import BackwardPlan
-from edbatch.runtime.derivatives import compiled_outputs
+from edbatch.runtime.expression_gradients import ExpressionGradients
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
@@ -90,6 +85,7 @@ class Backward:
         self._backend = table.backend
         self._check_nan = check_nan
         self.gradients = GradientArenas(table.windows, arenas, table.pool)
+        self._of_expressions = ExpressionGradients(table, arenas, nodes, self.gradients)
 
     def run(self, sources: bool = False) -> None:
         """Compute the gradients, and add them to the parameters'.
@@ -102,7 +98,7 @@ class Backward:
         table, nodes = self._table, self._nodes
         root, code = self._root & NODE_MASK, self._root >> NODE_BITS
         view_stops = _view_stops()
-        wanted = table.is_source | table.holds_parameters if sources else table.holds_parameters
+        wanted = np.ones_like(table.is_source) if sources else table.holds_parameters & ~table.ends_gradients
         self.requires, self.active = flow(
             np.concatenate([ran.nodes for ran in self._ran]), root, nodes.types[: nodes.n], nodes.starts,
             nodes.counts, nodes.args, wanted, table.ends_gradients, view_stops,
@@ -110,7 +106,8 @@ class Backward:
         if view_stops[code] or not self.active[root]:
             self.active[:] = False
             return
-        self.gradients.array(self._window(root, code))[int(nodes.row[root])] = self._backend.from_host(self._seed, "C")
+        seeded = self._of_expressions.row(self.gradients.array, self._root)
+        seeded[0] = self._backend.from_host(self._seed, "C")
         stopped = self._stopped(view_stops)
         plans = []
         for ran in reversed(self._ran):
@@ -137,65 +134,12 @@ class Backward:
         """The gradient with respect to an expression, as an array of its own."""
         node = id & NODE_MASK
         if node < len(self.active):
-            node, steps, output = self._made_at(id)
-            if not self.has_sources and not self.requires[node]:
+            found = self._of_expressions.made_at(id)
+            if not self.has_sources and not self.requires[found.node]:
                 self.run(sources=True)
-            if self.active[node]:
-                found = self._row(self.gradients.array, node) if output is None else self._of_output(node, output)
-                for op, attributes in steps:
-                    found = op.forward(found, **dict(attributes))
-                return self._backend.to_host(found[0]).copy()[()]
+            if self.active[found.node]:
+                return self._backend.to_host(self._of_expressions.gradient(found)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
-
-    def _made_at(self, id: int) -> tuple[int, Steps, int | None]:
-        """The node that computes an expression, the views it is seen through, and of a cell which output it is.
-
-        A cell may return what it was given, and the last part of a cell that was split what others read earlier.
-        """
-        node, steps = id & NODE_MASK, steps_of(id >> NODE_BITS)
-        while True:
-            type = self._table.bound[self._nodes.types[node]].type
-            if not isinstance(type.op, CellOp):
-                return node, steps, None
-            body, _, outputs = body_of_type(type)
-            begins = [steps_of(step >> NODE_BITS) for step in outputs]
-            output = next(at for at, begin in enumerate(begins) if steps[: len(begin)] == begin)
-            value, further = body.outputs[output], steps[len(begins[output]) :]
-            if body.nodes[value.node].type.op is not ARGUMENT:
-                return node, further, output
-            given = int(self._nodes.args[self._nodes.starts[node] + value.node])
-            shown = () if value.view is None else value.view.steps
-            node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), *shown, *further)
-
-    def _of_output(self, node: int, output: int) -> Any:
-        """The gradient [1, *shape] of a cell's output, with what flows to it inside the cell."""
-        nodes, type = self._nodes, self._table.bound[self._nodes.types[node]]
-        how = compiled_outputs(type, self._backend)
-        place = how.derivative.operands[output]
-        assert place is not None
-        assert how.program is not None
-        begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
-        given = []
-        for source, number in how.derivative.given:
-            if source is Given.OPERAND:
-                given.append(self._row(self._arenas.array, int(nodes.args[begin + number])))
-            else:
-                given.append(self._row(self._arenas.array if source is Given.RESULT else self.gradients.array, node))
-        row = self._backend.empty((1, how.derivative.width), type.type.out.dtype)
-        given_integers = self._backend.indices(nodes.args[end : end + type.type.op.payload].astype(np.int32))
-        integers = [given_integers[at : at + 1] for at in range(type.type.op.payload)]
-        how.program(row, *given, *integers)
-        return row[:, place.column : place.column + place.spec.size].reshape(1, *place.spec.shape)
-
-    def _row(self, array: Callable[[int], Any], id: int) -> Any:
-        """The row [1, *shape] of an id, of values or of gradients."""
-        node = id & NODE_MASK
-        row = int(self._nodes.row[node])
-        return array(self._window(node, id >> NODE_BITS))[row : row + 1]
-
-    def _window(self, node: int, code: int) -> int:
-        self._table.see(np.array([code << NODE_BITS], np.int64))
-        return int(self._table.view_windows[code] if code else self._table.window[self._nodes.types[node]])
 
     def _stopped(self, view_stops: np.ndarray) -> np.ndarray:
         """Per window, whether no gradient flows to what is read through it: each view has one of its own."""
@@ -207,12 +151,6 @@ class Backward:
     def release(self) -> None:
         """Give the memory of the gradients back."""
         self.gradients.release()
-
-
-def steps_of(code: int) -> Steps:
-    """The chain of views that a code stands for."""
-    view = VIEWS[code]
-    return () if view is None else view.steps
 
 
 def _view_stops() -> np.ndarray:

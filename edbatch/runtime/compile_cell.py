@@ -42,7 +42,7 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
         seconds[step] = seconds.get(step, 0) + now - start
         start = now
 
-    body = prepare_for_batching(body, options)
+    body = prepare_for_batching(body, options, named=True)
     lap("simplify")
     batching = find_batches(body, options)
     lap("batch")
@@ -51,7 +51,7 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
     _stack_overlapping(model, layout)
     merged = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
-    body = prepare_for_kernels(merged, options)
+    body = prepare_for_kernels(merged, options, named=True)
     lap("merge")
     itemsize = body.nodes[0].type.out.dtype.itemsize
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)

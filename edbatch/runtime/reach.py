@@ -25,21 +25,22 @@ def flow(
         order: the nodes that have run, in an order in which operands precede their users.
         root: where gradients come from.
         types, starts, counts, args: the graph's columns.
-        wanted: per type, whether its nodes hold something whose gradient is wanted.
-        stops: per type, whether gradients end there.
+        wanted: per type, whether the gradient of its nodes, or of something that they hold, is wanted.
+        stops: per type, whether gradients end there: none flows to operands.
         view_stops: per code of a view, whether gradients end there.
     """
     requires = np.zeros(len(types), np.bool_)
     for v in order:
         kind = types[v]
         found = wanted[kind]
-        for i in range(starts[v], starts[v] + counts[v]):
-            found |= requires[args[i] & 0xFFFFFFFF] and not view_stops[args[i] >> 32]
-        requires[v] = found and not stops[kind]
+        if not stops[kind]:
+            for i in range(starts[v], starts[v] + counts[v]):
+                found |= requires[args[i] & 0xFFFFFFFF] and not view_stops[args[i] >> 32]
+        requires[v] = found
     active = np.zeros(len(types), np.bool_)
     active[root] = requires[root]
     for v in order[::-1]:
-        if active[v]:
+        if active[v] and not stops[types[v]]:
             for i in range(starts[v], starts[v] + counts[v]):
                 source = args[i] & 0xFFFFFFFF
                 if requires[source] and not view_stops[args[i] >> 32]:

@@ -13,15 +13,26 @@ from edbatch.graph.passes.sink_views import sink_views
 __all__ = ["open_affines", "prepare_for_batching", "prepare_for_kernels", "prepare_for_splitting", "rows_for_products"]
 
 
-def prepare_for_batching(body: Body, options: Options) -> Body:
-    """The same computation in fewer and simpler nodes."""
-    return drop_dead(open_affines(merge_equal(body) if options.merge else body))
+def prepare_for_batching(body: Body, options: Options, named: bool = False) -> Body:
+    """The same computation in fewer and simpler nodes.
+
+    Args:
+        body: the body.
+        options: which passes are switched off.
+        named: whether users hold what the body returns, and may ask for its gradient: then what reads a result goes on
+            reading it, and nothing else does.
+    """
+    return drop_dead(open_affines(merge_equal(body, named) if options.merge else body))
 
 
-def prepare_for_kernels(body: Body, options: Options) -> Body:
-    """After batches have become nodes: biases and slices where the kernels want them."""
+def prepare_for_kernels(body: Body, options: Options, named: bool = False) -> Body:
+    """After batches have become nodes: biases and slices where the kernels want them.
+
+    Args:
+        body, options, named: as of `prepare_for_batching`.
+    """
     body = join_biases(body, options.fuse)
-    return drop_dead(sink_views(parameters_as_values(body)) if options.fuse else body)
+    return drop_dead(sink_views(parameters_as_values(body), named) if options.fuse else body)
 
 
 def prepare_for_splitting(body: Body) -> Body:

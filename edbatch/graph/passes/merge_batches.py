@@ -106,7 +106,7 @@ class _Merging:
             if whole is not None:
                 return self._reshaped(whole, node.type.out)
         made = self._alone(number)
-        if joins:
+        if joins and number not in self.returned:  # whose gradient is not that of its parts
             begin = 0
             begins = self.concatenated[made.node] = {}
             for value in values:

@@ -14,15 +14,21 @@ from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import View, view_of
 
 
-def sink_views(body: Body) -> Body:
-    """Replace views of element-wise ops whose operands all have the shape of the result."""
+def sink_views(body: Body, named: bool = False) -> Body:
+    """Replace views of element-wise ops whose operands all have the shape of the result.
+
+    Args:
+        body: the body.
+        named: each result keeps its gradient, see `prepare_for_batching`: what is read of it is read there.
+    """
+    returned = {value.node for value in body.outputs} if named else set()
     nodes: list[Node] = []
     new: dict[int, int] = {}
     sunk: dict[Value, int] = {}
 
     def moved(value: Value) -> Value:
         node = body.nodes[value.node]
-        if value.view is None or not _is_aligned(body, node):
+        if value.view is None or value.node in returned or not _is_aligned(body, node):
             return value.moved(new)
         if value not in sunk:
             operands = []

@@ -70,4 +70,6 @@ def concatenated(body: Body, node: Node) -> tuple[Value, ...]:
     below = body.nodes[value.node]
     if value.view is not None or below.type.op.name != "concatenate" or len(below.type.out.shape) != 1:
         return ()
+    if any(value.node == output.node for output in body.outputs):  # which its users may ask for the gradient of
+        return ()
     return () if any(isinstance(spec, ParameterSpec) for spec in below.type.operands) else below.operands
