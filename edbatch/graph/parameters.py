@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError
-from edbatch.exclusive import lock
+from edbatch.exclusive import Whole, lock
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec
@@ -50,6 +50,7 @@ class Parameter(Operand):
         self.runs: dict[tuple[int, int], Parameter] = {}
         self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
         self._has_grad = False
+        self._frozen = False
         self._gradient: Any = None  # zero where no gradient has come
 
     def value(self) -> np.ndarray:
@@ -111,6 +112,35 @@ class Parameter(Operand):
         """
         return self._sum() if self.has_grad else self._zeros()
 
+    @property
+    def frozen(self) -> bool:
+        """Whether it is left as it is, see `freeze`."""
+        return all(member._frozen for member in self._members())
+
+    def freeze(self, frozen: bool = True) -> None:
+        """From now on `backward` computes no gradient of it, and no optimizer changes it; `freeze(False)` ends that.
+
+        Gradients that have come are forgotten. What flows through it to other values flows as before, and nothing is
+        compiled anew.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W.freeze()
+            >>> with eb.Graph():
+            ...     x = eb.input([3.0, 4.0])
+            ...     loss = eb.dot(W, x)
+            >>> loss.backward()
+            >>> W.frozen, W.has_grad, x.gradient()
+            (True, False, array([1., 1.], dtype=float32))
+        """
+        self.zero_grad()
+        for member in self._members():
+            member._frozen = bool(frozen)
+        if self.stack is not None or self.parts:
+            with self.device.backend.active():
+                self._sum().fill(0)  # the gradient of a stack is computed with that of its frozen parts
+
     def zero_grad(self) -> None:
         """Forget the gradients that have come."""
         if self.has_grad:
@@ -120,10 +150,13 @@ class Parameter(Operand):
                 member._has_grad = False
 
     def accumulator(self) -> tuple[Any, bool]:
-        """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient."""
+        """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient.
+
+        Of a stack, what is added to the rows of frozen parts is never read.
+        """
         fresh = not self.has_grad
         for member in self._members():
-            member._has_grad = True
+            member._has_grad = not member._frozen
         return self._sum(), fresh
 
     def _members(self) -> list[Parameter]:
@@ -143,7 +176,7 @@ class Parameter(Operand):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
-        return type(self), (self.name, self.value(), self.device)
+        return type(self), (self.name, self.value(), self.device), {"_frozen": self._frozen}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.spec!r})"
@@ -152,7 +185,19 @@ class Parameter(Operand):
 class LookupParameters(Parameter):
     """A learned table whose rows are used one by one: `lookup(embed, word)` or `embed[word]`.
 
-    Look-ups of different rows are one type and one batch. Gradients are kept as the rows that were looked up.
+    Look-ups of different rows are one type and one batch. Gradients are kept as the rows that were looked up. Anywhere
+    else a table is a parameter like any other (`embed @ h`: the scores of all words), with a gradient of all its rows.
+
+    Example:
+        >>> import edbatch as eb
+        >>> embed = eb.ParameterCollection().add_lookup_parameters((3, 2), init=1.0)
+        >>> with eb.Graph():
+        ...     loss = eb.cross_entropy(embed @ embed[2], 0)
+        >>> loss.backward()
+        >>> embed.grad().round(2)
+        array([[-0.67, -0.67],
+               [ 0.33,  0.33],
+               [ 0.33,  0.33]], dtype=float32)
     """
 
     _order = "C"
@@ -160,33 +205,42 @@ class LookupParameters(Parameter):
     def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
         super().__init__(name, array, device)
         self._came: list[tuple[np.ndarray, Any]] = []
+        self._is_dense = False  # whether a gradient of all rows has come; then it is in `_gradient`
 
     def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
 
-        Like `grad`, the second array may be scaled in place; on a GPU it is an array of CuPy. None if no gradient has
-        come.
+        Like `grad`, the second array may be scaled in place; on a GPU it is an array of CuPy. All rows if the whole
+        table was used, None if no gradient has come.
         """
-        backend = self.device.backend
-        with lock, backend.active():
-            if len(self._came) > 1:
-                rows, values = zip(*self._came, strict=True)
-                self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
-            return self._came[0] if self._came else None
+        if self._is_dense:
+            return np.arange(self.shape[0]), self._sum()
+        return self._rows()
 
     def grad(self) -> Any:
         """The gradient of the whole table, made for this call: `sparse_grad` is what training reads."""
-        backend, found = self.device.backend, self.sparse_grad()
+        backend = self.device.backend
         with backend.active():
             dense = self._zeros()
-            if found is not None:
+            if self._is_dense:
+                dense[...] = self._sum()
+            elif (found := self._rows()) is not None:
                 dense[backend.indices(found[0].astype(np.int32))[:]] = found[1]
         return dense
 
     def zero_grad(self) -> None:
         """Forget the gradients that have come."""
         self._came.clear()
-        self._has_grad = False
+        if self._is_dense:
+            with self.device.backend.active():
+                self._gradient.fill(0)
+        self._has_grad = self._is_dense = False
+
+    def accumulator(self) -> tuple[Any, bool]:
+        """See `Parameter.accumulator`: the gradient of all rows."""
+        fresh = not self._has_grad
+        self._has_grad = self._is_dense = True
+        return self._sum(), fresh
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
         """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
@@ -194,3 +248,20 @@ class LookupParameters(Parameter):
             with self.device.backend.active():
                 self._came.append(self.device.backend.loops.sum_equal(rows, values))
             self._has_grad = True
+
+    def _sum(self) -> Any:
+        with lock, Whole(), self.device.backend.active():
+            dense, rows = super()._sum(), self._rows()
+            if rows is not None:
+                dense[self.device.backend.indices(rows[0].astype(np.int32))[:]] += rows[1]
+                self._came.clear()
+        return dense
+
+    def _rows(self) -> tuple[np.ndarray, Any] | None:
+        """What has come by row, each once."""
+        backend = self.device.backend
+        with lock, backend.active():
+            if len(self._came) > 1:
+                rows, values = zip(*self._came, strict=True)
+                self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
+            return self._came[0] if self._came else None

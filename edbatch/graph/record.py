@@ -14,7 +14,7 @@ from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
-from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.parameters import Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import Shape, spec_of
 from edbatch.graph.trace import Payload
@@ -49,8 +49,6 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
 
 def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
-    if isinstance(operand, LookupParameters):
-        raise EdBatchError(f"{name}: {operand!r} is a table; expected one of its rows, lookup({operand.name}, i)")
     if isinstance(operand, Expression | Parameter):
         return operand
     if isinstance(operand, int | float | np.number):

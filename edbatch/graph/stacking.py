@@ -10,7 +10,7 @@ import numpy as np
 
 from edbatch.exclusive import Whole, lock
 from edbatch.graph.node_type import parameter_array, parameter_of
-from edbatch.graph.parameters import Parameter
+from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.spec import ParameterSpec
 
 
@@ -117,9 +117,14 @@ def column_range(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
 
 
 def can_stack(specs: Sequence[ParameterSpec]) -> bool:
-    """Whether `stacked` gives a parameter: all are there, each once, and free or side by side in one stack."""
+    """Whether `stacked` gives a parameter: all are there, each once, and free or side by side in one stack.
+
+    A look-up table stays where it is.
+    """
     members = [spec.parameter() for spec in specs]
     if len(specs) < 2 or len(set(specs)) < len(specs) or None in members:
+        return False
+    if any(isinstance(member, LookupParameters) for member in members):
         return False
     stacks = {member.stack for member in members if member is not None}
     if len(stacks) > 1:
@@ -158,4 +163,6 @@ def space_of(spec: ParameterSpec) -> str:
     parameter = spec.parameter()
     if parameter is not None and parameter.stack is not None:
         return parameter.stack.name
+    if isinstance(parameter, LookupParameters):
+        return f"table {spec.name}"
     return f"[{','.join(['*', *map(str, spec.shape[1:])])}]" if spec.shape else "[]"

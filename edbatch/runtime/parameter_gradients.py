@@ -32,8 +32,9 @@ def add_terms(rows: TypeRows, backend: Any) -> None:
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Any) -> None:
-    """Add the sum of rows [n, *shape] to a parameter's gradient."""
-    backend.loops.add_all(rows, parameter.accumulator()[0])
+    """Add the sum of rows [n, *shape] to a parameter's gradient, unless it is frozen."""
+    if not parameter.frozen:
+        backend.loops.add_all(rows, parameter.accumulator()[0])
 
 
 def _chosen(rows: TypeRows, node: int, backend: Any) -> Any:
@@ -44,6 +45,8 @@ def _chosen(rows: TypeRows, node: int, backend: Any) -> Any:
 
 
 def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows, backend: Any) -> None:
+    if parameter.frozen:
+        return
     if term.index is not None:
         assert isinstance(parameter, LookupParameters)
         indices = rows.integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)

@@ -286,13 +286,6 @@ class TestErrors:
         with pytest.raises(eb.EdBatchError, match="no graph"):
             eb.input([1.0])
 
-    def test_a_table_is_no_operand(self):
-        table = eb.ParameterCollection().add_lookup_parameters((2, 2), name="table")
-        with eb.Graph():
-            for build in (lambda: table @ eb.zeros(2), lambda: eb.zeros(2) + table, lambda: eb.tanh(table)):
-                with pytest.raises(eb.EdBatchError, match=r"is a table; expected one of its rows, lookup\(table, i\)"):
-                    build()
-
     def test_no_operand(self):
         with eb.Graph():
             for wrong in ("text", None, [1, 2]):

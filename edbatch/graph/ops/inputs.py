@@ -117,7 +117,7 @@ def parameter(parameter: Parameter) -> Expression:
         >>> graph.report().batches  # one product, one sum
         2
     """
-    if not isinstance(parameter, Parameter) or isinstance(parameter, LookupParameters):
+    if not isinstance(parameter, Parameter):
         raise EdBatchError(f"parameter: expected a Parameter, got {parameter!r}")
     return parameter_node(current_graph(), parameter)
 
