@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.graph import init
 from edbatch.graph.cell import cell
 from edbatch.graph.collection import ParameterCollection
 from edbatch.graph.draws import seed
@@ -53,6 +54,7 @@ __all__ = [
     "from_dlpack",
     "from_torch",
     "get_policy",
+    "init",
     "learn",
     "options",
     "schedules",

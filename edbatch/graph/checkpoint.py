@@ -81,7 +81,7 @@ def save_checkpoint(
     """See `ParameterCollection.save`."""
     from safetensors.numpy import save
 
-    tensors = {parameter.name: parameter.value() for parameter in model}
+    tensors = {name: parameter.value() for name, parameter in model.items()}
     if taken := [name for name in tensors if name.startswith(TRAINER)]:
         raise EdBatchError(f"{path}: parameter {taken[0]!r}: names that begin with {TRAINER!r} are the trainer's")
     if not isinstance(metadata, Mapping | None):
@@ -106,7 +106,7 @@ def load_checkpoint(
     """See `ParameterCollection.load`."""
     tensors, others, header = _read(path)
     metadata = _from_json(path, header, "metadata")
-    here = {parameter.name: parameter for parameter in model}
+    here = dict(model.items())
     found = {name: f"{array.dtype}{list(array.shape)}" for name, array in tensors.items()} | others
     want = {name: f"{parameter.dtype}{list(parameter.shape)}" for name, parameter in here.items()}
     left = {name: f"{want[name]} in the model, not in the file" for name in want if name not in found}

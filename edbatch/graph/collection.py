@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +13,10 @@ import numpy as np
 from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError
 from edbatch.exclusive import Whole, lock
-from edbatch.graph.exchange import from_dlpack
+from edbatch.graph.init import initial_value
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.spec import Shape, float_dtype
+from edbatch.table import Table
 
 if TYPE_CHECKING:
     from edbatch.graph.checkpoint import Checkpoint, Resumable, Savable
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 class ParameterCollection:
     """The parameters of a model.
+
+    It is iterated over its parameters, in the order in which they were added; they are found by name as in a
+    dictionary: `model["W"]`, `"W" in model`, `dict(model)`, `model.items()`.
 
     Args:
         seed: of the initial values; equal seeds and equal order of creation give equal values.
@@ -36,15 +42,56 @@ class ParameterCollection:
         >>> model = eb.ParameterCollection(seed=0)
         >>> W = model.add_parameters((5, 64), name="W")
         >>> embed = model.add_lookup_parameters((1000, 64), name="embed")
-        >>> [parameter.name for parameter in model]
-        ['W', 'embed']
+        >>> [parameter.name for parameter in model], "W" in model
+        (['W', 'embed'], True)
     """
 
     def __init__(self, seed: int = 0, dtype: Any = "float32", device: str | Device | None = None) -> None:
         self.dtype = float_dtype(dtype)
         self.device = opened_device(device)
         self._random = np.random.default_rng(seed)
-        self._parameters: dict[str, Parameter] = {}
+        self._parameters: dict[str, Parameter] = {}  # of the whole model, by their full names
+        self._prefix = ""
+
+    def sub(self, name: str) -> ParameterCollection:
+        """The part of the model whose parameters' names begin with `name.`: a collection like any other.
+
+        What is added to it is added to the model under that prefix, so that a layer may be used twice. It is saved,
+        loaded and looked up without the prefix; optimizers take it, to train just this part.
+
+        Raises:
+            EdBatchError: `name` is no name.
+
+        Example:
+            >>> import edbatch as eb
+            >>> from edbatch.models import LSTM
+            >>> model = eb.ParameterCollection()
+            >>> encoder, decoder = (LSTM(model.sub(part), 3, 4) for part in ("encoder", "decoder"))
+            >>> encoder.W.name, model.sub("encoder")["lstm.W"] is encoder.W
+            ('encoder.lstm.W', True)
+            >>> list(model.sub("decoder").keys())
+            ['lstm.W', 'lstm.U', 'lstm.b']
+        """
+        part = copy.copy(self)
+        part._prefix = f"{self._prefix}{_checked_name(name)}."
+        return part
+
+    def free_name(self, name: str) -> str:
+        """`name`, or `name2`, `name3`, ...: the first that no parameter has, alone or as a prefix.
+
+        Example:
+            >>> import edbatch as eb
+            >>> from edbatch.models import LSTM
+            >>> model = eb.ParameterCollection()
+            >>> lstms = [LSTM(model, 3, 4) for _ in range(2)]
+            >>> [lstm.W.name for lstm in lstms], model.free_name("lstm")
+            (['lstm.W', 'lstm2.W'], 'lstm3')
+        """
+        number, found = 1, name
+        while any(taken == found or taken.startswith(f"{found}.") for taken in self.keys()):
+            number += 1
+            found = f"{name}{number}"
+        return found
 
     def add_parameters(
         self, shape: int | tuple[int, ...], name: str | None = None, init: str | float | Any = "glorot"
@@ -54,11 +101,24 @@ class ParameterCollection:
         Args:
             shape: an int means a vector.
             name: unique in the collection; policies and checkpoints find the parameter by it. Default `p0`, `p1`, ...
-            init: "glorot" (uniform in +-sqrt(6 / (rows + columns)); a vector starts at 0), "uniform" (+-0.1),
-                a number, or an array of `shape` (of any library, see `edbatch.from_dlpack`).
+            init: "glorot" (uniform in +-sqrt(6 / (rows + columns)); a vector starts at 0), "uniform" (+-0.1), "normal"
+                (standard deviation 1), "zeros", "ones", "xavier_uniform", "xavier_normal", "kaiming_uniform",
+                "kaiming_normal" (also as "glorot_..." and "he_..."), "orthogonal"; an object of `eb.init`, or any
+                function of a `numpy.random.Generator` and the shape; a number, or an array of `shape` (of any library,
+                see `edbatch.from_dlpack`).
 
         Raises:
-            EdBatchError: a bad shape, a name that is taken, or an unknown `init`.
+            EdBatchError: a bad shape, a name that is taken, an unknown `init`, or one that does not give `shape`.
+
+        Example:
+            >>> import edbatch as eb
+            >>> model = eb.ParameterCollection(seed=0)
+            >>> model.add_parameters((2, 2), init="orthogonal").shape
+            (2, 2)
+            >>> model.add_parameters(3, init=lambda rng, shape: rng.integers(1, 2, shape)).value()
+            array([1., 1., 1.], dtype=float32)
+            >>> model.add_parameters((2, 2), init=eb.init.Normal(std=0.01)).shape
+            (2, 2)
         """
         return self._add(Parameter, shape, name, init)
 
@@ -140,41 +200,120 @@ class ParameterCollection:
             for parameter in self:
                 parameter.zero_grad()
 
+    def freeze(self, frozen: bool = True) -> None:
+        """Freeze all parameters that are there now, see `Parameter.freeze`; `freeze(False)` ends that."""
+        for parameter in self:
+            parameter.freeze(frozen)
+
+    def count(self, frozen: bool = True) -> int:
+        """The number of entries of all parameters.
+
+        Args:
+            frozen: whether those of frozen ones count.
+        """
+        return sum(parameter.spec.size for parameter in self if frozen or not parameter.frozen)
+
+    def summary(self) -> Table:
+        """All parameters with their shapes and numbers of entries; `print` it, or let a notebook show it.
+
+        Example:
+            >>> import edbatch as eb
+            >>> model = eb.ParameterCollection()
+            >>> embed = model.add_lookup_parameters((1000, 64), name="embed")
+            >>> W, b = model.add_parameters((5, 64), name="W"), model.add_parameters(5, name="b")
+            >>> embed.freeze()
+            >>> print(model.summary())  # doctest: +NORMALIZE_WHITESPACE
+            name       shape       dtype      entries
+            ---------  ----------  -------  ---------  ------
+            embed      (1000, 64)  float32     64,000  frozen
+            W          (5, 64)     float32        320
+            b          (5,)        float32          5
+            (total)                            64,325
+            (trained)                             325
+        """
+        rows = [
+            (name, str(x.shape), str(x.dtype), f"{x.spec.size:,}", "frozen" if x.frozen else "")
+            for name, x in self.items()
+        ]
+        all, trained = self.count(), self.count(frozen=False)
+        rows.append(("(total)", "", "", f"{all:,}", ""))
+        if trained < all:
+            rows.append(("(trained)", "", "", f"{trained:,}", ""))
+        return Table(("name", "shape", "dtype", "entries", ""), rows, ("left", "left", "left", "right", "left"))
+
+    def keys(self) -> KeysView[str]:
+        """The names of the parameters; of a part of a model without its prefix."""
+        return self._here().keys()
+
+    def values(self) -> ValuesView[Parameter]:
+        """The parameters."""
+        return self._here().values()
+
+    def items(self) -> ItemsView[str, Parameter]:
+        """Names and parameters."""
+        return self._here().items()
+
+    def _here(self) -> dict[str, Parameter]:
+        begin = len(self._prefix)
+        return {name[begin:]: x for name, x in self._parameters.items() if name.startswith(self._prefix)}
+
     def __iter__(self) -> Iterator[Parameter]:
-        return iter(self._parameters.values())
+        return iter(self.values())
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return len(self._here())
+
+    def __contains__(self, item: object) -> bool:
+        if isinstance(item, str):
+            return self._prefix + item in self._parameters
+        return any(parameter is item for parameter in self)
 
     def __getitem__(self, name: str) -> Parameter:
-        try:
-            return self._parameters[name]
-        except KeyError:
-            raise EdBatchError(f"no parameter {name!r}; there are {', '.join(self._parameters) or 'none'}") from None
+        found = self._parameters.get(self._prefix + name) if isinstance(name, str) else None
+        if found is None:
+            raise EdBatchError(f"no parameter {name!r}; there are {', '.join(self.keys()) or 'none'}")
+        return found
+
+    def __repr__(self) -> str:
+        part = f" of {self._prefix[:-1]!r}" if self._prefix else ""
+        return f"ParameterCollection({len(self)} parameters{part}, {self.count():,} entries)"
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
     def _add(self, kind: type[Parameter], shape: Any, name: str | None, init: Any) -> Parameter:
-        size = (shape,) if isinstance(shape, int) else tuple(shape)
-        name = f"p{len(self._parameters)}" if name is None else name
-        if not all(isinstance(n, int | np.integer) and n > 0 for n in size) or (kind is LookupParameters and not size):
-            raise EdBatchError(f"parameter {name!r}: expected a shape of positive integers, got {shape!r}")
-        if name in self._parameters:
-            raise EdBatchError(f"parameter {name!r} exists already; expected a name of its own")
-        size = tuple(int(n) for n in size)
-        parameter = self._parameters[name] = kind(name, self._initial(name, size, init), self.device)
+        if name is None:
+            free = (f"p{number}" for number in range(len(self), 2 * len(self) + 1))
+            name = next(found for found in free if found not in self)
+        full = self._prefix + _checked_name(name)
+        size = _checked_shape(full, shape)
+        if kind is LookupParameters and not size:
+            raise EdBatchError(f"parameter {full!r}: expected a shape of at least one axis, got {shape!r}")
+        if full in self._parameters:
+            raise EdBatchError(
+                f"parameter {full!r} exists already; expected a name of its own, or a collection of its own: "
+                f"model.sub('...') has its own names"
+            )
+        array = initial_value(init, self._random, size, self.dtype, f"parameter {full!r}")
+        parameter = self._parameters[full] = kind(full, array, self.device)
         return parameter
 
-    def _initial(self, name: str, shape: Shape, init: Any) -> np.ndarray:
-        if isinstance(init, str):
-            if init == "glorot":
-                bound = np.sqrt(6 / (shape[0] + np.prod(shape[1:]))) if len(shape) > 1 else 0.0
-            elif init == "uniform":
-                bound = 0.1
-            else:
-                raise EdBatchError(
-                    f"parameter {name!r}: unknown init {init!r}; expected glorot, uniform, a number or an array"
-                )
-            return self._random.uniform(-bound, bound, shape).astype(self.dtype)
-        array = from_dlpack(init, f"parameter {name!r}: init")
-        if array.shape not in (shape, ()):
-            raise EdBatchError(f"parameter {name!r}: init has shape {array.shape}, expected {shape}")
-        return np.array(np.broadcast_to(array, shape), dtype=self.dtype)
+
+def _checked_name(name: Any) -> str:
+    """A name that checkpoints and policies can hold."""
+    if not isinstance(name, str) or not name:
+        raise EdBatchError(f"parameter {name!r}: expected a name, got {type(name).__name__}")
+    if not name.isprintable() or name == "__metadata__":
+        raise EdBatchError(f"parameter {name!r}: expected a name that files can hold")
+    return name
+
+
+def _checked_shape(name: str, shape: Any) -> Shape:
+    """A shape of positive integers; an integer means a vector."""
+    try:
+        size = tuple(map(operator.index, shape if isinstance(shape, tuple | list) else (shape,)))
+    except TypeError:
+        size = (0,)
+    if not all(n > 0 for n in size):
+        raise EdBatchError(f"parameter {name!r}: expected a shape of positive integers, got {shape!r}")
+    return size

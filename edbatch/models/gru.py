@@ -12,7 +12,7 @@ class GRU(Recurrent):
     Args:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
-        name: prefix of its parameters' names.
+        name: prefix of its parameters' names; one that is free by default.
 
     Example:
         >>> import edbatch as eb
@@ -23,7 +23,8 @@ class GRU(Recurrent):
         (2,)
     """
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "gru") -> None:
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+        name = name or model.free_name("gru")
         super().__init__(model, input_dim, dim, name, gates=3)  # update, reset, new
         self.b_n = model.add_parameters((dim,), name=f"{name}.b_n")
 
@@ -49,7 +50,8 @@ class SimpleRNN(Recurrent):
         2
     """
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "rnn") -> None:
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+        name = name or model.free_name("rnn")
         super().__init__(model, input_dim, dim, name, gates=1)
 
     @eb.cell

@@ -13,7 +13,7 @@ class LSTM(Recurrent):
     Args:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
-        name: prefix of its parameters' names.
+        name: prefix of its parameters' names; one that is free by default.
 
     Example:
         >>> import edbatch as eb
@@ -26,7 +26,8 @@ class LSTM(Recurrent):
 
     states = 2
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+        name = name or model.free_name("lstm")
         super().__init__(model, input_dim, dim, name, gates=4)  # input, forget, output, update
 
     @eb.cell
@@ -53,7 +54,8 @@ class CoupledLSTM(Recurrent):
 
     states = 2
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+        name = name or model.free_name("lstm")
         super().__init__(model, input_dim, dim, name, gates=3)  # forget, output, update
 
     @eb.cell
@@ -81,7 +83,8 @@ class PeepholeLSTM(Recurrent):
 
     states = 2
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "lstm") -> None:
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+        name = name or model.free_name("lstm")
         super().__init__(model, input_dim, dim, name, gates=4)  # input, forget, output, update
         self.p_i, self.p_f, self.p_o = (
             model.add_parameters((dim,), name=f"{name}.p_{gate}", init="uniform") for gate in "ifo"

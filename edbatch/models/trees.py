@@ -15,7 +15,7 @@ class ChildSumTreeLSTM:
     Args:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of a node's input and of its states.
-        name: prefix of its parameters' names.
+        name: prefix of its parameters' names; one that is free by default.
 
     Example:
         >>> import edbatch as eb
@@ -27,7 +27,8 @@ class ChildSumTreeLSTM:
         (2,)
     """
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "tree") -> None:
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+        name = name or model.free_name("tree")
         self.dim = dim
         self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")  # forget, input, output, update
         self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
@@ -67,7 +68,7 @@ class TreeGRU:
     Args:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of a leaf's input and of the state.
-        name: prefix of its parameters' names.
+        name: prefix of its parameters' names; one that is free by default.
 
     Example:
         >>> import edbatch as eb
@@ -78,7 +79,8 @@ class TreeGRU:
         (2,)
     """
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str = "tree") -> None:
+    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+        name = name or model.free_name("tree")
         self.dim = dim
         self.W = model.add_parameters((2 * dim, input_dim), name=f"{name}.W")  # update, new
         self.b_leaf = model.add_parameters((2 * dim,), name=f"{name}.b_leaf")

@@ -1,0 +1,178 @@
+"""Collections: found by name, in parts, counted, shown; names and shapes that are none."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.models import GRU, LSTM, ChildSumTreeLSTM, Classifier, SimpleRNN, TreeGRU
+
+
+@pytest.fixture
+def model():
+    """W, an encoder of two layers, a head."""
+    model = eb.ParameterCollection(seed=0)
+    model.add_parameters((2, 3), name="W")
+    encoder = model.sub("encoder")
+    for layer in ("low", "high"):
+        LSTM(encoder.sub(layer), 3, 3, name="lstm")
+    Classifier(model.sub("head"), 3, 2)
+    return model
+
+
+def test_a_collection_is_found_in_by_name(model):
+    W = model["W"]
+    assert "W" in model
+    assert W in model
+    assert "V" not in model
+    assert 5 not in model
+    assert eb.ParameterCollection().add_parameters(2) not in model
+    assert next(iter(model)) is W
+    assert len(model) == len(list(model)) == len(model.keys()) == len(model.values()) == 9
+    assert dict(model)["encoder.low.lstm.U"] is model["encoder.low.lstm.U"]
+    assert [name for name, _ in model.items()] == [parameter.name for parameter in model]
+    for wrong in ("V", 0, None, ("W",)):
+        with pytest.raises(eb.EdBatchError, match=r"no parameter .*; there are W, encoder\.low\.lstm\.W"):
+            model[wrong]
+
+
+def test_parts_of_a_model(model):
+    encoder, low = model.sub("encoder"), model.sub("encoder").sub("low")
+    assert list(encoder.keys()) == [f"{layer}.lstm.{name}" for layer in ("low", "high") for name in "WUb"]
+    assert list(low.keys()) == list(model.sub("encoder.low").keys()) == ["lstm.W", "lstm.U", "lstm.b"]
+    assert low["lstm.W"] is model["encoder.low.lstm.W"] is encoder["low.lstm.W"]
+    assert "lstm.W" in low
+    assert "lstm.W" not in model
+    assert "W" not in encoder
+    assert model["W"] not in encoder
+    assert low["lstm.b"] in encoder
+    assert len(model.sub("none")) == 0
+    low["lstm.W"].accumulator()[0][...] = 1
+    model["W"].accumulator()[0][...] = 1
+    encoder.zero_grad()
+    assert model["W"].has_grad
+    assert not low["lstm.W"].has_grad
+    with pytest.raises(eb.EdBatchError, match=r"'head.W_out' exists already.*model.sub"):
+        Classifier(model.sub("head"), 3, 2)
+
+
+def test_a_part_draws_what_the_model_would():
+    one, other = eb.ParameterCollection(seed=3), eb.ParameterCollection(seed=3)
+    a = [one.add_parameters((2, 2), name=name) for name in "ab"]
+    b = [other.sub(name).add_parameters((2, 2), name="W") for name in "ab"]
+    for x, y in zip(a, b, strict=True):
+        np.testing.assert_array_equal(x.value(), y.value())
+
+
+@pytest.mark.parametrize("layer", [LSTM, GRU, SimpleRNN, ChildSumTreeLSTM, TreeGRU])
+def test_a_layer_twice(layer):
+    model = eb.ParameterCollection()
+    one, two = (layer(model, 3, 2) for _ in range(2))
+    assert not set(vars(one)) - set(vars(two))
+    assert len(model) == 2 * len([x for x in vars(one).values() if isinstance(x, eb.Parameter)])
+    assert one.W.name.replace(".W", "2.W") == two.W.name
+    first = layer(model.sub("a"), 3, 2)
+    assert first.W.name == f"a.{one.W.name}"
+
+
+def test_parts_are_saved_and_loaded_without_their_prefix(model, tmp_path):
+    path = tmp_path / "encoder.safetensors"
+    model.sub("encoder").save(path)
+    other = eb.ParameterCollection(seed=9)
+    for layer in ("low", "high"):
+        LSTM(other.sub("a.b").sub(layer), 3, 3, name="lstm")
+    other.sub("a.b").load(path)
+    np.testing.assert_array_equal(other["a.b.high.lstm.U"].value(), model["encoder.high.lstm.U"].value())
+    model.save(path)
+    other = eb.ParameterCollection()
+    LSTM(other.sub("encoder").sub("low"), 3, 3, name="lstm")
+    assert other.load(path, strict=False).left.keys() == model.keys() - other.keys()
+    np.testing.assert_array_equal(other["encoder.low.lstm.W"].value(), model["encoder.low.lstm.W"].value())
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_copies_of_a_model_and_its_parts_are_one_model(model, copied):
+    model.sub("head").freeze()
+    both = copied({"model": model, "part": model.sub("encoder")})
+    assert both["part"]["low.lstm.W"] is both["model"]["encoder.low.lstm.W"]
+    assert both["part"]["low.lstm.W"] is not model["encoder.low.lstm.W"]
+    both["part"].add_parameters(2, name="new")
+    assert "encoder.new" in both["model"]
+    assert "encoder.new" not in model
+    assert [x.frozen for x in both["model"]][:-1] == [x.frozen for x in model]
+
+
+def test_counts_and_the_summary(model):
+    assert model.count() == sum(x.value().size for x in model)
+    model.sub("encoder").freeze()
+    assert model.count(frozen=False) == 6 + 8
+    text = str(model.summary())
+    lines = text.splitlines()
+    assert len(lines) == 2 + 9 + 2
+    ends = lines[0].index("entries") + len("entries")
+    assert all(line[ends - 1].isdigit() and line[ends : ends + 1].strip() == "" for line in lines[2:])
+    assert lines[2].split() == ["W", "(2,", "3)", "float32", "6"]
+    assert lines[3].split()[-2:] == ["36", "frozen"]
+    assert lines[-2].split() == ["(total)", f"{model.count():,}"]
+    assert lines[-1].split() == ["(trained)", "14"]
+    html = model._repr_html_()
+    assert html.startswith("<table>")
+    assert html.count("<tr>") == 1 + 9 + 2
+    assert "encoder.low.lstm.W" in html
+    assert repr(model) == f"ParameterCollection(9 parameters, {model.count():,} entries)"
+    assert repr(model.sub("head")) == "ParameterCollection(2 parameters of 'head', 8 entries)"
+    strange = eb.ParameterCollection()
+    strange.add_parameters(2, name="<b>")
+    assert "<b>" not in strange._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["", "__metadata__", 5, "\ud800", "a\nb", "a\0", b"W", ("W",), 1.5])
+def test_names_that_files_cannot_hold(name):
+    model = eb.ParameterCollection()
+    for add in (lambda: model.add_parameters(2, name=name), lambda: model.add_lookup_parameters((2, 2), name=name)):
+        with pytest.raises(eb.EdBatchError, match="expected a name"):
+            add()
+    with pytest.raises(eb.EdBatchError, match="expected a name"):
+        model.sub(name)
+    assert len(model) == 0
+
+
+def test_names_of_all_kinds_are_saved(tmp_path):
+    model = eb.ParameterCollection()
+    names = [
+        "metadata",
+        "checksum",
+        "edbatch_checksum",
+        '"edbatch_checksum":"00000000"',
+        "é ü",
+        "漢字",
+        "a/b\\c",
+        "\U0001f600",
+    ]
+    for name in names:
+        model.add_parameters(2, name=name)
+    model.save(tmp_path / "m.safetensors", metadata={'"edbatch_checksum":"00000000"': '"edbatch_checksum":"00000000"'})
+    model.load(tmp_path / "m.safetensors")
+
+
+def test_names_that_were_not_given_are_free():
+    model = eb.ParameterCollection()
+    model.add_parameters(2, name="p1")
+    assert [model.add_parameters(2).name for _ in range(2)] == ["p2", "p3"]
+    assert model.sub("a").add_parameters(2).name == "a.p0"
+
+
+@pytest.mark.parametrize("shape", [np.int64(3), (np.int64(3),), [3], np.uint8(3), np.array(3)])
+def test_shapes_of_integers_of_all_kinds(shape):
+    assert eb.ParameterCollection().add_parameters(shape).shape == (3,)
+
+
+@pytest.mark.parametrize("shape", [2.5, (2.5, 6), "ab", None, (None,), -1, (3, -1), {2: 3}, (2, (3,)), np.array([2.0])])
+def test_what_is_no_shape(shape):
+    model = eb.ParameterCollection()
+    for add in (model.add_parameters, model.add_lookup_parameters):
+        with pytest.raises(eb.EdBatchError, match="expected a shape of positive integers"):
+            add(shape)
+    assert len(model) == 0
