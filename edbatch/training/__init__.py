@@ -1,7 +1,8 @@
 """Optimizers and learning-rate schedules; they know the graph's parameters, and kernels that update these.
 
-`trainer` is what all have in common, `storage` runs a rule over parameters as they lie in memory, `arrays` is what is
-done with arrays besides, and `sgd`, `adaptive` and `adam` declare optimizers: hyper-parameters and a rule for an entry.
+`trainer` is what all have in common, `groups` says which parameters they update, `storage` runs a rule over parameters
+as they lie in memory, `arrays` is what is done with arrays besides, and `sgd`, `adaptive` and `adam` declare
+optimizers: hyper-parameters and a rule for an entry.
 """
 
 from edbatch.training import schedules

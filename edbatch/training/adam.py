@@ -65,8 +65,9 @@ class Adam(Trainer):
 
     rule: ClassVar[Rule] = ADAM
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
+        super().check()
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
             raise EdBatchError(f"{self._name}: betas={self.betas!r}; expected two numbers")
         for beta in self.betas:

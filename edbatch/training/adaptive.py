@@ -58,8 +58,9 @@ class Adagrad(Trainer):
 
     rule = by_root_of("sum_of_squares")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
+        super().check()
         check_number(self._name, "eps", self.eps)
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
@@ -93,8 +94,9 @@ class RMSProp(Trainer):
 
     rule = by_root_of("mean_square")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
+        super().check()
         check_number(self._name, "alpha", self.alpha, below=1)
         check_number(self._name, "eps", self.eps)
 
@@ -129,8 +131,9 @@ class Adadelta(Trainer):
 
     rule = ADADELTA
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
+        super().check()
         check_number(self._name, "rho", self.rho, below=1)
         check_number(self._name, "eps", self.eps)
 

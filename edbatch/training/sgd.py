@@ -76,8 +76,9 @@ class Momentum(Trainer):
 
     rule = MOMENTUM
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
+        super().check()
         check_number(self._name, "momentum", self.momentum, below=1)
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:

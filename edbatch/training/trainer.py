@@ -6,16 +6,16 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.exclusive import Whole, exclusive
-from edbatch.graph.collection import ParameterCollection
 from edbatch.graph.parameters import Parameter
 from edbatch.kernels.rule import Rule
-from edbatch.training.arrays import is_finite, norm, read, write
+from edbatch.training.arrays import backend_of, is_finite, norm, read, write
+from edbatch.training.groups import Group, Trained, group_of_each, groups_of
 from edbatch.training.numbers import check_number
 from edbatch.training.schedules import Schedule
 from edbatch.training.storage import Storage, by_storage, is_whole, owner_of
@@ -34,7 +34,10 @@ class Trainer:
     cost, not what the table does.) Bias corrections go by the number of updates of the table.
 
     Args:
-        model: parameters may be added to it later.
+        model: what is updated: a collection (parameters may be added to it later), a part of one (`model.sub("head")`),
+            parameters, or groups as in PyTorch: a list of `{"params": ..., "lr": 1e-4}`, in which each may set any
+            hyper-parameter but `clip` and `on_bad_gradient`, and schedules count all updates. Frozen parameters are
+            left out.
         lr: the learning rate, or a function of the number of updates so far, see `eb.schedules`.
         weight_decay: times the parameter, is added to its gradient (`AdamW`: shrinks the parameter instead).
         clip: gradients are scaled so that the norm of all of them together is at most this.
@@ -46,12 +49,25 @@ class Trainer:
         steps: the number of updates made.
         skipped: the number of updates that bad gradients prevented.
         gradient_norm: the norm of all gradients at the last update, before they were clipped.
+        groups: what was given, as groups: `trainer.groups[0]["lr"] = 1e-5` changes one.
 
     Raises:
         EdBatchError: the model has no parameters, or a hyper-parameter is out of range.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W, b = model.add_parameters((1, 2), init=1.0), model.add_parameters(1, init=1.0)
+        >>> trainer = eb.SGD([{"params": W}, {"params": b, "lr": 0.25}], lr=0.5)
+        >>> with eb.Graph(policy="sufficient"):
+        ...     loss = eb.sum(W @ eb.ones(2) + b)
+        >>> loss.backward()
+        >>> trainer.update()
+        >>> W.value(), b.value()
+        (array([[0.5, 0.5]], dtype=float32), array([0.75], dtype=float32))
     """
 
-    model: ParameterCollection
+    model: Trained
     lr: float | Schedule = 0.01
     _: KW_ONLY
     weight_decay: float = 0.0
@@ -66,8 +82,14 @@ class Trainer:
         self.gradient_norm = 0.0
         self._updates: dict[Parameter, int] = {}  # of each parameter that had some
         self._storages: dict[Parameter, Storage] = {}  # by owner
-        if not isinstance(self.model, ParameterCollection) or not len(self.model):
-            raise EdBatchError(f"{self._name}: expected a model with parameters, got {self.model!r}")
+        allowed = [field.name for field in fields(self) if field.name not in ("model", "clip", "on_bad_gradient")]
+        self.groups: list[Group] = groups_of(self._name, self.model, allowed)
+        group_of_each(self._name, self.groups)
+        for group in self.groups:
+            self._with(group).check()
+
+    def check(self) -> None:
+        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
         if not callable(self.lr):
             check_number(self._name, "lr", self.lr)
         check_number(self._name, "weight_decay", self.weight_decay)
@@ -94,6 +116,13 @@ class Trainer:
         return float(lr)
 
     @exclusive
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters that this optimizer updates."""
+        with Whole():
+            for parameter in self._group_of():
+                parameter.zero_grad()
+
+    @exclusive
     def update(self) -> None:
         """Update all parameters that have gradients, and forget the gradients.
 
@@ -102,32 +131,42 @@ class Trainer:
         Raises:
             EdBatchError: no parameter has a gradient, or some are NaN or infinite; nothing has been changed.
         """
-        lr = self.learning_rate
-        groups = by_storage(parameter for parameter in self.model if parameter.has_grad)
-        if not groups:
-            raise EdBatchError(f"{self._name}.update: no parameter has a gradient; call loss.backward() first")
-        with self.model.device.backend.active():
+        group_of = self._group_of()
+        optimizers = [self._with(group) for group in self.groups]
+        rates = [optimizer.learning_rate for optimizer in optimizers]
+        storages = by_storage(parameter for parameter in group_of if parameter.has_grad)
+        if not storages:
+            frozen = "all are frozen" if all(x.frozen for x in group_of) else "call loss.backward() first"
+            raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
+        with backend_of(next(iter(storages))).active():
             self.gradient_norm = norm(
-                [one for owner, members in groups.items() for one in ([owner] if is_whole(owner, members) else members)]
+                [x for owner, members in storages.items() for x in ([owner] if is_whole(owner, members) else members)]
             )
             if not math.isfinite(self.gradient_norm):
                 self._refuse()
                 return
             # The small number is PyTorch's (clip_grad_norm_).
             scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
-            counts = {member: self._updates.get(member, 0) + 1 for members in groups.values() for member in members}
-            constants = {count: (scale, *self.constants(lr, count)) for count in set(counts.values())}
+            ways = {
+                member: (group_of[member], self._updates.get(member, 0) + 1)
+                for members in storages.values()
+                for member in members
+            }
+            constants = {
+                (group, count): (scale, *optimizers[group].constants(rates[group], count))
+                for group, count in set(ways.values())
+            }
             with Whole():  # a second call would update once more what an interrupted first one has
-                storages = [self._storage(owner) for owner in groups]
-                for storage, (owner, members) in zip(storages, groups.items(), strict=True):
-                    if is_whole(owner, members) and len({counts[member] for member in members}) == 1:
-                        storage.apply(constants[counts[members[0]]])
+                remembered = [self._storage(owner) for owner in storages]
+                for storage, (owner, members) in zip(remembered, storages.items(), strict=True):
+                    if is_whole(owner, members) and len({ways[member] for member in members}) == 1:
+                        storage.apply(constants[ways[members[0]]])
                     else:
                         for member in members:
-                            storage.apply_to_part(member, constants[counts[member]])
-                self._updates.update(counts)
+                            storage.apply_to_part(member, constants[ways[member]])
+                self._updates.update((member, count) for member, (_, count) in ways.items())
                 self.steps += 1
-                self.model.zero_grad()
+                self.zero_grad()
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What the trainer remembers, for `load_state`: copies of arrays by name, and numbers that JSON can hold.
@@ -147,13 +186,13 @@ class Trainer:
             >>> numbers
             {'optimizer': 'Adam', 'steps': 1, 'skipped': 0, 'updates': {'W': 1}}
         """
-        seen = [parameter for parameter in self.model if parameter in self._updates]
-        with self.model.device.backend.active():
-            arrays = {
-                f"{slot}/{parameter.name}": read(parameter, self._storage(owner_of(parameter)).slot(number, parameter))
-                for parameter in seen
-                for number, slot in enumerate(self.rule.slots)
-            }
+        seen = [parameter for parameter in self._by_name().values() if parameter in self._updates]
+        arrays = {}
+        for parameter in seen:
+            with backend_of(parameter).active():
+                for number, slot in enumerate(self.rule.slots):
+                    found = self._storage(owner_of(parameter)).slot(number, parameter)
+                    arrays[f"{slot}/{parameter.name}"] = read(parameter, found)
         return arrays, {
             "optimizer": self._name,
             "steps": self.steps,
@@ -167,10 +206,11 @@ class Trainer:
             return {"optimizer": f"{numbers.get('optimizer')} in the file, {self._name} here"}
         if not _is_state(numbers):
             return {"optimizer": f"numbers {dict(numbers)!r} are not those of a trainer"}
+        here = self._by_name()
         expected = {
-            f"{slot}/{parameter.name}": parameter
-            for parameter in self.model
-            if parameter.name in numbers["updates"]
+            f"{slot}/{name}": parameter
+            for name, parameter in here.items()
+            if name in numbers["updates"]
             for slot in self.rule.slots
         }
         found = {name: "not in the file" for name in expected if name not in arrays}
@@ -180,8 +220,7 @@ class Trainer:
             elif (array.shape, array.dtype) != (expected[name].shape, expected[name].dtype):
                 want = expected[name]
                 found[name] = f"{array.dtype}{list(array.shape)} in the file, {want.dtype}{list(want.shape)} here"
-        known = {parameter.name for parameter in self.model}
-        for name in numbers["updates"].keys() - known:
+        for name in numbers["updates"].keys() - here.keys():
             found.setdefault(f"updates/{name}", "in the file, but not here")
         return found
 
@@ -198,22 +237,45 @@ class Trainer:
         if "optimizer" in wrong:
             return
         self.steps, self.skipped = numbers["steps"], numbers["skipped"]
-        for parameter in self.model:
+        for parameter in self._by_name().values():
             names = [f"{slot}/{parameter.name}" for slot in self.rule.slots]
             if parameter.name in numbers["updates"] and not any(name in wrong for name in names):
                 self._updates[parameter] = numbers["updates"][parameter.name]
-                with self.model.device.backend.active():
+                with backend_of(parameter).active():
                     storage = self._storage(owner_of(parameter))
                     for number, name in enumerate(names):
                         write(parameter, storage.slot(number, parameter), arrays[name])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are trainers of the copied model; its parameters are parts of no stack yet."""
-        return _restored, (type(self), {field.name: getattr(self, field.name) for field in fields(self)}, *self.state())
+        arguments = {field.name: getattr(self, field.name) for field in fields(self)}
+        arguments["model"] = (
+            self.groups if len(self.groups) > 1 or len(self.groups[0]) > 1 else self.groups[0]["params"]
+        )
+        return _restored, (type(self), arguments, *self.state())
 
     @property
     def _name(self) -> str:
         return type(self).__name__
+
+    def _with(self, group: Group) -> Self:
+        """The optimizer of a group: this one, with the group's hyper-parameters."""
+        found = object.__new__(type(self))  # a copy would be a trainer with a state of its own
+        vars(found).update(vars(self) | {name: value for name, value in group.items() if name != "params"})
+        return found
+
+    def _group_of(self) -> dict[Parameter, int]:
+        return group_of_each(self._name, self.groups)
+
+    def _by_name(self) -> dict[str, Parameter]:
+        """The parameters as states name them."""
+        found: dict[str, Parameter] = {}
+        for parameter in self._group_of():
+            if found.setdefault(parameter.name, parameter) is not parameter:
+                raise EdBatchError(
+                    f"{self._name}: two parameters are named {parameter.name!r}; their states would be one"
+                )
+        return found
 
     def _storage(self, owner: Parameter) -> Storage:
         """The storage of an owner; parts that have become a stack since they were last seen bring what they had."""
@@ -228,13 +290,13 @@ class Trainer:
 
     def _refuse(self) -> None:
         """A gradient is not finite: raise or skip."""
-        bad = [repr(p.name) for p in self.model if p.has_grad and not is_finite(p)]
+        bad = [repr(p.name) for p in self._group_of() if p.has_grad and not is_finite(p)]
         names = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
         message = f"{self._name}.update: NaN or infinite gradient of {names} after {self.steps} updates"
         if self.on_bad_gradient == "raise":
             raise EdBatchError(f"{message}; nothing was updated")
         self.skipped += 1
-        self.model.zero_grad()
+        self.zero_grad()
         if self.skipped == 1:
             warnings.warn(f"{message}; such updates are skipped (counted in `skipped`)", EdBatchWarning, stacklevel=3)
 

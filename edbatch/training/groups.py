@@ -1,0 +1,87 @@
+"""What an optimizer updates: a model, a part of one, or groups of parameters with hyper-parameters of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.collection import ParameterCollection
+from edbatch.graph.parameters import Parameter
+
+Parameters = ParameterCollection | Parameter | Iterable[Parameter | ParameterCollection]
+Group = dict[str, Any]  # "params", and hyper-parameters by name, as in PyTorch
+Trained = Parameters | Iterable[Mapping[str, Any]]
+
+
+def groups_of(place: str, given: Any, allowed: Iterable[str]) -> list[Group]:
+    """The groups that an optimizer was given; one without hyper-parameters if it was given parameters.
+
+    Args:
+        place: what error messages begin with.
+        given: see `Trained`; collections may grow later.
+        allowed: names of hyper-parameters that a group may set.
+
+    Raises:
+        EdBatchError: there are no parameters, or a group sets what it cannot.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> W, b = model.add_parameters((2, 3)), model.add_parameters(2)
+        >>> [len(parameters_of(group)) for group in groups_of("Adam", [W, b], ["lr"])]
+        [2]
+        >>> [group.get("lr") for group in groups_of("Adam", [{"params": W, "lr": 0.1}, {"params": [b]}], ["lr"])]
+        [0.1, None]
+    """
+    whole = isinstance(given, ParameterCollection | Parameter)
+    try:
+        listed = [given] if whole else list(given)
+    except TypeError:
+        listed = []
+    if listed and all(isinstance(group, Mapping) for group in listed):
+        groups = [{**group} for group in listed]
+    else:
+        groups = [{"params": given if whole else listed}]
+    for number, group in enumerate(groups):
+        if unknown := group.keys() - {"params", *allowed}:
+            known = ", ".join(allowed)
+            raise EdBatchError(
+                f"{place}: group {number} sets {', '.join(sorted(map(repr, unknown)))}; expected {known}"
+            )
+        params = group.get("params", ())
+        if not isinstance(params, ParameterCollection | Parameter):
+            # A generator can be read once only.
+            group["params"] = params = list(params) if isinstance(params, Iterable) else [params]
+            if not all(isinstance(one, ParameterCollection | Parameter) for one in params):
+                raise EdBatchError(f"{place}: expected a model with parameters, got {given!r}")
+        if not parameters_of(group):
+            raise EdBatchError(f"{place}: expected a model with parameters, got {given!r}")
+    return groups
+
+
+def parameters_of(group: Group) -> list[Parameter]:
+    """The parameters that are in a group now."""
+    params = group["params"]
+    if isinstance(params, Parameter):
+        return [params]
+    if isinstance(params, ParameterCollection):
+        return list(params)
+    return [one for part in params for one in parameters_of({"params": part})]
+
+
+def group_of_each(place: str, groups: list[Group]) -> dict[Parameter, int]:
+    """The number of the group that each parameter is in.
+
+    Raises:
+        EdBatchError: a parameter is in two, or parameters are on several devices.
+    """
+    found: dict[Parameter, int] = {}
+    for number, group in enumerate(groups):
+        for parameter in parameters_of(group):
+            if found.setdefault(parameter, number) != number:
+                raise EdBatchError(f"{place}: {parameter!r} is in group {found[parameter]} and in group {number}")
+    devices = sorted({parameter.device.name for parameter in found})
+    if len(devices) > 1:
+        raise EdBatchError(f"{place}: expected parameters on one device, got some on {' and '.join(devices)}")
+    return found

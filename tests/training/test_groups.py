@@ -1,0 +1,175 @@
+"""Optimizers over parts of a model, and groups with hyper-parameters of their own: PyTorch's, step by step."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.stacking import stacked
+from tests.arrays import beside
+from tests.training.optimizing import give, gradients_of, model_of
+
+OPTIMIZERS = [
+    ("SGD", eb.SGD, {}, {}, {"weight_decay": 0.1}),
+    ("SGD", eb.Momentum, {"momentum": 0.9}, {"momentum": 0.9}, {"momentum": 0.5}),
+    ("Adam", eb.Adam, {}, {}, {"betas": (0.5, 0.9), "eps": 1e-3}),
+    ("AdamW", eb.AdamW, {}, {}, {"weight_decay": 0.3}),
+    ("RMSprop", eb.RMSProp, {}, {}, {"alpha": 0.5}),
+    ("Adagrad", eb.Adagrad, {}, {}, {"eps": 1e-3}),
+]
+
+
+@pytest.mark.parametrize(("name", "optimizer", "own", "arguments", "options"), OPTIMIZERS)
+@pytest.mark.parametrize("clip", [None, 1.5])
+def test_groups_are_pytorchs(name, optimizer, own, arguments, options, clip):
+    """U and V are one stack, and in different groups; the rate of one changes on the way."""
+    torch = pytest.importorskip("torch")
+    model = model_of()
+    tensors = {p.name: torch.nn.Parameter(torch.tensor(p.value())) for p in model if p.name != "table"}
+    first, second = ["W", "U"], ["b", "V"]
+    trainer = optimizer(
+        [{"params": [model[x] for x in first]}, {"params": [model[x] for x in second], "lr": 0.02, **options}],
+        lr=0.1, clip=clip, **arguments,
+    )  # fmt: skip
+    peer = getattr(torch.optim, name)(
+        [{"params": [tensors[x] for x in first]}, {"params": [tensors[x] for x in second], "lr": 0.02, **options}],
+        lr=0.1, **own,
+    )  # fmt: skip
+    for step, gradients in enumerate(gradients_of(model)):
+        del gradients["table"]
+        give(model, gradients)
+        trainer.update()
+        for parameter, tensor in tensors.items():
+            tensor.grad = None if gradients[parameter] is None else torch.tensor(gradients[parameter])
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(tensors.values(), clip)
+        peer.step()
+        for parameter, tensor in tensors.items():
+            np.testing.assert_allclose(model[parameter].value(), tensor.detach().numpy(), rtol=1e-10, atol=1e-13)
+        if step == 2:
+            trainer.groups[1]["lr"] = peer.param_groups[1]["lr"] = 0.5
+
+
+@pytest.mark.parametrize("given", ["collection", "list", "generator", "parameter"])
+def test_a_part_of_a_model(given):
+    model = eb.ParameterCollection()
+    head = model.sub("head")
+    W, b = head.add_parameters((2, 2), name="W", init=1.0), head.add_parameters(2, name="b", init=1.0)
+    other = model.add_parameters(2, name="other", init=1.0)
+    part = {"collection": head, "list": [W, b], "generator": (x for x in (W, b)), "parameter": W}[given]
+    trainer = eb.SGD(part, lr=0.5)
+    for parameter in model:
+        parameter.accumulator()[0][...] = 1
+    trainer.update()
+    trained = [W] if given == "parameter" else [W, b]
+    for parameter in model:
+        np.testing.assert_array_equal(parameter.value(), np.full(parameter.shape, 0.5 if parameter in trained else 1.0))
+        assert parameter.has_grad == (parameter not in trained)
+    late = head.add_parameters(2, name="late", init=1.0)
+    late.accumulator()[0][...] = 1
+    W.accumulator()[0][...] = 1
+    trainer.update()
+    assert late.value()[0] == (0.5 if given == "collection" else 1.0)
+    trainer.zero_grad()
+    assert other.has_grad
+
+
+def test_two_optimizers_side_by_side():
+    """As generator and discriminator have them; each leaves the other's gradients alone."""
+    model = eb.ParameterCollection(seed=0)
+    parts = [model.sub(name) for name in "ab"]
+    for part in parts:
+        part.add_parameters(3, name="w", init="uniform")
+    stacked([part["w"].spec for part in parts])  # in one storage, even
+    trainers = [eb.Adam(part, lr=0.1) for part in parts]
+    alone = [eb.ParameterCollection() for _ in parts]
+    for each, part in zip(alone, parts, strict=True):
+        each.add_parameters(3, name="w", init=part["w"].value())
+    peers = [eb.Adam(each, lr=0.1) for each in alone]
+    random = np.random.default_rng(0)
+    for step in range(5):
+        at = step % 2
+        for number in range(2):
+            gradient = random.standard_normal(3).astype(np.float32)
+            for parameter in (parts[number]["w"], alone[number]["w"]):
+                parameter.accumulator()[0][...] += beside(parameter, gradient)
+        trainers[at].update()
+        peers[at].update()
+        for each, part in zip(alone, parts, strict=True):
+            np.testing.assert_allclose(each["w"].value(), part["w"].value(), rtol=1e-6)
+
+
+def test_schedules_count_all_updates():
+    model = model_of()
+    groups = [{"params": model["W"], "lr": lambda step: 10.0**-step}, {"params": model["b"]}]
+    trainer = eb.SGD(groups, lr=lambda step: 2.0**-step)
+    for _ in range(3):
+        before = model["W"].value(), model["b"].value()
+        model["W"].accumulator()[0][...] = 1
+        model["b"].accumulator()[0][...] = 1
+        rate = 10.0**-trainer.steps, 2.0**-trainer.steps
+        trainer.update()
+        np.testing.assert_allclose(before[0] - model["W"].value(), rate[0], rtol=1e-9)
+        np.testing.assert_allclose(before[1] - model["b"].value(), rate[1], rtol=1e-9)
+
+
+def test_state_goes_on_from_a_checkpoint(tmp_path):
+    path = tmp_path / "m.safetensors"
+    groups = lambda model: [{"params": model["W"], "lr": 0.01}, {"params": [model["b"], model["table"]]}]  # noqa: E731
+    model, other = model_of(), model_of()
+    trainer, resumed = (eb.Adam(groups(x), lr=0.1) for x in (model, other))
+    steps = list(gradients_of(model))
+    for gradients in steps[:3]:
+        give(model, gradients)
+        trainer.update()
+        model.zero_grad()
+    model.save(path, trainer=trainer)
+    other.load(path, trainer=resumed)
+    assert sorted(trainer.state()[1]["updates"]) == ["W", "b", "table"]
+    for gradients in steps[3:]:
+        for x, each in ((model, trainer), (other, resumed)):
+            give(x, gradients)
+            each.update()
+            x.zero_grad()
+    for parameter in model:
+        np.testing.assert_array_equal(parameter.value(), other[parameter.name].value())
+
+
+def test_copies_keep_groups():
+    model = model_of()
+    trainer = eb.Adam([{"params": model["W"], "lr": 0.01}, {"params": [model["b"]]}])
+    trainer.groups[1]["lr"] = 0.25
+    both = copy.deepcopy((model, trainer))
+    assert both[1].groups[0]["params"] is both[0]["W"]
+    assert [group["lr"] for group in both[1].groups] == [0.01, 0.25]
+    part = copy.deepcopy((model, eb.Adam(model)))
+    assert part[1].model is part[0]
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (lambda m: [], "Adam: expected a model with parameters, got"),
+        (lambda m: [m["W"], 3], "Adam: expected a model with parameters, got"),
+        (lambda m: [{"params": []}], "Adam: expected a model with parameters, got"),
+        (lambda m: [{"lr": 0.1}], "Adam: expected a model with parameters, got"),
+        (lambda m: [{"params": "W"}], "Adam: expected a model with parameters, got"),
+        (lambda m: [{"params": m["W"], "momentum": 0.1}], "Adam: group 0 sets 'momentum'; expected lr, weight_decay"),
+        (lambda m: [{"params": m["W"], "clip": 0.1}], "Adam: group 0 sets 'clip'; expected"),
+        (lambda m: [{"params": m["b"]}, {"params": m["W"], "lr": -1}], "Adam: lr=-1; expected"),
+        (lambda m: [{"params": m["b"], "betas": (2, 3)}], "Adam: betas=2; expected"),
+        (lambda m: [{"params": m}, {"params": m["W"]}], r"Adam: Parameter\(W\[3,4\].*\) is in group 0 and in group 1"),
+        (lambda m: m.sub("nothing"), "Adam: expected a model with parameters, got"),
+    ],
+)
+def test_groups_that_are_none(groups, message):
+    with pytest.raises(eb.EdBatchError, match=message):
+        eb.Adam(groups(model_of()))
+
+
+def test_names_must_differ():
+    model, other = model_of(), model_of()
+    trainer = eb.Adam([model["W"], other["W"]])
+    with pytest.raises(eb.EdBatchError, match="two parameters are named 'W'"):
+        trainer.state()
