@@ -24,6 +24,7 @@ from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
+    from edbatch import data, models, training
     from edbatch.models.torch_weights import from_torch
     from edbatch.policy.qlearning import learn
     from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, schedules
@@ -49,6 +50,7 @@ __all__ = [
     "Report",
     "SGD",
     "cell",
+    "data",
     "device",
     "forward",
     "from_dlpack",
@@ -56,9 +58,11 @@ __all__ = [
     "get_policy",
     "init",
     "learn",
+    "models",
     "options",
     "schedules",
     "seed",
+    "training",
     *_ops,
 ]
 
@@ -69,9 +73,18 @@ _LAZY = {"learn": "edbatch.policy.qlearning", "from_torch": "edbatch.models.torc
 )
 
 
+_FOLDERS = ("data", "models", "training")
+
+
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _FOLDERS:
+        return import_module(f"{__name__}.{name}")
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*(name for name in globals() if name.startswith("__")), *__all__]

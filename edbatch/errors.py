@@ -15,6 +15,12 @@ class EdBatchError(ValueError):
         edbatch.errors.EdBatchError: matmul(W[5,64], [2]): ...
     """
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+
 
 class EdBatchWarning(UserWarning):
     """Something works, but not as well as it could: the message says what is lost and how to get it back."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)

@@ -7,6 +7,7 @@ expect - a first call, a number, a parameter alone, an expression of another gra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any
 
 from edbatch.errors import EdBatchError
@@ -18,9 +19,20 @@ from edbatch.graph.record import checked_index, graph_of, number, record, to_exp
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 
-def documented(call: Callable[..., Expression], module: str, name: str, doc: str) -> Callable[..., Expression]:
-    """Give a fast way its public name and docstring; a function around it would cost a third of the call."""
+def documented(
+    call: Callable[..., Expression], module: str, name: str, doc: str, argument: str = ""
+) -> Callable[..., Expression]:
+    """Give a fast way its public name and docstring; a function around it would cost a third of the call.
+
+    Args:
+        argument: what the function's `argument` is called, for callers who name it and for `inspect.signature`.
+    """
     call.__name__ = call.__qualname__ = name
+    if argument:
+        assert isinstance(call, FunctionType)
+        names = tuple(argument if known == "argument" else known for known in call.__code__.co_varnames)
+        call.__code__ = call.__code__.replace(co_varnames=names)
+        call.__annotations__[argument] = call.__annotations__.pop("argument")
     call.__doc__ = doc
     call.__module__ = module
     return call

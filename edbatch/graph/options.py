@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from inspect import Parameter, Signature
 
 from edbatch.errors import EdBatchError
 
@@ -74,7 +75,7 @@ def current_options() -> Options:
 
 @contextmanager
 def options(**changes: bool | str) -> Iterator[Options]:
-    """Graphs opened and run inside the block have these options; see `Options` for what there is.
+    """Graphs opened and run inside the block have these options; what is not named stays as it is.
 
     Raises:
         EdBatchError: there is no such option, or no such precision.
@@ -101,3 +102,13 @@ def options(**changes: bool | str) -> Iterator[Options]:
         yield _current.get()
     finally:
         _current.reset(token)
+
+
+# What there is, and what it is by default, is said in one place.
+_about = Options.__doc__ or ""
+options.__doc__ = (options.__doc__ or "").replace(
+    "    Raises:", _about[_about.index("    Args:") :].rstrip() + "\n\n    Raises:"
+)
+options.__signature__ = Signature(  # type: ignore[attr-defined]
+    [Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default) for field in fields(Options)]
+)

@@ -42,9 +42,9 @@ class Graph(Columns):
             "sufficient", ..., "none" for one node at a time); the path of a policy file; or a `Policy`.
         dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
         check_nan: raise an error that names the op after the first batch whose result has a NaN.
-        seed: of what dropout draws in this graph; None: it follows from the last call of `edbatch.seed`.
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
             device, see `edbatch.device`.
+        seed: of what dropout draws in this graph; None: it follows from the last call of `edbatch.seed`.
 
     Example:
         >>> import edbatch as eb

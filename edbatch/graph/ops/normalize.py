@@ -117,6 +117,7 @@ softmax = documented(
         >>> y.value()
         array([0.5, 0.5], dtype=float32)
     """,
+    "axis",
 )
 
 
@@ -126,6 +127,10 @@ log_softmax = documented(
     "log_softmax",
     """x - log Σ eˣ along an axis, without overflow.
 
+    Args:
+        x: expression with at least one axis.
+        axis: of one sample's value; part of the type.
+
     Example:
         >>> import edbatch as eb
         >>> with eb.Graph():
@@ -133,6 +138,7 @@ log_softmax = documented(
         >>> y.value().round(4)
         array([-0.6931, -0.6931], dtype=float32)
     """,
+    "axis",
 )
 
 

@@ -1,0 +1,129 @@
+"""What a user sees of the package: names, help, signatures, docstrings."""
+
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+PUBLIC = {name: getattr(eb, name) for name in eb.__all__}
+FUNCTIONS = {name: function for name, function in PUBLIC.items() if inspect.isfunction(function)}
+CLASSES = {name: kind for name, kind in PUBLIC.items() if inspect.isclass(kind)}
+
+
+def documented():
+    """Every public function, class and method, by name."""
+    for name, function in FUNCTIONS.items():
+        yield pytest.param(function, function, id=name)
+    for name, kind in CLASSES.items():
+        yield pytest.param(kind, kind, id=name)
+        for method, function in inspect.getmembers(kind, inspect.isfunction):
+            if not method.startswith("_") and function.__module__.startswith("edbatch"):
+                yield pytest.param(kind, function, id=f"{name}.{method}")
+
+
+def test_dir_has_what_is_public_and_nothing_else():
+    shown = {name for name in dir(eb) if not name.startswith("__")}
+    assert shown == set(eb.__all__)
+    assert not shown & {"Any", "TYPE_CHECKING", "files", "graph", "kernels", "errors"}
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    used = set(re.findall(r"\beb\.([A-Za-z]\w*)", readme))
+    assert {"Adam", "schedules"} < used <= shown
+
+
+def test_folders_need_no_import_of_their_own():
+    code = """
+import edbatch as eb
+print([name for name in ("models", "data", "training", "schedules") if not getattr(eb, name)])
+print(eb.models.LSTM, eb.data, eb.training.Adam is eb.Adam)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help():
+    text = pydoc.render_doc(eb, renderer=pydoc.plaintext)
+    for name in ("softmax(x: 'Any', axis", "class Expression", "class Adam", "class Graph"):
+        assert name in text
+    for kind in CLASSES.values():
+        assert pydoc.render_doc(kind)
+
+
+@pytest.mark.parametrize(("owner", "function"), list(documented()))
+def test_docstring_names_the_parameters_there_are(owner, function):
+    signature = inspect.signature(function)
+    text = inspect.getdoc(function)
+    assert text, "no docstring"
+    section = re.search(r"^Args:\n((?:    .*\n?|\n)+)", text, re.MULTILINE)
+    if section is None:
+        return
+    names = [
+        name.strip().lstrip("*")
+        for line in re.findall(r"^    (\*{0,2}\w+(?:, \*{0,2}\w+)*):", section[1], re.MULTILINE)
+        for name in line.split(",")
+    ]
+    known = [name for name in signature.parameters if name != "self"]
+    inherited = (
+        []
+        if not inspect.isclass(owner)
+        else [n for base in owner.__mro__ for n in getattr(base, "__annotations__", ())]
+    )
+    assert names
+    assert set(names) <= {*known, *inherited}, f"documented {names}, there are {known}"
+    if set(names) <= set(known) and function is not eb.Policy:
+        assert [name for name in known if name in names] == names, "documented in another order"
+
+
+ARGUMENTS = {
+    "x": np.array([0.2, 0.4]), "a": np.array([0.2, 0.4]), "b": np.array([0.5, 0.3]), "xs": [np.ones(2), np.ones(2)],
+    "p": np.array([0.2, 0.4]), "target": np.array([0.0, 1.0]), "logits": np.ones(2), "scores": np.ones(2),
+    "weight": np.ones((2, 2)), "bias": np.ones(2), "gain": np.ones(2), "label": 1, "index": 1, "value": 2.0,
+    "shape": 2, "low": 0.0, "high": 1.0, "parts": 2, "scale": 0.5, "rate": 0.5, "axis": 0, "first": 0, "second": 0,
+}  # fmt: skip
+OPS = [name for name in FUNCTIONS if FUNCTIONS[name].__module__.startswith("edbatch.graph.ops")]
+
+
+@pytest.mark.parametrize("name", [name for name in OPS if name not in ("lookup", "parameter")])
+def test_ops_take_their_arguments_by_name(name):
+    """Called by name, with what has a default left out, given as its default, or by position: the same."""
+    function = FUNCTIONS[name]
+    parameters = inspect.signature(function).parameters
+    needed = {key: ARGUMENTS[key] for key, p in parameters.items() if p.default is p.empty}
+    if name == "maximum" or name == "minimum":
+        needed["b"] = ARGUMENTS["b"]
+    if name == "clip":
+        needed |= {"low": 0.0, "high": 0.3}
+    extra = {"seed": 7} if name == "dropout" else {}
+    defaults = {key: p.default for key, p in parameters.items() if key not in {**needed, **extra}}
+    with eb.Graph():
+        results = [
+            function(**needed, **extra),
+            function(**needed, **extra, **defaults),
+            function(*needed.values(), **extra),
+        ]
+        wanted, *others = [eb.forward(y) if isinstance(y, list) else y.value() for y in results]
+    for found in others:
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_softmax_by_name():
+    x = np.random.default_rng(0).normal(size=(2, 3))
+    with eb.Graph(dtype="float64"):
+        for axis in (0, 1, -1):
+            want = np.exp(x) / np.exp(x).sum(axis, keepdims=True)
+            np.testing.assert_allclose(eb.softmax(eb.input(x), axis=axis).value(), want)
+            np.testing.assert_allclose(eb.log_softmax(x=x, axis=axis).value(), np.log(want))
+
+
+def test_options_say_what_there_is():
+    from edbatch.graph.options import Options
+
+    signature = inspect.signature(eb.options)
+    assert {name: p.default for name, p in signature.parameters.items()} == vars(Options())
+    for name in signature.parameters:
+        assert f"    {name}: " in eb.options.__doc__
