@@ -98,6 +98,13 @@ class NumPyBackend:
         return nullcontext()
 
     @staticmethod
+    def computing() -> AbstractContextManager[Any]:
+        """The same for a run, of which there is one at a time: BLAS computes it with one thread."""
+        from edbatch.kernels.blas_threads import one_thread
+
+        return one_thread()
+
+    @staticmethod
     def synchronize() -> None:
         """Nothing to wait for: what has been called is done."""
 

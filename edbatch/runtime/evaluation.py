@@ -231,7 +231,7 @@ class Evaluation:
         """In its block, what is computed is computed on the device, under the options in force."""
         options, backend = current_options(), self.table.backend
         backend.configure(options.record, options.precision)
-        return backend.active()
+        return backend.computing()
 
 
 class _Clock:

@@ -138,7 +138,7 @@ class Trainer:
         if not storages:
             frozen = "all are frozen" if all(x.frozen for x in group_of) else "call loss.backward() first"
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
-        with backend_of(next(iter(storages))).active():
+        with backend_of(next(iter(storages))).computing():
             self.gradient_norm = norm(
                 [x for owner, members in storages.items() for x in ([owner] if is_whole(owner, members) else members)]
             )

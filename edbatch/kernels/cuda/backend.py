@@ -104,6 +104,10 @@ class CudaBackend:
         """In its block, functions of this backend run on its device."""
         return self._driver.active()
 
+    def computing(self) -> AbstractContextManager[Any]:
+        """The same for a run."""
+        return self.active()
+
     def synchronize(self) -> None:
         """Wait until everything that was enqueued is done."""
         self._driver.synchronize()
