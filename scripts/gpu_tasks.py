@@ -181,7 +181,7 @@ def _lattices(folder: Path | None) -> Task:
         return _counts([*products, (nodes, d, tags)], arcs * (8 + 1 + 2) * d + sums)
 
     def network(model: eb.ParameterCollection, hidden: int) -> LatticeLSTM:
-        return LatticeLSTM(model, characters, words, tags, hidden)
+        return LatticeLSTM(model, characters, words, tags, hidden, average=False)  # as its peers
 
     return Task("LatticeLSTM", samples, network, count, LatticePerSample, {"by position": LatticeByPosition})
 

@@ -35,7 +35,7 @@ def prepare(model: eb.ParameterCollection, train: list[Lattice], dev: list[Latti
         f1 = 2 * float(np.sum(right & (expected != outside))) / named if named else 1.0
         return {"F1 of tags in names": f1, "accuracy": float(right.mean())}
 
-    network = LatticeLSTM(model, *sizes(train + dev), dim=hidden, average=True)
+    network = LatticeLSTM(model, *sizes(train + dev), dim=hidden)
     return Task(network, numbered(train), numbered(dev), measure)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.data.lattices import random_lattices, read_lattices, sizes
+from edbatch.data.lattices import Lattice, random_lattices, read_lattices, sizes
 from edbatch.models import LatticeGRU, LatticeLSTM
 from tests.models.equations import cross_entropy, every_way, forward, gru, lstm, randomized, softmax
 
@@ -63,6 +63,31 @@ def test_real_lattices(data_folder, network):
     lattices = sorted(read_lattices(data_folder / "lattice" / "dev.txt"), key=len)[:16]
     check(network, lattices, "batched")
     check(network, lattices, "batched", dtype="float32")
+
+
+@pytest.mark.parametrize("dim", [8, 64])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_defaults_train(network, dim):
+    """Long lattices with many words, as real ones are; with sums, gradients are infinite after 1 to 30 updates."""
+    lattices = [lattice_of_all_words(60, seed) for seed in range(4)]
+    made = network(model := eb.ParameterCollection(seed=0), *sizes(lattices), dim)
+    trainer = eb.Adam(model, lr=1e-2)  # raises where a gradient is not finite
+    losses = []
+    for _ in range(60):
+        with eb.Graph(policy="sufficient"):
+            loss = eb.sum([made.loss(lattice.arcs, lattice.tags) for lattice in lattices])
+        losses.append(float(loss.value()))
+        loss.backward()
+        trainer.update()
+    assert max(losses) <= 1.5 * losses[0]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def lattice_of_all_words(nodes, seed):
+    """Every node ends a word from each of five nodes, and a character, of which the tag is the rest by three."""
+    random = np.random.default_rng(seed)
+    arcs = [[(source, int(random.integers(1, 9))) for source in range(max(0, node - 6), node)] for node in range(nodes)]
+    return Lattice([0, *(ends[-1][1] % 3 for ends in arcs[1:])], arcs)
 
 
 def test_sums_over_any_number_of_arcs_are_one_batch():

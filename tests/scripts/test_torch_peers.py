@@ -139,7 +139,7 @@ def assert_same_lattices(lattices):
     from torch_lattice import LatticeByPosition, LatticePerSample
 
     assert_same(
-        lambda model: LatticeLSTM(model, characters=100, words=400, tags=9, dim=4),
+        lambda model: LatticeLSTM(model, characters=100, words=400, tags=9, dim=4, average=False),
         (LatticePerSample, LatticeByPosition),
         lattices,
     )
