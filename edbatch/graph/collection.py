@@ -15,7 +15,7 @@ from edbatch.errors import EdBatchError
 from edbatch.exclusive import Whole, lock
 from edbatch.graph.init import initial_value
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.spec import Shape, float_dtype
+from edbatch.graph.spec import MOST_ENTRIES, Shape, float_dtype
 from edbatch.table import Table
 
 if TYPE_CHECKING:
@@ -287,6 +287,8 @@ class ParameterCollection:
             name = next(found for found in free if found not in self)
         full = self._prefix + _checked_name(name)
         size = _checked_shape(full, shape)
+        if max(size, default=1) > MOST_ENTRIES:
+            raise EdBatchError(f"parameter {full!r}: expected at most {MOST_ENTRIES:,} along an axis, got {shape!r}")
         if kind is LookupParameters and not size:
             raise EdBatchError(f"parameter {full!r}: expected a shape of at least one axis, got {shape!r}")
         if full in self._parameters:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
     from edbatch.devices import Device
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 _interned: dict[tuple[Shape, np.dtype], Spec] = {}
+
+#: Entries of one value, and rows or columns of a parameter: BLAS and CUDA count them in 32 bits.
+MOST_ENTRIES = 2**31 - 1
 
 
 class Spec:
@@ -27,7 +33,7 @@ class Spec:
     def __init__(self, shape: Shape, dtype: np.dtype) -> None:
         self.shape = shape
         self.dtype = dtype
-        self.size = int(np.prod(shape, dtype=np.int64))
+        self.size = math.prod(shape)
 
     def __repr__(self) -> str:
         return f"[{','.join(map(str, self.shape))}]"
@@ -52,19 +58,23 @@ class ParameterSpec(Spec):
 def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     """The one `Spec` of this shape and dtype.
 
+    Raises:
+        EdBatchError: it has more than `MOST_ENTRIES` entries.
+
     Example:
         >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
         True
     """
     found = _interned.get((shape, dtype))
+    if found is None and math.prod(shape) > MOST_ENTRIES:
+        shown = " x ".join(map(str, shape))
+        raise EdBatchError(f"a value of {shown} entries: expected at most {MOST_ENTRIES:,} in all")
     # One step for two threads that come here at once: both get the spec that was first.
     return found if found is not None else _interned.setdefault((shape, dtype), Spec(shape, dtype))
 
 
 def float_dtype(dtype: object) -> np.dtype:
     """float32 or float64 as a NumPy dtype; anything else is an error."""
-    from edbatch.errors import EdBatchError
-
     try:
         found = np.dtype(dtype)  # type: ignore[call-overload]
     except TypeError:

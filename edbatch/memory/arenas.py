@@ -70,12 +70,11 @@ class Arenas:
 
     def rows(self) -> np.ndarray:
         """Rows in use, per window; counted at the plain window of an arena, 0 at the others; int32."""
-        windows = self._windows.windows
-        rows = np.zeros(len(windows), np.int32)
-        if any(arena.rows for arena in self.arenas):
-            for window, seen in enumerate(windows):
-                if seen.plain:
-                    rows[window] = self.arena(window).rows
+        rows = np.zeros(len(self._windows.windows), np.int32)
+        windows = self._windows.plain_windows
+        for number, arena in enumerate(self.arenas):
+            if arena.rows:
+                rows[windows[number]] = arena.rows
         return rows
 
     def reserve(self, window: int, rows: int) -> None:

@@ -121,6 +121,7 @@ def _lay_out(
     batches = np.zeros((n_batches, 6), np.int32)
     operands = np.zeros((n_operands, 5), np.int32)
     segments = np.zeros((16, 4), np.int32)
+    number_of = np.full(0, -1, np.int32)  # per window, once an operand is of several, its number among these
     indices = np.empty(size, np.int32)
     used = 0
     n_segments = 0
@@ -200,42 +201,42 @@ def _lay_out(
                 operands[operand, 0] = 4
                 operands[operand, 1] = -1
                 operands[operand, 2] = n_segments
-                # Sort by window in a second pass over the nodes; there are few windows.
+                # Sorted by window, in the order in which windows come: counted first, then put where they belong.
+                if not len(number_of):
+                    number_of = np.full(1 + max(windows.max(), view_windows.max()), -1, np.int32)
                 flat_rows = indices[begin:used].copy()
-                flat_windows = np.empty(total, np.int32)
+                flat_segments = np.empty(total, np.int32)
+                first_segment = n_segments
                 at = 0
                 for i in range(lo, hi):
                     node = order[i]
                     for j in range(slot, counts[node] if variadic[kind] else slot + 1):
-                        flat_windows[at] = _window(args[starts[node] + j], types, windows, view_windows)
+                        shown = _window(args[starts[node] + j], types, windows, view_windows)
+                        if number_of[shown] < 0:
+                            if n_segments == len(segments):
+                                grown = np.zeros((2 * n_segments, 4), np.int32)
+                                grown[:n_segments] = segments
+                                segments = grown
+                            segments[n_segments, 0] = shown
+                            segments[n_segments, 3] = 0
+                            number_of[shown] = n_segments
+                            n_segments += 1
+                        flat_segments[at] = number_of[shown]
+                        segments[flat_segments[at], 3] += 1
                         at += 1
                 used = begin
-                left = total
-                while left > 0:
-                    shown = -1
-                    begin = used
-                    for at in range(total):
-                        if flat_windows[at] >= 0 and (shown < 0 or flat_windows[at] == shown):
-                            shown = flat_windows[at]
-                            indices[used] = flat_rows[at]
-                            used += 1
-                    number = used - begin
-                    for at in range(total):
-                        if flat_windows[at] == shown:
-                            indices[used] = at
-                            used += 1
-                            flat_windows[at] = -1
-                    if n_segments == len(segments):
-                        grown = np.zeros((2 * n_segments, 4), np.int32)
-                        grown[:n_segments] = segments
-                        segments = grown
-                    segments[n_segments, 0] = shown
-                    segments[n_segments, 1] = begin
-                    segments[n_segments, 2] = begin + number
-                    segments[n_segments, 3] = number
-                    n_segments += 1
-                    left -= number
-                operands[operand, 3] = n_segments - operands[operand, 2]
+                for s in range(first_segment, n_segments):
+                    segments[s, 1] = used
+                    segments[s, 2] = used + segments[s, 3]
+                    used += 2 * segments[s, 3]
+                    number_of[segments[s, 0]] = -1
+                    segments[s, 3] = 0
+                for at in range(total):
+                    s = flat_segments[at]
+                    indices[segments[s, 1] + segments[s, 3]] = flat_rows[at]
+                    indices[segments[s, 2] + segments[s, 3]] = at
+                    segments[s, 3] += 1
+                operands[operand, 3] = n_segments - first_segment
             operand += 1
         if payloads[kind] > 0:
             batches[b, 4] = used

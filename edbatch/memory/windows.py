@@ -42,10 +42,15 @@ class Windows:
     """Arena layouts (a shape and dtype each) and the windows on them, numbered.
 
     It holds no memory: graphs of one model share it, each with `Arenas` of its own.
+
+    Attributes:
+        layouts: of the arenas; `plain_windows`: the window that shows each as it is.
+        windows: all of them.
     """
 
     def __init__(self) -> None:
         self.layouts: list[tuple[tuple[int, ...], np.dtype]] = []
+        self.plain_windows: dict[int, int] = {}
         self.windows: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
         self._columns = np.zeros((0, 3), np.int64)
@@ -59,19 +64,23 @@ class Windows:
 
     def columns(self) -> np.ndarray:
         """Per window its arena, and first column and number of a row's entries there (0: not contiguous), int64."""
-        if len(self._columns) < len(self.windows):
-            rows = [(seen.arena, seen.column, seen.width) for seen in self.windows]
-            self._columns = np.array(rows, np.int64)
+        known = len(self._columns)
+        if known < len(self.windows):
+            rows = [(seen.arena, seen.column, seen.width) for seen in self.windows[known:]]
+            self._columns = np.concatenate([self._columns, np.array(rows, np.int64)])
         return self._columns
 
     def plain(self, shape: tuple[int, ...], dtype: np.dtype) -> int:
         """Number of the window that shows the arena of this layout as it is."""
         found = self._plain.get((shape, dtype))
         if found is None:
+            width = math.prod(shape)
             self.layouts.append((shape, dtype))
-            width = int(np.prod(shape, dtype=np.int64))
-            self.windows.append(Window(len(self.layouts) - 1, lambda array: array, True, 0, width, width))
-            found = self._plain[shape, dtype] = len(self.windows) - 1
+            arena = len(self.layouts) - 1
+            self.windows.append(Window(arena, lambda array: array, True, 0, width, width))
+            # Known from here on: what an interrupt leaves before is a layout that nobody uses.
+            found = self.plain_windows[arena] = len(self.windows) - 1
+            self._plain[shape, dtype] = found
         return found
 
     def look(self, shape: tuple[int, ...], dtype: np.dtype, view: Callable[[Any], Any]) -> int:

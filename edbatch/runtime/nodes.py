@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from edbatch.errors import EdBatchError
+
+#: Nodes and operands of a graph: plans count in 32 bits, and name every operand several times.
+MOST = 2**28
+
 
 class Nodes:
     """Columns over all nodes of a graph; `n` of the allocated entries are in use.
@@ -30,7 +35,16 @@ class Nodes:
     row: np.ndarray
 
     def reserve(self, n: int, n_args: int) -> None:
-        """Append `n` nodes with `n_args` integers, all of which are to be filled in."""
+        """Append `n` nodes with `n_args` integers, all of which are to be filled in.
+
+        Raises:
+            EdBatchError: rows and places in the index buffer of their plan could not be numbered.
+        """
+        if self.n + n + self.n_args + n_args > MOST:
+            raise EdBatchError(
+                f"a graph of {self.n + n:,} nodes with {self.n_args + n_args:,} operands: expected at most {MOST:,} "
+                "together; use several graphs"
+            )
         for name in self.PER_NODE:
             setattr(self, name, _grown(getattr(self, name), self.n, self.n + n))
         self.args = _grown(self.args, self.n_args, self.n_args + n_args)

@@ -251,9 +251,10 @@ class TypeTable:
         self.ends_gradients = np.array([type.op.gradient is no_gradient for type in types], np.bool_)
 
 
-# A table with more types than this is left to the graphs that use it, and a new one is begun: shapes that vary per
-# sample make types without end.
+# A table with more types or windows than this is left to the graphs that use it, and a new one is begun: shapes that
+# vary per sample make types without end, and views of single entries windows.
 MAX_TYPES = 1000
+MAX_WINDOWS = 10_000
 
 _shared: dict[Device, TypeTable] = {}
 
@@ -261,6 +262,6 @@ _shared: dict[Device, TypeTable] = {}
 def shared_table(device: Device) -> TypeTable:
     """The type table that new graphs on this device use."""
     table = _shared.get(device)
-    if table is None or len(table.bound) > MAX_TYPES:
+    if table is None or len(table.bound) > MAX_TYPES or len(table.windows.windows) > MAX_WINDOWS:
         table = _shared[device] = TypeTable(device)
     return table
