@@ -39,7 +39,7 @@ from paper_cells import CASES, Case
 
 import edbatch as eb
 from edbatch.data.trees import Tree, read_trees
-from edbatch.graph.cell import CellOp
+from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.kernels import fused

@@ -9,7 +9,7 @@ import bench_common  # noqa: F401 (it sets up the environment before NumPy loads
 import numpy as np
 
 import edbatch as eb
-from edbatch.graph.cell import CellOp
+from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.spec import ParameterSpec, Spec
 
 

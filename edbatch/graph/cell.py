@@ -3,97 +3,35 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import Any, TypeVar
 from weakref import ref
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.exact import exact
 from edbatch.exclusive import lock
-from edbatch.graph.body import Body, body_of, row_of
 from edbatch.graph.cell_call import fast_caller
+from edbatch.graph.cell_entry import Entry, LastCall, Traces, Variant
 from edbatch.graph.cell_tables import Described
+from edbatch.graph.cell_trace import Arguments, is_expression, is_integer, trace_cell
 from edbatch.graph.columns import Columns
-from edbatch.graph.compiled import Compiled
 from edbatch.graph.expression import Expression
-from edbatch.graph.node_type import NodeType, intern
-from edbatch.graph.op import Op
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.passes.split_stages import may_split
-from edbatch.graph.record import checked_index, graph_of, to_node, to_operand
-from edbatch.graph.spec import Spec
-from edbatch.graph.structure import Structure, flatten
-from edbatch.graph.trace import Payload, Trace, traced
-from edbatch.graph.views import NODE_BITS
+from edbatch.graph.record import checked_index, graph_of, to_operand
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Traces of one cell for one tuple of argument shapes, from which on there is a warning: where a number is another
+#: each time, and where something else is (a stack may have many layers that are traced one by one).
+MANY, VERY_MANY = 16, 100
 
-NO_BODY = Body((), (), (), 0)
-
-
-@dataclass(frozen=True, eq=False)
-class CellOp(Op):
-    """The op of one traced cell; the runtime compiles its kernel from the body.
-
-    Args:
-        body: what it computes.
-        compiled: what is known of it.
-        columns: per output of the body, where it begins in a row of the result.
-        codes: per output, the view that shows it in a row.
-        names: of its operands, then of its integers.
-        has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
-        looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
-        splits: how it has been split so far (see `graph.split`).
-        is_early: whether it is a part that was split off, which no user holds.
-    """
-
-    body: Body = NO_BODY
-    columns: tuple[int, ...] = ()
-    compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY))
-    codes: tuple[int, ...] = ()
-    names: tuple[str, ...] = ()
-    has_early: bool = False
-    has_late: bool = False
-    looks_up: bool = False
-    splits: dict[Any, Any] = field(default_factory=dict)
-    is_early: bool = False
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What a call records, for one tuple of argument specs.
-
-    Args:
-        specs: per argument its spec; for an integer, the size that it indexes.
-        type: type of the node.
-        draws: how many integers a call draws, for what is random in it; they follow those it is given.
-        outs: per returned expression the step from the node's id to the expression's, and its spec.
-        structure: how the expressions are returned.
-    """
-
-    specs: tuple[Any, ...]
-    type: NodeType
-    draws: int
-    outs: tuple[tuple[int, Spec], ...]
-    structure: Structure
-
-    @property
-    def form(self) -> int:
-        """1: a single expression, 2: a pair of them, 0: anything else."""
-        if self.structure.kind is None:
-            return 1
-        return 2 if self.structure == flatten((0, 0))[1] else 0
-
-    @property
-    def flat_outs(self) -> tuple[Any, ...]:
-        """`outs` as the fast way reads them: of a pair in one tuple."""
-        return (*self.outs[0], *self.outs[1]) if self.form == 2 else self.outs
+_numbers = itertools.count()
 
 
 def cell(function: F) -> F:
@@ -107,15 +45,22 @@ def cell(function: F) -> F:
     the same numbers as without the decorator, in less time: the graph is smaller, and the body runs as one batch
     whose intermediates stay in the processor's cache.
 
+    What else it reads (attributes, items of lists and dictionaries, globals, variables of functions around it, arrays)
+    is compared, exactly, with what it was, at the first call in each graph for each object: if it has changed, the
+    function is traced again, and where it is back at an earlier value, the earlier trace is found. Inside one graph
+    it must not change. A number that is another in every mini-batch is better an argument: that is a value, and
+    needs no new trace.
+
     Args:
-        function: a function or method. Its positional arguments are expressions, or integers that the body indexes
-            with (a look-up index, a label; annotate them `int`: such calls are recorded faster); keyword-only
-            arguments are fixed when it is traced. It may use parameters and other cells, and return an expression or
-            any nesting of tuples, lists and dictionaries of them.
+        function: a function, method, class method, static method, or any other object that can be called. Its
+            arguments are expressions (parameters, numbers and arrays become such), or integers that the body
+            indexes with (a look-up index, a label; annotate them `int`: such calls are recorded faster); what is
+            given by keyword and is no expression is fixed when it is traced. It may use parameters and other
+            cells, and return an expression or any nesting of tuples, lists and dictionaries of them.
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
-            (two traces differ), or returns something else than expressions.
+            (two traces differ), reads what cannot be watched, or returns something else than expressions.
 
     Example:
         >>> import edbatch as eb
@@ -152,15 +97,15 @@ def cell(function: F) -> F:
         matmul    1          h            contiguous        0
         ...
     """
+    if isinstance(function, classmethod | staticmethod):
+        return type(function)(cell(function.__func__))
+    if not callable(function) or isinstance(function, type):
+        raise EdBatchError(f"cell: expected a function, got {function!r}")
     made = Cell(function)
     call: Any = update_wrapper(fast_caller(made), function)
+    made.fast = call
     call.layout, call.explain, call.compiled = made.layout, made.explain, made.compiled
     return call
-
-
-def is_expression(x: Any) -> bool:
-    """Whether an argument is a node of the graph."""
-    return isinstance(x, Expression)
 
 
 class Cell(Described):
@@ -168,173 +113,198 @@ class Cell(Described):
 
     Attributes:
         name: of the function, with its class.
-        is_method: whether its first argument is `self`, the owner of its traces.
-        positional: its positional arguments, without `self`; `is_plain` if there are some, and all must be given.
-        has_static: whether it has keyword-only arguments.
+        fast: what the user calls.
+        is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
+        parameters: all its parameters.
+        has_static: whether it has arguments that are given by keyword only.
         traces: all traces of all owners.
-        attribute: under which an owner keeps the entry of its last call, and (with `_all`) all entries.
+        attribute: under which an owner keeps what was recorded last, and (with `_all`) all traces.
     """
+
+    fast: Any
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self.traces = []
-        self.name = function.__qualname__.replace("<locals>.", "")
-        self.attribute = "_cell_" + re.sub(r"\W", "_", self.name)
-        parameters = list(inspect.signature(function).parameters.values())
-        self.is_method = bool(parameters) and parameters[0].name == "self"
-        self.positional = [p for p in parameters[self.is_method :] if p.kind is not p.KEYWORD_ONLY]
-        self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
-        self.is_plain = bool(self.positional) and all(
+        named: Any = function.func if isinstance(function, partial) else function
+        self.name = getattr(named, "__qualname__", type(named).__qualname__).replace("<locals>.", "")
+        # Two cells may have one name: in a class and in another that inherits from it, say.
+        self.attribute = re.sub(r"\W", "_", f"_cell_{self.name}_{next(_numbers)}")
+        self.signature = inspect.signature(function)
+        self.parameters = list(self.signature.parameters.values())
+        self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
+        self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
+        self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
+
+    @property
+    def positional(self) -> list[inspect.Parameter]:
+        """Those of its positional arguments, without the owner."""
+        return [p for p in self.parameters[self.is_method :] if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are positional arguments, and all must be given."""
+        return bool(self.positional) and all(
             p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional
         )
 
-    def call(self, owner: Any, args: tuple[Any, ...], static: dict[str, Any]) -> Any:
+    def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The careful way: any arguments, first calls, calls inside a trace."""
-        graph = graph_of(f"cell {self.name}", args)
+        graph = graph_of(f"cell {self.name}", [*args, *keywords.values()])
         if graph.inlines:
-            return self.function(*((owner, *args) if self.is_method else args), **static)
-        operands = [arg if is_integer(arg) else to_operand(f"cell {self.name}", graph, arg) for arg in args]
-        entry = self.entry(owner, operands, static, graph)
-        ids = [x.id for x in operands if isinstance(x, Expression)]
+            return self.function(*args, **keywords)
+        given = self.arguments(args, keywords, graph)
+        entry = self.entry(given, graph)
+        ids = [x.id for x in given.operands if isinstance(x, Expression)]
         integers = [
-            checked_index(x, limit, f"cell {self.name}, argument {number}")
-            for number, (x, limit) in enumerate(zip(operands, entry.specs, strict=True))
+            checked_index(x, limit, f"cell {self.name}, argument {label}")
+            for label, x, limit in zip(given.labels, given.operands, entry.specs, strict=True)
             if is_integer(x)
         ]
         node = graph.add(entry.type, [*ids, *integers, *graph.draw(entry.draws)]).id
         return entry.structure.build([Expression(graph, node + step, spec) for step, spec in entry.outs])
 
-    def entry(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
-        """What a call with such arguments records; traced at the first."""
-        try:
-            kept = vars(owner if self.is_method else self)
-        except TypeError:
+    def arguments(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Arguments:
+        """The arguments of a call, told apart.
+
+        Raises:
+            EdBatchError: one is of a kind that a cell does not take there.
+            TypeError: the function does not take such arguments.
+        """
+        if any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
+            bound = self.signature.bind(*args, **keywords)
+            args, keywords = bound.args, bound.kwargs
+        is_method = bool(args) and not is_operand(args[0]) and (self.is_method or _may_own(args[0]))
+        if is_method != self.is_method and (is_method or (args and is_operand(args[0]))):
+            self.is_method = is_method
+            self.fast.__code__ = fast_caller(self).__code__
+        owner, args = args[: self.is_method], args[self.is_method :]
+        labels = [self.label(at) for at in range(len(args))]
+        operands = [self.operand(x, label, at, graph) for at, (x, label) in enumerate(zip(args, labels, strict=True))]
+        named = {key: x for key, x in sorted(keywords.items()) if is_expression(x) or isinstance(x, Parameter)}
+        static = {key: x for key, x in keywords.items() if key not in named}
+        return Arguments(owner, (*operands, *named.values()), (*labels, *named), len(named), static)
+
+    def label(self, at: int) -> str:
+        """What the function calls a positional argument."""
+        if at < len(self.positional) and (p := self.positional[at]).kind is not p.VAR_POSITIONAL:
+            return p.name
+        return f"{self.positional[-1].name}[{at - len(self.positional) + 1}]" if self.positional else str(at)
+
+    def operand(self, x: Any, label: str, at: int, graph: Columns) -> Any:
+        """A positional argument as a cell takes it: an expression, a parameter or an integer."""
+        place = f"cell {self.name}, argument {label}"
+        if at < len(self.positional) and self.positional[at].annotation in (int, "int") and not is_integer(x):
+            raise EdBatchError(f"{place}: expected an integer, got {type(x).__name__} {x!r}")
+        if is_integer(x):
+            return x
+        if not is_operand(x):
             raise EdBatchError(
-                f"cell {self.name}: expected an object with a __dict__, where its traces are kept, got "
-                f"{type(owner).__name__}"
-            ) from None
-        entries = kept.get(self.attribute + "_all")
-        if entries is None:
-            entries = kept.setdefault(self.attribute + "_all", Traces())
-            self.traces.append(ref(entries, self.traces.remove))
-        try:
-            shapes = (None if is_integer(x) else x.spec for x in operands)
-            key = (*shapes, graph.dtype, graph.variant, *(exact(item) for item in sorted(static.items())))
-            found = entries.get(key)
-        except TypeError as error:
-            raise EdBatchError(f"cell {self.name}: keyword arguments must be hashable ({error})") from None
+                f"{place}: expected an expression, a parameter, a number or an array, got {type(x).__name__}; "
+                "what decides what the cell computes is given by keyword"
+            )
+        return to_operand(place, graph, x)
+
+    def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
+        """Where the traces of an owner are kept: among its attributes, if it may have any.
+
+        Raises:
+            EdBatchError: neither is possible there, nor can it be known when it is no more.
+        """
+        if not owner:
+            return vars(self)
+        (one,) = owner
+        kind = type(one)
+        if hasattr(one, "__dict__") and not isinstance(one, type) and not hasattr(kind, "__getattr__"):
+            return vars(one)
+        found = self._kept.get(id(one))
         if found is None:
-            with lock:  # tracing may stack parameters
-                found = entries.get(key) or self.trace(owner, operands, static, graph)
-                entries[key] = found
-        if not static:
-            kept[self.attribute + graph.variant] = LastCall(
-                *found.specs, graph.dtype, found.type.id, found.draws, found.form, found.flat_outs, found.structure
-            )
-        return found
+            key = id(one)
+            try:
+                held = ref(one, lambda _: self._kept.pop(key, None))
+            except TypeError:
+                raise EdBatchError(
+                    f"cell {self.name}: expected an object with a __dict__, where its traces are kept, or "
+                    f"'__weakref__' among its __slots__, got {kind.__name__}"
+                ) from None
+            found = self._kept.setdefault(key, (held, {}))
+        return found[1]
 
-    def trace(self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns) -> Entry:
-        """Run the function on placeholders, twice, and make an op of what it records."""
-        body, structure, payloads = self.run(owner, operands, static, graph)
-        again = self.run(owner, operands, static, graph)
-        if not same(body, again[0]) or structure != again[1]:
-            raise EdBatchError(
-                f"cell {self.name} keeps state: traced twice, it computes two different things; a cell must be a "
-                "function of its arguments and of parameters"
-            )
-        draws = len(payloads) - sum(map(is_integer, operands))
-        compiled = graph.compile(body, self.argument_names(operands))
-        body = compiled.body
-        columns, row, outs = row_of(body, graph.dtype)
-        name = self.name + "".join(f" {key}={value!r}" for key, value in sorted(static.items()))
-        names = (*self.argument_names(operands), *self.argument_names(operands, is_integer), *["mask"] * draws)
-        known = (False,) * 3 if compiled.splittable is None else may_split(compiled.splittable)
-        has_early, has_late, looks_up = known
-        op = cell_op(
-            name, body, columns, compiled=compiled, codes=tuple(step >> NODE_BITS for step, _ in outs),
-            names=names, has_early=has_early, has_late=has_late, looks_up=looks_up,
-        )  # fmt: skip
-        limits = iter(payloads)
-        specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in operands)
-        return Entry(specs, intern(op, (), body.arguments, row), draws, outs, structure)
-
-    def argument_names(self, operands: list[Any], chosen: Callable[[Any], bool] = is_expression) -> list[str]:
-        """What the function calls the arguments that are expressions, or other chosen ones."""
-        names = []
-        for at, x in enumerate(operands):
-            if chosen(x):
-                p = self.positional[min(at, len(self.positional) - 1)]
-                names.append(f"{p.name}[{at - len(self.positional) + 1}]" if p.kind is p.VAR_POSITIONAL else p.name)
-        return names
-
-    def run(
-        self, owner: Any, operands: list[Any], static: dict[str, Any], graph: Columns
-    ) -> tuple[Body, Structure, list[Payload]]:
-        """One trace: what the function computes, how it returns it, and the integers it takes and draws."""
-        trace = Trace(self.name, graph.dtype, graph.options)
-        given: list[Any] = [owner] if self.is_method else []
-        for x in operands:
-            if is_integer(x):
-                given.append(trace.payload())
-            else:
-                given.append(x if isinstance(x, Parameter) else trace.argument(x.spec))
+    def entry(self, given: Arguments, graph: Columns) -> Entry:
+        """What a call with such arguments records; traced at the first."""
+        kept = self.kept(given.owner)
+        traces: Traces = kept.get(self.attribute + "_all")  # type: ignore[assignment]
+        if traces is None:
+            traces = kept.setdefault(self.attribute + "_all", Traces())
+            self.traces.append(ref(traces, self.traces.remove))
+        shapes = tuple(None if is_integer(x) else x.spec for x in given.operands)
+        named = given.labels[len(shapes) - given.keywords :]
         try:
-            leaves, structure = flatten(traced(trace, lambda: self.function(*given, **static)))
-            for x in leaves:
-                if isinstance(x, Expression) and x.graph is not trace:
-                    raise EdBatchError("it returns an expression that it did not compute")
-            if not leaves:
-                raise EdBatchError("it returns no expression")
-            nodes = [to_node(trace, to_operand("result", trace, x)) for x in leaves]
-        except EdBatchError as error:
-            prefix = f"cell {self.name}"
-            raise EdBatchError(str(error) if str(error).startswith(prefix) else f"{prefix}: {error}") from None
-        arguments = tuple(x.spec for x in operands if isinstance(x, Expression))
-        return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), structure, trace.payloads
+            static = tuple(exact(item) for item in sorted(given.static.items()))
+        except TypeError as error:
+            raise EdBatchError(
+                f"cell {self.name}: what is given by keyword must be hashable ({error}), or be an expression"
+            ) from None
+        key = (shapes, named, graph.dtype, graph.variant, static)
+        own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
+        variants = traces.get(key, ())
+        if not variants or variants[0].serial is not graph.serial:
+            variants = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
+        if not given.static and not named:
+            kept[self.attribute + graph.variant] = LastCall(variants[0], graph.dtype)
+        return variants[0].entry
+
+    def _right(self, traces: Traces, key: Any, graph: Columns, own: Any) -> tuple[Variant, ...]:
+        """The variants of one key, first the one that is right now; none if none is."""
+        known = traces.get(key, ())
+        for variant in known:
+            if variant.guard.holds(own.get):
+                variant.serial = graph.serial
+                traces[key] = (variant, *(other for other in known if other is not variant))
+                return traces[key]
+        return ()
+
+    def _traced(self, traces: Traces, key: Any, given: Arguments, graph: Columns, own: Any) -> tuple[Variant, ...]:
+        """The variants of one key, first a new one."""
+        with lock:  # tracing may stack parameters
+            right = self._right(traces, key, graph, own)  # by another thread
+            if right:
+                return right
+            known = tuple(variant for variant in traces.get(key, ()) if not variant.guard.is_over)[: VERY_MANY - 1]
+            made = trace_cell(self.name, self.function, given, graph, known)
+            traces[key] = (made, *known)
+        if not traces.warned:
+            self._warn_of_many(traces, key, known, own)
+        return (made, *known)
+
+    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[Variant, ...], own: Any) -> None:
+        """Say so if a cell is traced again and again, and what for."""
+        *alike, static = key
+        values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
+        numbers = [name for _, (_, name), (kind, *_) in static if kind is float] if values else []
+        change = known[0].guard.change(own.get) if known else None
+        if change is not None:
+            what, is_number, count = *change, len(known) + 1
+        elif values:
+            what, is_number, count = f"{', '.join(numbers) or 'a keyword'} is another", bool(numbers), len(values) + 1
+        else:
+            return
+        if count < (MANY if is_number else VERY_MANY):
+            return
+        traces.warned = True
+        warnings.warn(
+            f"cell {self.name} has been traced {count} times: {what}. Each time costs more than a hundred calls; "
+            "pass what changes as an expression, as any number is that is given by position",
+            EdBatchWarning,
+            stacklevel=6,
+        )
 
 
-class Traces(dict[Any, Entry]):
-    """The entries of a cell that its owner keeps. A copy of the owner has parameters of its own, and starts anew."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Traces, ()
+def is_operand(x: Any) -> bool:
+    """Whether an argument is an expression, or becomes one."""
+    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray)
 
 
-class LastCall:
-    """What the fast way compares a call with; see `Traces` of copies.
-
-    Attributes:
-        call: a plain tuple: unpacking one of a class of our own takes twice as long.
-    """
-
-    __slots__ = ("call",)
-
-    def __init__(self, *call: Any) -> None:
-        self.call = call
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LastCall, ()
-
-
-def is_integer(x: Any) -> bool:
-    """Whether an argument is known at run time only."""
-    return isinstance(x, int | np.integer) and not isinstance(x, bool)
-
-
-def same(a: Body, b: Body) -> bool:
-    """Whether two traces are of one computation."""
-    return a.outputs == b.outputs and len(a.nodes) == len(b.nodes) and all(
-        (x.type, x.operands, x.payload) == (y.type, y.operands, y.payload)
-        and (x.value is None) == (y.value is None)
-        and (x.value is None or (x.value.shape, x.value.tobytes()) == (y.value.shape, y.value.tobytes()))
-        for x, y in zip(a.nodes, b.nodes, strict=True)
-    )  # fmt: skip
-
-
-def cell_op(name: str, body: Body, columns: tuple[int, ...], **known: Any) -> CellOp:
-    """The op of a body; `known`: more of `CellOp`."""
-    return CellOp(name, _inferred, _inferred, payload=body.payloads, body=body, columns=columns, **known)
-
-
-def _inferred(*_: Any) -> Any:
-    raise AssertionError("a cell's result comes from its trace and its kernel from the runtime")
+def _may_own(x: Any) -> bool:
+    """Whether an argument is an object of a class that has methods, so that it may be what others call `self`."""
+    return isinstance(x, type) or type(x).__module__ != "builtins"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from edbatch.graph.columns import _current
@@ -22,12 +23,11 @@ def call({arguments}):
         _graph = {graph}
         if _graph.careful:
             _inline = _graph.inlines
-            {specs}, _dtype, _type_id, _draws, _form, _outs, _structure = (
-                _none if _inline else getattr({owner}, "{attribute}" + _graph.variant).call
-            )
+            _last = _none if _inline else getattr({owner}, "{attribute}" + _graph.variant)
         else:
-            {specs}, _dtype, _type_id, _draws, _form, _outs, _structure = {owner}.{attribute}.call
-        if {checks}:
+            _last = {owner}.{attribute}
+        {specs}, _dtype, _type_id, _draws, _form, _outs, _structure, _serial = _last.call
+        if {checks} and (_serial is _graph.serial or _last.renew({owner}.__dict__, _graph.serial)):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
@@ -44,7 +44,12 @@ def call({arguments}):
         pass
     if _inline:
         return _function({arguments})
-    return _cell.call({given}, ({names},), {static})
+    return _cell.call({given}, {static})
+"""
+
+CAREFUL = """
+def call(*args, **static):
+    return _cell.call(args, static)
 """
 
 
@@ -53,10 +58,23 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
 
     Where arguments have defaults or vary in number, it always takes the careful way.
     """
-    if not cell.is_plain:
-        if cell.is_method:
-            return lambda self, *args, **static: cell.call(self, args, static)
-        return lambda *args, **static: cell.call(None, args, static)
+    scope: dict[str, Any] = {
+        "__name__": __name__,  # nothing that a trace watches
+        "_cell": cell,
+        "_function": cell.function,
+        "_Expression": Expression,
+        "_current": _current.get,
+    }
+    return _made(CAREFUL if not cell.is_plain else _source(cell, scope), cell, scope)
+
+
+def _made(source: str, cell: Cell, scope: dict[str, Any]) -> Callable[..., Any]:
+    exec(compile(source, f"<fast call of cell {cell.name}>", "exec"), scope)
+    made: Callable[..., Any] = scope["call"]
+    return made
+
+
+def _source(cell: Cell, scope: dict[str, Any]) -> str:
     names = [p.name for p in cell.positional]
     integers = [p.name for p in cell.positional if p.annotation in (int, "int")]
     expressions = [name for name in names if name not in integers]
@@ -68,25 +86,17 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
     if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
         checks.append("_graph.dtype is _dtype")
     ids = [f"{name}.id" for name in expressions] + integers
-    source = SOURCE.format(
-        arguments=", ".join(["self"] * cell.is_method + names + ["**static"] * cell.has_static),
+    # A last call that no call is like.
+    scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), None, 0, 0, 0, (), None, None))
+    owner = [p.name for p in cell.parameters[: cell.is_method]]
+    return SOURCE.format(
+        arguments=", ".join(owner + names + ["**static"] * cell.has_static),
         static="static" if cell.has_static else "{}",
         specs=", ".join(f"_s{number}" for number in range(len(names))),
-        owner="self" if cell.is_method else "_cell",
+        owner=owner[0] if owner else "_cell",
         attribute=cell.attribute,
         graph=f"{expressions[0]}.graph" if expressions else "_current()",
         checks=" and ".join(checks),
         ids=", ".join(ids),
-        given="self" if cell.is_method else "None",
-        names=", ".join(names),
+        given=f"({', '.join(owner + names)},)",
     )
-    scope: dict[str, Any] = {
-        "_cell": cell,
-        "_function": cell.function,
-        "_Expression": Expression,
-        "_current": _current.get,
-        "_none": (*(-1 for _ in names), None, 0, 0, 0, (), None),  # a last call that no call is like
-    }
-    exec(compile(source, f"<fast call of cell {cell.name}>", "exec"), scope)
-    made: Callable[..., Any] = scope["call"]
-    return made

@@ -32,6 +32,10 @@ class Described:
     attribute: str
     traces: list[ref[Any]]
 
+    def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
+        """Where the traces of an owner are kept."""
+        raise NotImplementedError
+
     def layout(self, owner: Any = None) -> Table:
         """Where the variables of the cell lie: in the row of a call, and where its parameters are stacked.
 
@@ -65,8 +69,9 @@ class Described:
         if owner is None:
             traces = [found for reference in self.traces if (found := reference()) is not None]
         else:
-            traces = [found for found in [vars(owner).get(self.attribute + "_all")] if found]
-        types = [entry.type for entries in traces for entry in entries.values()]
+            traces = [found for found in [self.kept((owner,)).get(self.attribute + "_all")] if found]
+        variants = [variant for one in traces for variants in list(one.values()) for variant in variants]
+        types = dict.fromkeys(variant.entry.type for variant in variants)
         if not types:
             raise EdBatchError(f"cell {self.name} has not been traced yet; call it once, then ask for its layout")
         return [(type.name, type.op.compiled) for type in types]

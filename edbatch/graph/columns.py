@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from edbatch.graph.compiled import Compiled
 
 _current: ContextVar[Columns | None] = ContextVar("edbatch_graph", default=None)
+
+
+_serials = count()
 
 
 class Columns:
@@ -43,6 +47,7 @@ class Columns:
         variant: of the options that cells are compiled with (see `Options.variant`); empty in the common case.
         careful: whether calls of cells have to look at `inlines` and `variant`.
         next_draw: see `draw`; -1 before the first.
+        serial: a number of its own: cells look once in each graph whether their traces are still right.
     """
 
     __slots__ = (
@@ -56,6 +61,7 @@ class Columns:
         "n",
         "next_draw",
         "options",
+        "serial",
         "types",
         "variant",
     )
@@ -72,6 +78,7 @@ class Columns:
         self.variant = self.options.variant
         self.careful = self.inlines or self.variant != ""
         self.next_draw = -1
+        self.serial = next(_serials)
 
     def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
         """Record one node of `type`; `args` as in the class description."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edbatch.exclusive import lock
-from edbatch.graph.cell import CellOp, cell_op
+from edbatch.graph.cell_entry import CellOp, cell_op
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.options import Options
 from edbatch.graph.passes import open_affines, prepare_for_kernels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edbatch.graph.body import Body, Node, Value, spec_of_value, step_to
-from edbatch.graph.cell import CellOp
+from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.trace import ARGUMENT

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from edbatch.graph.body import Body, Value, body_of
-from edbatch.graph.cell import CellOp
+from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.derivative import Derivative, derivative, output_gradients, worth_saving
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Share

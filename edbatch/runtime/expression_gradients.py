@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.graph.body import spec_of_value
-from edbatch.graph.cell import CellOp
+from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.derivative import Given
 from edbatch.graph.derivative_row import Place
 from edbatch.graph.node_type import Attributes

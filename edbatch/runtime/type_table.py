@@ -11,7 +11,7 @@ import numpy as np
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.exclusive import exclusive, lock
-from edbatch.graph.cell import CellOp
+from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.sources import PARAMETER

@@ -3,12 +3,13 @@
 import numpy as np
 
 from edbatch.graph.body import operands_of
-from edbatch.graph.cell import Cell
+from edbatch.graph.cell_trace import Arguments, run
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec, spec_of
 from edbatch.graph.trace import ARGUMENT, Trace
+from edbatch.graph.watch import Watch
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.runtime.type_table import bind, places_of
 from tests.arrays import on_host
@@ -18,7 +19,8 @@ def trace(function, *shapes, dtype="float64"):
     """The body of a function of arrays of these shapes, as it is recorded."""
     outside = Trace("outside", dtype)
     arguments = [Expression(outside, at, spec_of(shape, np.dtype(dtype))) for at, shape in enumerate(shapes)]
-    return Cell(function).run(None, arguments, {}, outside)[0]
+    labels = tuple(str(at) for at in range(len(arguments)))
+    return run("a cell", function, Arguments((), tuple(arguments), labels, 0, {}), outside, Watch())[0]
 
 
 def compute(body, *arguments):

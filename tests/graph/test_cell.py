@@ -129,7 +129,7 @@ def test_integer_arguments_are_read_at_run_time():
     log_p = np.log(np.exp([1, 2, 4]) / np.exp([1, 2, 4]).sum())
     np.testing.assert_allclose(got, [-log_p[0] + 4 + 2, -log_p[2] + 2 + 2, -log_p[2] + 1 + 2], rtol=1e-6)
     assert graph.report().batches == 1
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"loss, argument 1: index 3 is out of range for 3"):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"loss, argument label: index 3 is out of range for 3"):
         loss(eb.input([1.0, 2.0, 4.0]), 3, 0)
 
 

@@ -1,0 +1,408 @@
+"""Watching a cell's function while it is traced: what it reads besides its arguments.
+
+Python does not say which attribute, global or closure variable is read. It does say which functions run, and a
+function's code says by which names it reads: every name is looked for in all that the function can see - its
+globals and closure, its arguments and what it is returned, and what these lead to by names of its code, or as parts of
+containers. What is found is more than what was read, if other objects have attributes of the same names; a trace that
+is made again in vain is found to be equal, and compiled once.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import gc
+import io
+import operator
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib.util import resolve_name
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    SimpleNamespace,
+    WrapperDescriptorType,
+)
+from typing import Any
+from weakref import ReferenceType, ref
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.guard import ATOMS, CONTENTS, MISSING, Get, Guard, Read
+
+# Of these, what runs and what they hold do not count: they compute the same of the same.
+_OURS = ["graph", "kernels", "runtime", "memory", "policy", "devices", "compiled", "errors", "exact", "exclusive"]
+_PURE = ("numpy", "msgspec", *(f"edbatch.{name}" for name in _OURS))
+
+# What reads numbers that a trace would freeze.
+_READS_VALUES = {
+    ("edbatch.graph.parameters", f"{kind}.{name}")
+    for kind in ("Parameter", "LookupParameters")
+    for name in ("value", "grad", "sparse_grad", "__dlpack__")
+} | {("edbatch.runtime.graph", "Graph._ran")}
+_READS_FILES = (open, input)
+
+_BY_NAME = (getattr, hasattr, vars, dir)  # builtins that read attributes whose names may be computed
+
+# Nothing a number follows from; whatever else is no object of a class written in Python cannot be looked into.
+_INERT = (
+    *ATOMS, type, ModuleType, BuiltinFunctionType, MethodWrapperType, WrapperDescriptorType, MethodDescriptorType,
+    GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, np.ufunc, np.dtype,
+    operator.itemgetter, type(threading.Lock()), type(threading.RLock()), io.IOBase,
+)  # fmt: skip
+_IMMUTABLE = ("datetime", "decimal", "fractions", "re", "uuid", "pathlib", "zoneinfo", "functools", "typing", "types")
+
+_LARGE = 1000  # parts of a container whose name the code does not mention
+
+
+@dataclass(eq=False)
+class Ran:
+    """What is known of a function that ran.
+
+    Args:
+        code: its code.
+        scope: its globals.
+        objects: per run its arguments, what was returned to it, and its variables at the end, by `id`, with a name.
+        is_dynamic: whether it read attributes of computed names.
+    """
+
+    code: CodeType
+    scope: dict[str, Any]
+    objects: tuple[dict[int, tuple[str, Any]], dict[int, tuple[str, Any]]] = field(default_factory=lambda: ({}, {}))
+    is_dynamic: bool = False
+
+    def lasting(self) -> list[tuple[str, Any]]:
+        """The objects that are not made anew each time it runs."""
+        first, second = self.objects
+        if first and second:
+            return [found for key, found in second.items() if key in first]
+        return [*first.values(), *second.values()]
+
+
+class Watch:
+    """What runs while a cell is traced, which is done twice."""
+
+    def __init__(self) -> None:
+        self._ran: dict[CodeType, Ran] = {}
+        self._runs = 0
+        self._refused: str | None = None
+
+    def run(self, function: Callable[[], Any]) -> Any:
+        """Run a function and see what it runs.
+
+        Raises:
+            EdBatchError: it read something that cannot be watched.
+        """
+        before: Any = sys.getprofile()
+        thread = threading.get_ident()
+
+        def event(frame: FrameType, kind: str, about: Any) -> None:
+            if threading.get_ident() == thread:
+                self._see(frame, kind, about)
+            if callable(before):
+                before(frame, kind, about)
+
+        sys.setprofile(event)
+        try:
+            result = function()
+        finally:
+            sys.setprofile(before if before is None or callable(before) else None)
+            if before is not None and not callable(before):
+                before.enable()  # a profiler written in C, up to Python 3.11
+            self._runs += 1
+        if self._refused is not None:
+            raise EdBatchError(self._refused)
+        return result
+
+    def guard(self, function: Any, owner: Any) -> Guard:
+        """What must stay as it is now.
+
+        Args:
+            function: of the cell.
+            owner: whose dictionary a guard is given when it is asked; None: nobody's.
+
+        Raises:
+            EdBatchError: it read something that cannot be watched; names it.
+        """
+        return Guard(_Search(self._ran, owner).reads_of(function))
+
+    def _see(self, frame: FrameType, kind: str, about: Any) -> None:
+        code, scope = frame.f_code, frame.f_globals
+        module = scope.get("__name__", "")
+        if kind == "call" and (module, code.co_qualname) in _READS_VALUES:
+            self._refused = (
+                "it reads a value; a cell is traced once, and would keep the number of now. Use the parameter or "
+                "expression itself (eb.stop_gradient stops its gradient), or pass the value as an argument"
+            )
+        if is_pure(module):
+            return
+        back = frame.f_back
+        if is_standard(module) and (back is None or back.f_code not in self._ran):
+            return  # called by what is pure
+        ran = self._ran.get(code)
+        if ran is None:
+            ran = self._ran[code] = Ran(code, scope)
+        seen = ran.objects[min(self._runs, 1)]
+        if kind == "c_call":
+            if about in _BY_NAME:
+                ran.is_dynamic = True
+            elif about in _READS_FILES and not is_standard(module):
+                self._refused = f"it calls {about.__name__}(); a cell is traced once, and would keep what was read then"
+            owner = getattr(about, "__self__", None)
+            if owner is not None and not isinstance(owner, ModuleType):
+                seen[id(owner)] = "something", owner
+        elif kind in ("call", "return"):
+            for name, value in frame.f_locals.items():
+                seen[id(value)] = name, value
+            if kind == "return" and back is not None and back.f_code in self._ran:
+                caller = self._ran[back.f_code].objects[min(self._runs, 1)]
+                caller.setdefault(id(about), (f"{code.co_name}()", about))
+
+
+class _Search:
+    """Finds all places that functions can have read."""
+
+    def __init__(self, ran: dict[CodeType, Ran], owner: Any) -> None:
+        self._ran = ran
+        self._owner = owner
+        self._reads: dict[Any, Read] = {}
+        self._functions: dict[CodeType, list[FunctionType]] = {}
+        self._kept: list[Any] = []  # so that no `id` is used twice
+
+    def reads_of(self, function: Any) -> Iterable[Read]:
+        """All of them."""
+        self._note(function)
+        todo = [_Sight(self, ran) for ran in self._ran.values()]
+        for sight in todo:
+            sight.look_around()
+        done: set[FunctionType] = set()
+        inner = {part for code in self._ran for part in _inner(code)}
+        while True:
+            found = [(s, f) for s in todo for f in self._functions.get(s.ran.code, ()) if f not in done]
+            if not found:
+                missing = [s for s in todo if s.ran.code.co_freevars and s.ran.code not in self._functions]
+                for sight in missing:
+                    if sight.ran.code not in inner:
+                        self._functions[sight.ran.code] = [
+                            f for f in gc.get_referrers(sight.ran.code) if isinstance(f, FunctionType)
+                        ]
+                if not any(self._functions.get(s.ran.code) for s in missing):
+                    return self._reads.values()
+            for sight, one in found:
+                done.add(one)
+                sight.look_into(one)
+
+    def read(self, holder: Any, get: Get, key: Any, path: str, value: Any) -> None:
+        """Note a place of a holder."""
+        self._kept.append(holder)
+        own = isinstance(holder, dict) and self._owner is not None and holder is getattr(self._owner, "__dict__", None)
+        self._reads.setdefault((id(holder), key), Read(None if own else get, key, path, value))
+
+    def _note(self, value: Any) -> None:
+        """Note a function, and those that it wraps."""
+        while value is not None:
+            if isinstance(value, FunctionType):
+                if value in (known := self._functions.setdefault(value.__code__, [])):
+                    return
+                known.append(value)
+            value = getattr(value, "__wrapped__", None) if callable(value) else None
+
+
+class _Sight:
+    """What one function's code can see."""
+
+    def __init__(self, search: _Search, ran: Ran) -> None:
+        self.ran = ran
+        self._search = search
+        self._names = dict.fromkeys(ran.code.co_names)
+        self._texts = dict.fromkeys(x for x in ran.code.co_consts if isinstance(x, str) and x.isidentifier())
+        self._seen: set[int] = set()
+        self._strict = not is_standard(ran.scope.get("__name__", ""))
+        self._dynamic: set[type] = set()
+
+    def look_around(self) -> None:
+        """At globals, imports, arguments and what was returned."""
+        scope, lasting = self.ran.scope, self.ran.lasting()
+        if self.ran.is_dynamic:
+            self._dynamic = {type(value) for _, value in lasting if _is_python(type(value))}
+        for instruction in dis.get_instructions(self.ran.code):
+            name = instruction.argval
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                self._place(scope, scope.get, name, name)
+            elif instruction.opname == "IMPORT_NAME":
+                for form in (name, f".{name}", f"..{name}"):
+                    try:
+                        module = sys.modules.get(resolve_name(form, scope.get("__package__") or None))
+                    except ImportError:
+                        continue
+                    self.visit(module, form)
+        for name, value in lasting:
+            if isinstance(value, CONTENTS) and not isinstance(value, tuple | frozenset | np.generic):
+                self._search.read(value, lambda key, missing, value=value: value, None, name, value)  # type: ignore[misc]
+            self.visit(value, name, checked=False)
+
+    def look_into(self, function: FunctionType) -> None:
+        """At closure and defaults."""
+        names = function.__code__.co_freevars
+        for name, cell in zip(names, function.__closure__ or (), strict=True):
+            self._place(cell, functools.partial(getattr, cell), "cell_contents", name)
+        for name in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, name):
+                get = functools.partial(getattr, function)
+                self._place(function, get, name, f"{function.__name__}.{name}")
+
+    def _place(self, holder: Any, get: Get, key: Any, path: str, absent: bool = True, checked: bool = True) -> None:
+        value = get(key, MISSING)
+        if value is not MISSING or absent:
+            self._search.read(holder, get, key, path, value)
+        if value is not MISSING:
+            self.visit(value, path, checked)
+
+    def visit(self, value: Any, path: str, checked: bool = True) -> None:
+        """Look at a value, and at what the code's names lead to from there.
+
+        Raises:
+            EdBatchError: `checked`, and it cannot be looked into.
+        """
+        holds_objects = isinstance(value, np.ndarray) and value.dtype.hasobject
+        if id(value) in self._seen or (is_pure(type(value).__module__) and not holds_objects):
+            return
+        self._seen.add(id(value))
+        self._search._kept.append(value)
+        self._search._note(value)
+        if isinstance(value, ModuleType):
+            if not is_pure(value.__name__):
+                for name in self._names:
+                    self._place(vars(value), vars(value).get, name, f"{path}.{name}", absent=False)
+        elif isinstance(value, type):
+            self._class(value, path)
+        elif isinstance(value, Enum | FunctionType):
+            return
+        elif isinstance(value, CONTENTS):
+            for name, part in _parts(value):
+                self.visit(part, f"{path}{name}", checked)
+            if hasattr(value, "__dict__"):
+                self._object(value, path)
+        elif isinstance(value, MethodType):
+            self.visit(value.__self__, path, checked)
+            self._search._note(value.__func__)
+        elif isinstance(value, functools.partial):
+            self.visit([value.func, value.args, value.keywords], path, checked)
+        elif isinstance(value, ReferenceType):
+            self.visit(value(), f"{path}()", checked)
+        elif isinstance(value, ContextVar):
+            self._place(value, lambda key, missing: key.get(missing), value, f"{path}.get()")
+        elif _is_python(type(value)):
+            self._object(value, path)
+        elif checked and self._strict and not isinstance(value, _INERT) and type(value).__module__ not in _IMMUTABLE:
+            raise EdBatchError(
+                f"it reads {path}, of type {type(value).__module__}.{type(value).__qualname__}, whose changes cannot "
+                "be seen; use numbers, NumPy arrays, parameters or objects of Python classes, or pass it as an argument"
+            )
+
+    def _class(self, value: type, path: str) -> None:
+        for name in self._names:
+            for base in value.__mro__:
+                if name in vars(base):
+                    if not is_pure(base.__module__) and base is not object:
+                        self._place(base, vars(base).get, name, f"{path}.{name}")
+                    break
+
+    def _object(self, value: Any, path: str) -> None:
+        kind, own = type(value), getattr(value, "__dict__", None)
+        self._search.read(value, _weak_get(value), "__class__", f"{path}.__class__", kind)
+        names: Iterable[str] = self._names
+        if kind in self._dynamic and own is not None:
+            names = dict.fromkeys([*names, *self._texts, *(name for name in own if not name.startswith("_cell_"))])
+        for name in names:
+            where = f"{path}.{name}"
+            named = name in self._names or name in self._texts
+            base = next((base for base in kind.__mro__ if name in vars(base)), None)
+            if own is not None and (name in own or base is not None or kind in self._dynamic):
+                large = not named and isinstance(own.get(name), CONTENTS) and _size(own[name]) > _LARGE
+                if not large:
+                    self._place(own, own.get, name, where, checked=named)
+            if base is not None and base is not object and (own is None or name not in own):
+                held = vars(base)[name]
+                if isinstance(held, MemberDescriptorType):
+                    self._place(value, _weak_get(value), name, where, absent=False)
+                else:
+                    self._place(base, vars(base).get, name, where)
+
+
+@functools.lru_cache(1000)
+def is_pure(module: str) -> bool:
+    """Whether a module is one of those that compute the same of the same."""
+    return any(module == one or module.startswith(f"{one}.") for one in _PURE) or module == "edbatch"
+
+
+def is_standard(module: str) -> bool:
+    """Whether a module is of Python's own library."""
+    return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
+
+
+def _is_python(kind: type) -> bool:
+    """Whether all that an object holds are attributes: its classes are written in Python."""
+    return all(
+        base is object or base is SimpleNamespace or (base.__flags__ & 1 << 9 and not _has_state(base))
+        for base in kind.__mro__
+    )
+
+
+def _has_state(kind: type) -> bool:
+    """Whether objects have more than dictionary, weak references and slots by a class (which a C compiler made)."""
+    slots = vars(kind).get("__slots__", ())
+    count = 1 if isinstance(slots, str) else len(tuple(slots))
+    base = kind.__base__.__basicsize__ if kind.__base__ is not None else 0
+    return kind.__basicsize__ - base > 8 * (count + 2)
+
+
+def _weak_get(value: Any) -> Get:
+    """`getattr` of an object that it does not keep alive, if that can be."""
+    try:
+        held = ref(value)
+    except TypeError:
+        return functools.partial(getattr, value)
+    return lambda name, missing: getattr(held(), name, missing)
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a container, with names."""
+    if isinstance(value, dict | MappingProxyType):
+        for key, part in value.items():
+            yield f"[{key!r}]", part
+            yield f" (key {key!r})", key
+    elif isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            yield from ((f"[{at}]", part) for at, part in enumerate(value.ravel().tolist()))
+    elif isinstance(value, list | tuple | deque):
+        yield from ((f"[{at}]", part) for at, part in enumerate(value))
+    elif isinstance(value, set | frozenset):
+        yield from ((" (one of it)", part) for part in value)
+
+
+def _size(value: Any) -> int:
+    return value.size if isinstance(value, np.ndarray) else 1 if isinstance(value, np.generic) else len(value)
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    """The codes of functions that are made when this one runs."""
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield part
+            yield from _inner(part)
