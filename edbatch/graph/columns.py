@@ -12,6 +12,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.draws import next_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec, float_dtype
@@ -67,13 +68,13 @@ class Columns:
     )
 
     def __init__(self, dtype: Any = "float32", options: Options | None = None) -> None:
-        self.types: list[int] = []
         self.args: list[int] = []
         self.n = 0
         self.inputs: list[Any] = []
         self.constants: dict[Any, tuple[int, Spec]] = {}
         self.dtype = float_dtype(dtype)
         self.options = options or current_options()
+        self.types: list[int] = LinedTypes() if self.options.trace_lines else []
         self.inlines = not self.options.cells
         self.variant = self.options.variant
         self.careful = self.inlines or self.variant != ""

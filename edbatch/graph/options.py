@@ -10,6 +10,8 @@ from inspect import Parameter, Signature
 
 from edbatch.errors import EdBatchError
 
+_NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -31,6 +33,10 @@ class Options:
             `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
         record: on a GPU, mini-batches whose plan comes again are recorded (as CUDA graphs), and enqueued by one call.
         training: off: `dropout` gives its operand back, in cells too (which have a trace of their own for it).
+        trace_lines: errors and warnings while a graph runs (a NaN under `check_nan`, an overflow) say the file and the
+            line where the node was recorded; of a cell, where it was called. Recording takes several times as long.
+        profile: `report().by_type()` has times. Batches run one by one, and on a GPU each is waited for: on a CPU, some
+            microseconds a batch more.
         precision: of matrix products of float32 on a GPU: "float32", "tf32" (10 bits of mantissa) or "bf16" (7 bits);
             sums are of float32 in any case. On the CPU always float32.
     """
@@ -45,15 +51,15 @@ class Options:
     recompute: bool = False
     record: bool = True
     training: bool = True
+    trace_lines: bool = False
+    profile: bool = False
     precision: str = "float32"
 
     @property
     def without(self) -> tuple[str, ...]:
         """What is switched off of what traces of cells depend on."""
         return tuple(
-            field.name
-            for field in fields(self)
-            if field.name not in ("cells", "split", "recompute", "record") and not getattr(self, field.name)
+            field.name for field in fields(self) if field.name not in _NOT_OF_TRACES and not getattr(self, field.name)
         )
 
     @property

@@ -22,6 +22,7 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.memory.arenas import Arenas
 from edbatch.runtime.backward_plan import BackwardPlan
 from edbatch.runtime.expression_gradients import ExpressionGradients
+from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
@@ -60,6 +61,7 @@ class Backward:
         ran: its plans.
         root, seed: id of the expression that gradients are of, and its own.
         check_nan: raise after the first batch that computes a NaN.
+        lines: where nodes were recorded, for errors.
 
     Attributes:
         requires, active: per node, whether its gradient was asked for, and whether one flowed into it.
@@ -76,6 +78,7 @@ class Backward:
         root: int,
         seed: np.ndarray,
         check_nan: bool,
+        lines: Lines,
     ) -> None:
         self._table = table
         self._arenas = arenas
@@ -84,6 +87,7 @@ class Backward:
         self._root, self._seed = root, seed
         self._backend = table.backend
         self._check_nan = check_nan
+        self._lines = lines
         self.gradients = GradientArenas(table.windows, arenas, table.pool)
         self._of_expressions = ExpressionGradients(table, arenas, nodes, self.gradients)
 
@@ -118,7 +122,7 @@ class Backward:
             if number.any():
                 plan = BackwardPlan(
                     ran, self._arenas, self.gradients, table, nodes, self.active, number, rows, operands,
-                    stopped, self._check_nan,
+                    stopped, self._check_nan, self._lines,
                 )  # fmt: skip
                 plan.run()
                 plans.append(plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.runtime.backward_tables import BackwardTables
 from edbatch.runtime.derivatives import compiled, weight
+from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.operand_rows import STRIDED, GradientArenas, add, gather, read_evenly, segments_of
 from edbatch.runtime.parameter_gradients import add_sum, add_terms
@@ -39,13 +41,13 @@ class BackwardPlan:
         active: per node, whether a gradient flows into it.
         number, per_type, operands: from `reach.per_batch`.
         stopped: per window of values, whether no gradient flows to what is read through it.
-        check_nan: as of `Backward`.
+        check_nan, lines: as of `Backward`.
     """
 
     def __init__(
         self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, nodes: Nodes, active: np.ndarray,
         number: np.ndarray, per_type: np.ndarray, operands: np.ndarray, stopped: np.ndarray,
-        check_nan: bool,
+        check_nan: bool, lines: Lines,
     ) -> None:  # fmt: skip
         self._ran = ran
         self._arenas = arenas
@@ -58,6 +60,7 @@ class BackwardPlan:
         self._backend = table.backend
         self._stopped = stopped
         self._check_nan = check_nan
+        self._lines = lines
         self._rows = {
             kind: self._type_rows(kind, int(per_type[kind]), int(operands[kind]))
             for kind in np.flatnonzero((per_type > 0) & ~table.variadic & ~table.is_source).tolist()
@@ -78,7 +81,9 @@ class BackwardPlan:
                 backend.address(scratch),
             )  # fmt: skip
             if at == begin:
-                self._run_batch(plan, at)
+                rows = self._tables.of_program.get(int(plan.batches[at, 0]))
+                with nullcontext() if rows is None else self._lines.shown(rows.type.type, self._nodes_of(rows.type)):
+                    self._run_batch(plan, at)
                 at += 1
             if self._check_nan:
                 self._check_batch(plan, begin)
@@ -218,4 +223,10 @@ class BackwardPlan:
         if self._check_nan:
             bad = int(self._backend.isnan(computed.reshape(len(computed), -1)).any(axis=1).sum())
             if bad:
-                raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch)")
+                where = self._lines.of(self._nodes_of(type))
+                raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch){where}")
+
+    def _nodes_of(self, type: BoundType) -> np.ndarray:
+        """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
+        nodes = self._ran.nodes[self._active[self._ran.nodes]]
+        return np.array([v for v in nodes if self._table.bound[self._nodes.types[v]] is type], np.int64)

@@ -16,6 +16,7 @@ from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
 from edbatch.policy.policy import Policy
 from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
@@ -40,6 +41,7 @@ class Evaluation:
         nodes: those that were taken over; the first `done` have run.
         ran: the plans that have run.
         scheduled: what a policy saw of them.
+        lines: by node where it was recorded, under `options(trace_lines=True)`.
     """
 
     def __init__(self, device: Device, options: Options, check_nan: bool) -> None:
@@ -55,8 +57,11 @@ class Evaluation:
         self._options = options
         self._check_nan = check_nan
         self._report = Report(device=device.name)
+        self.lines: dict[int, str] = {}
+        self._where = Lines(self.lines if options.trace_lines else None, self.nodes)
+        self._profile: dict[int, float] | None = {} if options.profile else None
         self._uncounted: list[Plan] = []  # that have run and are not yet in the report
-        self._executor = Executor(self.arenas, self.table, check_nan)
+        self._executor = Executor(self.arenas, self.table, check_nan, self._where, self._profile)
         self._backward: Any = None
 
     def release(self) -> None:
@@ -167,14 +172,14 @@ class Evaluation:
     def _execute(self, plan: Plan, n_sources: int, inputs: list[Any], order: np.ndarray, saving: bool) -> Ran:
         if not saving:
             with self._computing():
-                return Ran(plan, self._executor.run(plan, n_sources, inputs), n_sources, order, {})
+                return Ran(plan, self._executor.run(plan, n_sources, inputs, order), n_sources, order, {})
         from edbatch.runtime.execute import Executor
         from edbatch.runtime.saving import SavingTable
 
         table = SavingTable(self.table, plan)
-        executor = Executor(self.arenas, table, self._check_nan)  # type: ignore[arg-type]
+        executor = Executor(self.arenas, table, self._check_nan, self._where, self._profile)  # type: ignore[arg-type]
         with self._computing():
-            indices = executor.run(plan, n_sources, inputs)
+            indices = executor.run(plan, n_sources, inputs, order)
         executor.release()
         return Ran(plan, indices, n_sources, order, table.saved)
 
@@ -199,7 +204,9 @@ class Evaluation:
         before, self._backward = self._backward, None
         if before is not None:
             before.release()
-        backward = Backward(self.table, self.arenas, self.nodes, self.ran, expression.id, seed, self._check_nan)
+        backward = Backward(
+            self.table, self.arenas, self.nodes, self.ran, expression.id, seed, self._check_nan, self._where
+        )  # fmt: skip
         with self._computing():
             backward.run()
         self._backward = backward  # once it is whole: gradients are read of it

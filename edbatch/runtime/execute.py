@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from edbatch.kernels.program import NONE
 from edbatch.kernels.tables import Memory
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
+from edbatch.runtime.lines import Lines
 from edbatch.runtime.operand_rows import STRIDED, gather, read_evenly
 from edbatch.runtime.type_table import BoundType, TypeTable
 
@@ -29,22 +31,29 @@ class Executor:
         arenas: where values live.
         table: the graph's types and windows.
         check_nan: raise after the first batch with a NaN.
+        lines: where nodes were recorded, for errors.
+        profile: filled in with the seconds that the batches of a type take, by its number; None: not asked for.
     """
 
-    def __init__(self, arenas: Arenas, table: TypeTable, check_nan: bool) -> None:
+    def __init__(
+        self, arenas: Arenas, table: TypeTable, check_nan: bool, lines: Lines, profile: dict[int, float] | None
+    ) -> None:
         self._arenas = arenas
         self._table = table
         self._backend = table.backend
         self._pool = table.pool
         self._check_nan = check_nan
+        self._lines = lines
+        self._profile = profile
         self._scratch: dict[Any, Any] = {}
 
-    def run(self, plan: Plan, n_sources: int, inputs: list[Any]) -> Any:
+    def run(self, plan: Plan, n_sources: int, inputs: list[Any], nodes: np.ndarray) -> Any:
         """Fill the rows of sources, then compute batch after batch.
 
         Args:
             plan: the first `n_sources` batches hold sources.
             inputs: arrays of the input nodes, found by payload.
+            nodes: of the graph, batch after batch.
 
         Returns:
             The plan's index buffer on the device.
@@ -64,20 +73,27 @@ class Executor:
             interpreted = (programs.tables.program_of[plan.batches[:, 0]] != NONE).tolist()
         self._parameters: dict[int, list[Any]] = {}
         self._batches: list[list[int]] = []
+        one_by_one = self._check_nan or self._profile is not None
         while at < end:
             begin = at
+            started = perf_counter()
             if programs is not None and interpreted[at]:
                 buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan))
                 memory = Memory(table.windows.columns(), arenas.addresses(), table.window, table.kept)
                 at = self._backend.loops.run_batches(
-                    at, at + 1 if self._check_nan else end, plan, self._indices, memory, programs,
+                    at, at + 1 if one_by_one else end, plan, self._indices, memory, programs,
                     self._backend.address(buffer),
                 )  # fmt: skip
             if at == begin:
-                self._run_batch(plan, at)
+                with self._lines.shown(self._table.bound[int(plan.batches[at, 0])].type, _of(nodes, plan, at)):
+                    self._run_batch(plan, at)
                 at += 1
+            if self._profile is not None:
+                self._backend.synchronize()
+                kind = int(plan.batches[begin, 0])
+                self._profile[kind] = self._profile.get(kind, 0.0) + perf_counter() - started
             if self._check_nan:
-                self._check(plan, begin)
+                self._check(plan, begin, nodes)
         return self._indices
 
     def release(self) -> None:
@@ -167,10 +183,18 @@ class Executor:
             buffer = self._scratch[use, dtype] = self._pool.acquire(2 * entries, dtype)
         return buffer
 
-    def _check(self, plan: Plan, number: int) -> None:
+    def _check(self, plan: Plan, number: int, nodes: np.ndarray) -> None:
         kind, row, n = plan.batches[number, :3].tolist()
         type = self._table.bound[kind]
         out = self._arenas.array(type.window)[row : row + n]
-        bad = int(self._backend.isnan(out.reshape(n, -1)).any(axis=1).sum())
-        if bad:
-            raise EdBatchError(f"NaN in a result of {type.type} ({bad} of {n} in its batch)")
+        bad = self._backend.isnan(out.reshape(n, -1)).any(axis=1)
+        if bad.any():
+            found = np.asarray(self._backend.to_host(bad))
+            where = self._lines.of(_of(nodes, plan, number)[found])
+            raise EdBatchError(f"NaN in a result of {type.type} ({found.sum()} of {n} in its batch){where}")
+
+
+def _of(nodes: np.ndarray, plan: Plan, number: int) -> np.ndarray:
+    """The nodes of a batch."""
+    end = int(plan.batches[: number + 1, 2].sum())
+    return nodes[end - int(plan.batches[number, 2]) : end]

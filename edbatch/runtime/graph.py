@@ -18,6 +18,7 @@ from edbatch.graph.columns import Columns, _current
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
+from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_MASK
@@ -216,11 +217,13 @@ class Graph(Columns):
             evaluation = self._evaluation
             if self.n != len(self.types) + (0 if evaluation is None else evaluation.nodes.n):
                 raise EdBatchError(DAMAGED)
+            lines = list(self.types.lines) if isinstance(self.types, LinedTypes) else []
             types, args = self.take()
             if evaluation is None or not evaluation.nodes.n:
                 of_parameters = (x for type in dict.fromkeys(types.tolist()) if (x := TYPES[type].device) is not None)
                 device = self._device or next(of_parameters, None) or current_device()
                 evaluation = self._evaluation = Evaluation(device, self.options, self._check_nan)
+            evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
             evaluation.take_over(types, args)
             return evaluation
 

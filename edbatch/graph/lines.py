@@ -1,0 +1,43 @@
+"""Where in the user's code nodes were recorded; asked only under `eb.options(trace_lines=True)`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class LinedTypes(list[int]):
+    """The column of types of a graph (see `Columns`) that notes the line with every entry.
+
+    All that records a node appends to this column, so that recording costs nothing more where lines are not asked for.
+
+    Attributes:
+        lines: per entry "file:line" of the innermost frame that is not of this package; of a cell that is its call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def append(self, type_id: int, /) -> None:
+        """Append a type, and the line that it comes from."""
+        self.lines.append(users_line())
+        super().append(type_id)
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.lines.clear()
+        super().clear()
+
+
+def users_line() -> str:
+    """ "file:line" of what called the package."""
+    frame = outermost = sys._getframe(2)
+    while frame.f_code.co_filename.startswith((PACKAGE, "<fast call of cell")):
+        if frame.f_back is None:
+            frame = outermost
+            break
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,71 @@
+"""Errors and warnings while a graph runs say where in the user's code the nodes were recorded."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from edbatch.errors import EdBatchWarning
+from edbatch.graph.node_type import NodeType
+from edbatch.graph.views import NODE_MASK
+from edbatch.runtime.nodes import Nodes
+
+_SHOWN = 3
+
+
+class Lines:
+    """Where the nodes of a graph were recorded.
+
+    Args:
+        lines: by node "file:line"; None if the graph was opened without `options(trace_lines=True)`.
+        nodes: of the graph.
+    """
+
+    def __init__(self, lines: Mapping[int, str] | None, nodes: Nodes) -> None:
+        self._lines = lines
+        self._nodes = nodes
+
+    def of(self, nodes: np.ndarray) -> str:
+        """What is put behind an error's text: the lines of some nodes, or how to get them."""
+        if self._lines is None:
+            return "; a graph opened under edbatch.options(trace_lines=True) says where it was recorded"
+        found = list(dict.fromkeys(line for node in nodes[:1000].tolist() if (line := self._line(node)) is not None))
+        more = f" and {len(found) - _SHOWN} other lines" if len(found) > _SHOWN else ""
+        return f", recorded at {', '.join(found[:_SHOWN])}{more}" if found else ""
+
+    @contextmanager
+    def shown(self, type: NodeType, nodes: np.ndarray) -> Iterator[None]:
+        """In its block, exceptions get a note, and NumPy's floating-point warnings are ours; if lines are known."""
+        if self._lines is None:
+            yield
+            return
+        text = f"in a batch of {type}{self.of(nodes)}"
+
+        def warn(problem: str, _: int) -> None:
+            warnings.warn(f"{problem} {text}", EdBatchWarning, stacklevel=2)
+
+        ours = {kind: "call" for kind, how in np.geterr().items() if how == "warn"}
+        try:
+            with np.errstate(call=warn, **ours):  # type: ignore[arg-type]
+                yield
+        except Exception as error:
+            error.add_note(text)
+            raise
+
+    def _line(self, node: int) -> str | None:
+        """Of a part that a cell was split into, the line of what reads it: the cell's last part has the cell's node."""
+        assert self._lines is not None
+        seen = self._nodes
+        while node not in self._lines:
+            starts, ends = seen.starts[: seen.n], seen.starts[: seen.n] + seen.counts[: seen.n]
+            for place in np.flatnonzero((seen.args[: seen.n_args] & NODE_MASK) == node).tolist():
+                users = np.flatnonzero((starts <= place) & (place < ends))
+                if len(users) and users[0] != node:
+                    node = int(users[0])
+                    break
+            else:
+                return None
+        return self._lines[node]
