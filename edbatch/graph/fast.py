@@ -63,8 +63,14 @@ def unary(op: Op) -> Callable[[Any], Expression]:
     return call
 
 
-def binary(op: Op) -> Callable[[Any, Any], Expression]:
-    """The fast way for ops of two operands and no attributes."""
+def binary(
+    op: Op, otherwise: Callable[[Any, Any], Expression | None] | None = None
+) -> Callable[[Any, Any], Expression]:
+    """The fast way for ops of two operands and no attributes.
+
+    Args:
+        otherwise: makes what the op is not made for of several nodes, or returns None; asked at first calls.
+    """
     entries: dict[Any, dict[Any, tuple[int, Any]]] = {}
 
     def call(a: Any, b: Any) -> Expression:
@@ -94,6 +100,9 @@ def binary(op: Op) -> Callable[[Any, Any], Expression]:
             return call(a, number(a.graph, b))
         if a.__class__ in (int, float) and b.__class__ is Expression:
             return call(number(b.graph, a), b)
+        found = None if otherwise is None else otherwise(a, b)
+        if found is not None:
+            return found
         out = record(op, (a, b))
         # Only what contains an expression: two parameters alone do not say which graph they go to.
         if Expression in (a.__class__, b.__class__) and hasattr(a, "spec") and hasattr(b, "spec"):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
 from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.ops.place import stack
+from edbatch.graph.ops.shape import reshape
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import record
+from edbatch.graph.record import graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
 
 
@@ -126,7 +130,37 @@ DOT = declare(
     )
 )
 
-_matmul_call = binary(MATMUL)
+
+def _of_stacks(a: Any, b: Any) -> Expression | None:
+    """The products of two stacks of matrices, as NumPy pairs them; None if there is no stack."""
+    if max(getattr(a, "ndim", 0), getattr(b, "ndim", 0)) <= 2:
+        return None
+    graph = graph_of("matmul", (a, b))
+    a, b = (to_operand("matmul", graph, x) for x in (a, b))
+    place = f"matmul({a.spec!r}, {b.spec!r})"
+    if not a.ndim or not b.ndim:
+        raise EdBatchError(f"{place}: expected vectors, matrices or stacks of these")
+    if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
+        raise EdBatchError(f"{place}: inner sizes differ: {a.shape[-1]} and {b.shape[-2 if b.ndim > 1 else 0]}")
+    if b.ndim <= 2:  # one product of all rows
+        rows = reshape(to_node(graph, a), (-1, a.shape[-1]))
+        return reshape(_matmul_call(rows, b), (*a.shape[:-1], *b.shape[1:]))
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise EdBatchError(f"{place}: stacks of {a.shape[:-2]} and {b.shape[:-2]} do not broadcast") from None
+    a, b = (x if x.ndim <= 2 else to_node(graph, x) for x in (a, b))
+    products = stack([_matmul_call(_member(a, at), _member(b, at)) for at in np.ndindex(*lead)])
+    return reshape(products, (*lead, *products.shape[1:]))
+
+
+def _member(x: Any, at: tuple[int, ...]) -> Any:
+    """The matrix of a stack at a place of the whole that it broadcasts to; what is no stack is the same everywhere."""
+    lead = x.shape[:-2]
+    return x[tuple(min(i, n - 1) for i, n in zip(at[len(at) - len(lead) :], lead, strict=True))] if lead else x
+
+
+_matmul_call = binary(MATMUL, _of_stacks)
 _dot_call = binary(DOT)
 outer = binary(OUTER)
 
@@ -135,20 +169,21 @@ _affine_types: dict[Any, dict[Any, dict[Any, tuple[int, Any]]]] = {}
 
 
 def matmul(a: Any, b: Any) -> Expression:
-    """Matrix product `a @ b` of vectors and matrices.
+    """Matrix product `a @ b` of vectors, matrices and stacks of matrices.
 
     With the same parameter on one side (`W @ x`), a batch is ONE product of stacked rows; with operands that differ
-    per sample (`x @ y`) it is one batched product.
+    per sample (`x @ y`) it is one batched product. Of stacks, the matrices are multiplied pair by pair, as NumPy does:
+    with a node for each pair, all of them in one batch, or as one matrix if only the left operand is a stack.
 
     Args:
-        a: [m, k] or [k].
-        b: [k, n] or [k].
+        a: [m, k] or [k], or a stack [..., m, k].
+        b: [k, n] or [k], or a stack [..., k, n].
 
     Returns:
-        [m, n], with the axis left out that an operand does not have.
+        [m, n], with the axis left out that an operand does not have; before them the axes of the stacks, broadcast.
 
     Raises:
-        EdBatchError: inner sizes differ, or an operand has no or more than two axes.
+        EdBatchError: inner sizes differ, an operand has no axes, or stacks do not broadcast.
 
     Example:
         >>> import edbatch as eb

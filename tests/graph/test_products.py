@@ -1,0 +1,117 @@
+"""`@` of all ranks against NumPy's, with parameters on either side; gradients against PyTorch."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from tests.arrays import on_host
+
+torch = pytest.importorskip("torch")
+
+SHAPES = [
+    ((2, 3), (3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((2, 3), (2, 5, 3, 4)),
+    ((3,), (5, 3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (3,)),
+    ((2, 5, 2, 3), (3,)),
+    ((2, 5, 2, 3), (3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+    ((5, 2, 3), (1, 3, 4)),
+    ((2, 1, 2, 3), (5, 3, 4)),
+    ((2, 1, 2, 3), (1, 5, 3, 4)),
+]
+
+
+@pytest.mark.parametrize("in_cell", [False, True])
+@pytest.mark.parametrize("parameter", ["left", "right", "none", "both"])
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_products(left, right, parameter, in_cell):
+    random = np.random.default_rng(0)
+    model = eb.ParameterCollection(seed=0)
+    fixed = {
+        side: model.add_parameters(shape, init=random.standard_normal(shape))
+        for side, shape in (("left", left), ("right", right))
+        if parameter in (side, "both")
+    }
+    samples = [
+        [fixed.get(side, random.standard_normal(shape)) for side, shape in (("left", left), ("right", right))]
+        for _ in range(3)
+    ]
+
+    def product(x, *given):
+        given = iter(given)
+        a, b = (fixed[side] if side in fixed else next(given) for side in ("left", "right"))
+        return eb.tanh(a @ b) * x
+
+    call = eb.cell(product) if in_cell else product
+    tensors = {x.name: torch.tensor(x.value().astype(np.float64), requires_grad=True) for x in fixed.values()}
+    loss, found = 0.0, []
+    for sample in samples:
+        a, b = (tensors[x.name] if isinstance(x, eb.Parameter) else torch.tensor(x, requires_grad=True) for x in sample)
+        y = torch.tanh(a @ b) * 0.5
+        found.append(y.detach().numpy())
+        loss = loss + (y**2).sum()
+    loss.backward()
+    with eb.Graph(policy="sufficient"):
+        ys = [
+            call(eb.scalar(0.5), *(eb.input(x) for x in sample if not isinstance(x, eb.Parameter)))
+            for sample in samples
+        ]
+        total = eb.sum([eb.sum(eb.square(y)) for y in ys])
+    total.backward()
+    for y, want in zip(ys, found, strict=True):
+        assert y.shape == want.shape == np.matmul(np.empty(left), np.empty(right)).shape
+        np.testing.assert_allclose(y.value(), want, rtol=1e-5, atol=1e-6)
+    for x in fixed.values():
+        np.testing.assert_allclose(on_host(x.grad()), tensors[x.name].grad.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_of_inputs():
+    random = np.random.default_rng(1)
+    for left, right in SHAPES:
+        arrays = [random.standard_normal(shape) for shape in (left, right)]
+        with eb.Graph(policy="sufficient"):
+            a, b = map(eb.input, arrays)
+            loss = eb.sum(eb.square(a @ b))
+        loss.backward()
+        tensors = [torch.tensor(x, requires_grad=True) for x in arrays]
+        ((tensors[0] @ tensors[1]) ** 2).sum().backward()
+        for x, tensor in zip((a, b), tensors, strict=True):
+            np.testing.assert_allclose(x.gradient(), tensor.grad.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_arrays_on_either_side():
+    W = eb.ParameterCollection(seed=0).add_parameters((2, 3))
+    X = np.random.default_rng(0).standard_normal((5, 3, 4)).astype(np.float32)
+    with eb.Graph(policy="sufficient"):
+        y, z = W @ X, np.swapaxes(X, 1, 2) @ W.T
+    np.testing.assert_allclose(y.value(), W.value() @ X, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(z.value(), np.swapaxes(y.value(), 1, 2), rtol=1e-5, atol=1e-6)
+
+
+def test_pairs_of_a_stack_are_one_batch():
+    W = eb.ParameterCollection().add_parameters((2, 3))
+    with eb.Graph(policy="sufficient") as graph:
+        ys = [W @ eb.input(np.ones((5, 3, 4))) for _ in range(4)]
+        rows = [eb.input(np.ones((5, 2, 3))) @ eb.input(np.ones((3, 2))) for _ in range(4)]
+    eb.forward(ys + rows)
+    assert graph.report().batches == 3  # the products and the stacks of ys; of rows, nothing is moved
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        ((2, 3), (5, 4, 3), "inner sizes differ: 3 and 4"),
+        ((5, 2, 3), (4,), "inner sizes differ: 3 and 4"),
+        ((5, 2, 3), (4, 3, 2), r"stacks of \(5,\) and \(4,\) do not broadcast"),
+        ((), (4, 3, 2), "expected vectors, matrices or stacks"),
+    ],
+)
+def test_what_does_not_fit(left, right, message):
+    with eb.Graph():
+        a, b = eb.input(np.ones(left)), eb.input(np.ones(right))
+        with pytest.raises(eb.EdBatchError, match=rf"matmul\(.*{message}"):
+            a @ b
