@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -80,6 +80,13 @@ class Columns:
         self.careful = self.inlines or self.variant != ""
         self.next_draw = -1
         self.serial = next(_serials)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied and pickled: two graphs would give back the same memory."""
+        raise EdBatchError(
+            "a graph, or an expression of one, cannot be copied, pickled or sent to another process; expected its "
+            "value: expression.value()"
+        )
 
     def add(self, type: NodeType, args: tuple[int, ...] | list[int]) -> Expression:
         """Record one node of `type`; `args` as in the class description."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
 from edbatch.policy.heuristics import RULES, Heuristic
 from edbatch.policy.policy import Policy
+from edbatch.policy.schedule import Schedule
+from edbatch.policy.typed_graph import TypedGraph
 
 
 def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
@@ -40,3 +44,27 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     from edbatch.policy.policy_file import load_policy
 
     return load_policy(spec)
+
+
+# Whose schedules need no check in every mini-batch: tests check them on random graphs.
+_OWN = ("edbatch.policy.fsm", "edbatch.policy.heuristics")
+
+
+def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
+    """The schedule that a policy makes of a graph, which is one: policies may be anybody's.
+
+    Raises:
+        EdBatchError: it is none, or none of this graph; names the policy, and the batch and node that are wrong.
+    """
+    schedule = policy.schedule(graph)
+    if type(policy).__module__ in _OWN:
+        return schedule
+    name = getattr(policy, "name", type(policy).__name__)
+    if not isinstance(schedule, Schedule):
+        raise EdBatchError(f"policy {name!r}: expected a Schedule, got {type(schedule).__name__}")
+    try:
+        schedule.validate(graph)
+    except EdBatchError as error:
+        raise EdBatchError(f"policy {name!r}: its schedule is wrong: {error}") from None
+    order, offsets, types = schedule.order, schedule.offsets, schedule.types
+    return Schedule(order.astype(np.int32), offsets.astype(np.int64), types.astype(np.int32))

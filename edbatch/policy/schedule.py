@@ -50,6 +50,13 @@ class Schedule:
             EdBatchError: a node is missing or runs twice, a batch is empty or mixes types, or a node
                 runs before or together with one of its operands; the message names batch and node.
         """
+        for name in ("order", "offsets", "types"):
+            column = getattr(self, name)
+            if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "iu":
+                shown = (
+                    f"{column.dtype}{list(column.shape)}" if isinstance(column, np.ndarray) else type(column).__name__
+                )
+                raise EdBatchError(f"{name}: expected a list of integers as an array, got {shown}")
         if not np.array_equal(np.sort(self.order), np.arange(len(graph))):
             raise EdBatchError(f"order must hold each of the {len(graph)} nodes once")
         sizes = np.diff(self.offsets)

@@ -15,6 +15,7 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
 from edbatch.policy.policy import Policy
+from edbatch.policy.registry import schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
@@ -148,7 +149,7 @@ class Evaluation:
                 clock.stop("learning")
             self.policy = policy
             before = getattr(policy, "fallbacks", 0)
-            schedule = policy.schedule(graph)
+            schedule = schedule_of(policy, graph)
             order, offsets = chosen[schedule.order], schedule.offsets
             report.fallbacks += getattr(policy, "fallbacks", 0) - before
             report.batches += len(schedule)

@@ -150,7 +150,7 @@ class Graph(Columns):
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
         report = Report() if self._evaluation is None else self._evaluation.report()
-        report.policy = "none yet" if self.policy is None else self.policy.name
+        report.policy = "none yet" if self.policy is None else getattr(self.policy, "name", type(self.policy).__name__)
         return report
 
     def save(self, path: str | os.PathLike[str]) -> None:
