@@ -22,6 +22,7 @@ from edbatch.graph.cell_tables import Described
 from edbatch.graph.cell_trace import Arguments, is_expression, is_integer, trace_cell
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.guard import MISSING
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import checked_index, graph_of, to_operand
 
@@ -30,6 +31,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: Traces of one cell for one tuple of argument shapes, from which on there is a warning: where a number is another
 #: each time, and where something else is (a stack may have many layers that are traced one by one).
 MANY, VERY_MANY = 16, 100
+
+#: How many attributes every call looks at; each takes 10 ns.
+WATCHED = 3
 
 _numbers = itertools.count()
 
@@ -48,8 +52,9 @@ def cell(function: F) -> F:
     What else it reads (attributes, items of lists and dictionaries, globals, variables of functions around it, arrays)
     is compared, exactly, with what it was, at the first call in each graph for each object: if it has changed, the
     function is traced again, and where it is back at an earlier value, the earlier trace is found. Inside one graph
-    it must not change. A number that is another in every mini-batch is better an argument: that is a value, and
-    needs no new trace.
+    it must not change, but for attributes of the object itself that are numbers, truth values or texts: three of
+    these are looked at in every call. A number that is another in every mini-batch is better an argument: that is a
+    value, and needs no new trace.
 
     Args:
         function: a function, method, class method, static method, or any other object that can be called. Its
@@ -117,6 +122,7 @@ class Cell(Described):
         is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
         parameters: all its parameters.
         has_static: whether it has arguments that are given by keyword only.
+        watched: attributes of the owner that every call looks at.
         traces: all traces of all owners.
         attribute: under which an owner keeps what was recorded last, and (with `_all`) all traces.
     """
@@ -134,6 +140,7 @@ class Cell(Described):
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
         self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
+        self.watched: tuple[str, ...] = ()
         self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
 
     @property
@@ -177,7 +184,7 @@ class Cell(Described):
         is_method = bool(args) and not is_operand(args[0]) and (self.is_method or _may_own(args[0]))
         if is_method != self.is_method and (is_method or (args and is_operand(args[0]))):
             self.is_method = is_method
-            self.fast.__code__ = fast_caller(self).__code__
+            self._renew_fast()
         owner, args = args[: self.is_method], args[self.is_method :]
         labels = [self.label(at) for at in range(len(args))]
         operands = [self.operand(x, label, at, graph) for at, (x, label) in enumerate(zip(args, labels, strict=True))]
@@ -215,7 +222,7 @@ class Cell(Described):
             return vars(self)
         (one,) = owner
         kind = type(one)
-        if hasattr(one, "__dict__") and not isinstance(one, type) and not hasattr(kind, "__getattr__"):
+        if hasattr(one, "__dict__") and not isinstance(one, type):
             return vars(one)
         found = self._kept.get(id(one))
         if found is None:
@@ -247,12 +254,24 @@ class Cell(Described):
             ) from None
         key = (shapes, named, graph.dtype, graph.variant, static)
         own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
-        variants = traces.get(key, ())
-        if not variants or variants[0].serial is not graph.serial:
-            variants = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
+        right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
         if not given.static and not named:
-            kept[self.attribute + graph.variant] = LastCall(variants[0], graph.dtype)
-        return variants[0].entry
+            watched = self._watch(right, own)
+            kept[self.attribute + graph.variant] = LastCall(right, graph.dtype, watched)
+        return right.entry
+
+    def _watch(self, variant: Variant, own: Any) -> tuple[Any, ...]:
+        """Have every call look at what it can; the attributes' values."""
+        names = dict.fromkeys([*self.watched, *filter(str.isidentifier, variant.guard.numbers)])
+        chosen = tuple(name for name in names if name in own)[:WATCHED] if self.is_method else ()
+        if not set(chosen) <= set(self.watched):
+            self.watched = (*self.watched, *(name for name in chosen if name not in self.watched))[:WATCHED]
+            self._renew_fast()
+        return tuple(own.get(name, MISSING) for name in self.watched)
+
+    def _renew_fast(self) -> None:
+        """Make the fast way anew; last calls of another form are then refused by it."""
+        self.fast.__code__ = fast_caller(self).__code__
 
     def _right(self, traces: Traces, key: Any, graph: Columns, own: Any) -> tuple[Variant, ...]:
         """The variants of one key, first the one that is right now; none if none is."""

@@ -21,13 +21,14 @@ def call({arguments}):
     _inline = False
     try:
         _graph = {graph}
+        _own = {owner}.__dict__  # and not as an attribute, which another object may answer for
         if _graph.careful:
             _inline = _graph.inlines
-            _last = _none if _inline else getattr({owner}, "{attribute}" + _graph.variant)
+            _last = _none if _inline else _own["{attribute}" + _graph.variant]
         else:
-            _last = {owner}.{attribute}
-        {specs}, _dtype, _type_id, _draws, _form, _outs, _structure, _serial = _last.call
-        if {checks} and (_serial is _graph.serial or _last.renew({owner}.__dict__, _graph.serial)):
+            _last = _own["{attribute}"]
+        {specs}, _dtype, _type_id, _draws, _form, _outs, _structure, {watched}_serial = _last.call
+        if {checks} and (_serial is _graph.serial or _last.renew(_own, _graph.serial)):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
@@ -40,7 +41,7 @@ def call({arguments}):
             if _form == 1:
                 return _Expression(_graph, _node, _outs[0][1])
             return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
-    except (AttributeError, ValueError):  # no graph, no last call, or a copied owner's
+    except (AttributeError, KeyError, ValueError):  # no graph, no last call, or a copied owner's
         pass
     if _inline:
         return _function({arguments})
@@ -86,9 +87,10 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
     if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
         checks.append("_graph.dtype is _dtype")
     ids = [f"{name}.id" for name in expressions] + integers
-    # A last call that no call is like.
-    scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), None, 0, 0, 0, (), None, None))
     owner = [p.name for p in cell.parameters[: cell.is_method]]
+    checks += [f"{owner[0]}.{name} is _w{number}" for number, name in enumerate(cell.watched)]
+    # A last call that no call is like.
+    scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), None, 0, 0, 0, (), None, *cell.watched, None))
     return SOURCE.format(
         arguments=", ".join(owner + names + ["**static"] * cell.has_static),
         static="static" if cell.has_static else "{}",
@@ -98,5 +100,6 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
         graph=f"{expressions[0]}.graph" if expressions else "_current()",
         checks=" and ".join(checks),
         ids=", ".join(ids),
+        watched="".join(f"_w{number}, " for number in range(len(cell.watched))),
         given=f"({', '.join(owner + names)},)",
     )

@@ -117,18 +117,19 @@ class LastCall:
     """What the fast way compares a call with; see `Traces` of copies.
 
     Attributes:
-        call: a plain tuple: unpacking one of a class of our own takes twice as long. At its end, the serial number of
-            the graph in which `variant` was last seen to be right.
+        call: a plain tuple: unpacking one of a class of our own takes twice as long. At its end, attributes of the
+            owner that every call looks at, and the serial number of the graph in which `variant` was last seen to be
+            right.
     """
 
     __slots__ = ("call", "variant")
 
-    def __init__(self, variant: Variant | None = None, dtype: Any = None) -> None:
+    def __init__(self, variant: Variant | None = None, dtype: Any = None, watched: tuple[Any, ...] = ()) -> None:
         self.variant = variant
         self.call: tuple[Any, ...] = ()
         if variant is not None:
             x = variant.entry
-            self.call = *x.specs, dtype, x.type.id, x.draws, x.form, x.flat_outs, x.structure, variant.serial
+            self.call = *x.specs, dtype, x.type.id, x.draws, x.form, x.flat_outs, x.structure, *watched, variant.serial
 
     def renew(self, own: Any, serial: int) -> bool:
         """Whether it is right in another graph; `own` is the owner's dictionary."""

@@ -127,6 +127,11 @@ class Guard:
         return all(token((get or own)(key, MISSING)) == want for get, key, want in self._deep)
 
     @property
+    def numbers(self) -> list[str]:
+        """The names of the owner's attributes that are numbers, truth values, texts and the like."""
+        return [key for get, key, value in self._plain if get is None and value.__class__ in ATOMS]
+
+    @property
     def is_over(self) -> bool:
         """Whether something that it compares with is no more, so that it will never hold again."""
         return any(held() is None for _, _, held in self._objects)

@@ -146,7 +146,8 @@ def checked_index(index: Any, size: int, place: str) -> int:
     try:
         found = as_index(index)
     except TypeError:
-        raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}") from None
+        hint = "; an index of a cell is given as an integer" if isinstance(index, Expression) else ""
+        raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}{hint}") from None
     if not -size <= found < size:
         raise EdBatchError(f"{place}: index {found} is out of range for {size} entries")
     return found % size

@@ -147,17 +147,14 @@ def test_two_models_share_a_cell():
 
 
 def test_traced_once_per_shapes_and_keywords():
-    traces = []
-
     @eb.cell
     def scale(x, *, by):
-        traces.append((x.shape, by))
         return x * by
 
     with eb.Graph(policy="sufficient"):
         got = [scale(eb.ones(n), by=by).value() for n, by in [(2, 3), (2, 3), (4, 3), (2, 5), (4, 3)]]
     assert [value.tolist() for value in got] == [[3, 3], [3, 3], [3] * 4, [5, 5], [3] * 4]
-    assert len(traces) == 2 * 3  # each traced twice, to see that it keeps no state
+    assert len(scale.compiled()) == 3
 
 
 @pytest.mark.parametrize("options", [{}, {"layout": False}, {"merge": False, "fuse": False}])

@@ -436,6 +436,33 @@ def test_every_shape_and_object_is_checked():
         assert got == [[rate], [1], [rate] * 2, [rate], [1] * 2]
 
 
+def test_numbers_of_the_object_are_checked_at_every_call():
+    class Net:
+        def __init__(self):
+            self.training, self.n, self.rate, self.name = True, 1, 2.0, "a"
+
+        @eb.cell
+        def step(self, x):
+            for _ in range(self.n):
+                x = x * self.rate
+            return x if self.training else -x
+
+        @eb.cell
+        def other(self, x):
+            return x if self.name == "a" else -x
+
+    def run(cells):
+        nets = Net(), Net()
+        with eb.options(cells=cells), eb.Graph(policy="depth"):
+            x, got = eb.ones(1), []
+            for change in ({}, {"n": 3}, {"training": False}, {"n": 1}, {"rate": 5.0}, {"name": "b"}, {"training": 1}):
+                vars(nets[0]).update(change)
+                got += [getattr(net, name)(x) for net in nets for name in ("step", "other")]
+            return [float(value[0]) for value in eb.forward(got)]
+
+    assert run(True) == run(False) == run(True)
+
+
 def test_graphs_that_alternate_are_checked():
     class Net:
         rate = 1.0

@@ -1,0 +1,283 @@
+"""Cells are functions of every kind, called in every way that Python allows; or say what is wrong."""
+
+import functools
+import gc
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+
+@pytest.fixture
+def model():
+    return eb.ParameterCollection(seed=0)
+
+
+def both(call):
+    """What a call gives with cells, which must be what it gives without, and the number of its nodes with cells."""
+    found = []
+    for cells in (True, True, False):
+        with eb.options(cells=cells), eb.Graph(policy="depth") as graph:
+            found.append(call(eb.input([0.5, -1.0]), eb.input([2.0, 3.0])).value())
+        if cells:
+            nodes = graph.report().nodes
+    np.testing.assert_allclose(found[0], found[2], rtol=1e-6)
+    np.testing.assert_allclose(found[1], found[2], rtol=1e-6)
+    return found[0], nodes
+
+
+class Kinds:
+    factor = 3.0
+
+    @eb.cell
+    def this(this, x):
+        return x * this.factor + 1
+
+    @eb.cell
+    @classmethod
+    def inside(cls, x):
+        return x * cls.factor + 1
+
+    @classmethod
+    @eb.cell
+    def outside(cls, x):
+        return x * cls.factor + 1
+
+    @eb.cell
+    @staticmethod
+    def static_inside(x, y):
+        return x * y + 1
+
+    @staticmethod
+    @eb.cell
+    def static_outside(self, y):  # a name that means nothing here
+        return self * y + 1
+
+
+class Other(Kinds):
+    factor = 5.0
+
+
+class Called:
+    factor = 3.0
+
+    def __call__(self, x):
+        return x * self.factor + 1
+
+
+def test_whatever_the_owner_is_called():
+    for one, factor in ((Kinds(), 3.0), (Other(), 5.0)):
+        value, nodes = both(lambda x, y, one=one: one.this(x))
+        assert (value[0], nodes) == (0.5 * factor + 1, 1)
+    assert "this" in str(Kinds.this.layout())
+
+
+@pytest.mark.parametrize("name", ["inside", "outside"])
+def test_class_methods(name):
+    for kind in (Kinds, Other, Kinds):  # none has another's traces
+        value, nodes = both(lambda x, y, kind=kind: getattr(kind, name)(x))
+        assert (value[0], nodes) == (0.5 * kind.factor + 1, 1)
+        assert both(lambda x, y, kind=kind: getattr(kind(), name)(x))[0][0] == 0.5 * kind.factor + 1
+    Kinds.factor = 7.0
+    try:
+        assert both(lambda x, y: getattr(Kinds, name)(x))[0][0] == 4.5
+    finally:
+        Kinds.factor = 3.0
+
+
+@pytest.mark.parametrize("name", ["static_inside", "static_outside"])
+def test_static_methods(name):
+    for one in (Kinds, Kinds()):
+        assert both(lambda x, y, one=one: getattr(one, name)(x, y))[1] == 1
+
+
+def test_slots():
+    class Slotted:
+        __slots__ = ("__weakref__", "factor")
+
+        @eb.cell
+        def step(self, x):
+            return x * self.factor + 1
+
+    one, two = Slotted(), Slotted()
+    one.factor, two.factor = 2.0, 3.0
+    for owner in (one, two, one):
+        assert both(lambda x, y, owner=owner: owner.step(x))[0][0] == 0.5 * owner.factor + 1
+    one.factor = 4.0
+    assert both(lambda x, y, owner=one: owner.step(x))[0][0] == 3
+    gone = weakref.ref(one)
+    del one, owner
+    gc.collect()
+    assert gone() is None
+
+    class Bare:
+        __slots__ = ()
+
+        @eb.cell
+        def step(self, x):
+            return x + 1
+
+    class Pair(NamedTuple):
+        x: float
+
+        step = eb.cell(lambda self, x: x * self.x)
+
+    for owner in (Bare(), Pair(1.0)):
+        with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"step.*|lambda.*with a __dict__.*'__weakref__' among"):
+            owner.step(eb.ones(1))
+
+
+def test_functions_without_names():
+    assert both(eb.cell(lambda x, y: x * y + 1))[1] == 1
+    assert both(eb.cell(functools.partial(lambda x, y, *, by: x * by + y, by=2.0)))[1] == 1
+    called = Called()
+    step = eb.cell(called)
+    assert both(lambda x, y: step(x))[0][0] == 2.5
+    called.factor = 4.0
+    assert both(lambda x, y: step(x))[0][0] == 3
+    bound = eb.cell(called.__call__)
+    assert both(lambda x, y: bound(x))[0][0] == 3
+    for wrong in (3, Called, property(lambda self: self)):
+        with pytest.raises(eb.EdBatchError, match="cell: expected a function, got"):
+            eb.cell(wrong)
+
+
+def test_nested_functions_and_decorators():
+    def twice(function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            return function(*args, **kwargs) * 2
+
+        return wrapper
+
+    @eb.cell
+    @twice
+    def step(x, y):
+        def inner(z):
+            return z * y
+
+        return inner(x) + 1
+
+    assert both(step)[1] == 1
+    outer = twice(eb.cell(lambda x, y: x + y))
+    assert both(outer)[0].tolist() == [5, 4]
+
+
+def test_keywords():
+    @eb.cell
+    def step(x, h, *, extra=None, scale=2.0):
+        return x * scale + h * h + (0 if extra is None else extra * 3)
+
+    calls = [
+        lambda x, y: step(x, h=y),
+        lambda x, y: step(h=x, x=y),
+        lambda x, y: step(x, y, extra=x),
+        lambda x, y: step(x, y, extra=y),
+        lambda x, y: step(x, y, scale=3.0),
+        lambda x, y: step(x, h=y, extra=x, scale=3.0),
+        lambda x, y: step(x, y, extra=2.0),
+    ]
+    assert [both(call)[1] for call in calls] == [1] * len(calls)
+    assert len({str(both(call)[0]) for call in calls}) == len(calls)
+
+
+def test_defaults_and_any_number_of_arguments():
+    @eb.cell
+    def scaled(x, scale=2.0, *, offset=1.0):
+        return x * scale + offset
+
+    @eb.cell
+    def summed(*xs, times=1):
+        return eb.sum(list(xs)) * times
+
+    @eb.cell
+    def keyed(x, **others):
+        return x + sum(others[key] for key in sorted(others))
+
+    for call in (
+        lambda x, y: scaled(x),
+        lambda x, y: scaled(x, 3.0),
+        lambda x, y: scaled(x, y),
+        lambda x, y: scaled(x, scale=y),
+        lambda x, y: scaled(scale=3.0, x=x, offset=2.0),
+        lambda x, y: summed(x),
+        lambda x, y: summed(x, y, x, times=2),
+        lambda x, y: keyed(x, a=1.0, b=2.0),
+        lambda x, y: keyed(x, a=y, b=2.0),
+    ):
+        assert both(call)[1] == 1
+
+
+def test_two_cells_of_one_name():
+    def make(base, add):
+        class Net(base):
+            @eb.cell
+            def step(self, x):
+                return (super().step(x) if base is not object else x * 3) + add
+
+        return Net
+
+    base = make(object, 1.0)
+    net = make(base, 10.0)()
+    assert both(lambda x, y: net.step(x))[0][0] == 12.5
+    assert both(lambda x, y: base.step(net, x))[0][0] == 2.5
+    assert both(lambda x, y: net.step(x))[0][0] == 12.5
+
+
+def test_objects_that_stand_for_others():
+    class Net:
+        factor = 2.0
+
+        @eb.cell
+        def step(self, x):
+            return x * self.factor
+
+    class Proxy(Net):
+        def __init__(self, net):
+            vars(self)["net"] = net
+            vars(self)["factor"] = 5.0
+
+        def __getattr__(self, name):
+            return getattr(self.net, name)
+
+    net = Net()
+    proxy = Proxy(net)
+    for _ in range(2):
+        assert both(lambda x, y: net.step(x))[0][0] == 1
+        assert both(lambda x, y: proxy.step(x))[0][0] == 2.5
+        assert both(lambda x, y: net.step(x) + Proxy(net).step(x))[0][0] == 3.5
+
+
+class TestRefused:
+    def expect(self, function, match, *args, **keywords):
+        with eb.Graph(), pytest.raises(eb.EdBatchError, match=match):
+            eb.cell(function)(eb.ones(2), *args, **keywords)
+
+    @pytest.mark.parametrize("index", [2.0, 2.5, True, np.float32(1), None, "1"], ids=repr)
+    def test_no_integer(self, model, index):
+        table = model.add_lookup_parameters((3, 2))
+
+        def step(x, word: int):
+            return x + eb.lookup(table, word)
+
+        self.expect(step, r"step, argument word: expected an integer, got", index)
+
+    def test_a_number_that_indexes(self, model):
+        table = model.add_lookup_parameters((3, 2))
+        self.expect(lambda x, n: x + eb.lookup(table, n), "expected an integer, got .*an index of a cell is given", 2.5)
+
+    @pytest.mark.parametrize("given", [None, "text", [], (1, 2), {}, object()], ids=repr)
+    def test_no_operand(self, given):
+        self.expect(lambda x, mode: x, r"argument mode: expected an expression.*got .*by keyword", given)
+
+    def test_keywords_that_are_no_keys(self):
+        self.expect(lambda x, *, sizes: x, "given by keyword must be hashable", sizes=[1, 2])
+
+    def test_too_many(self):
+        with eb.Graph(), pytest.raises(TypeError):
+            eb.cell(lambda x: x)(eb.ones(2), eb.ones(2))
+        with eb.Graph(), pytest.raises(TypeError):
+            eb.cell(lambda x, y: x)(eb.ones(2))
