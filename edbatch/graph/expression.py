@@ -52,15 +52,16 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         """Compute the gradients of this expression, and add them to those of the parameters it depends on.
 
         Runs what is pending. The graph may go on growing; every call goes back through the whole graph. A run that it
-        starts saves what going back reads; what ran before is partly computed again, with the parameters' values of
-        now.
+        starts saves what going back reads; what ran before is partly computed again, which takes that its parameters
+        are what they were.
 
         Args:
             gradient: of this expression, an array of its shape; 1 by default, for a scalar only.
 
         Raises:
             EdBatchError: this is no scalar and there is no `gradient`, or it has another shape; the graph has no
-                values; a NaN was computed in a graph that checks for it.
+                values; a NaN was computed in a graph that checks for it; a parameter whose values going back needs has
+                changed since what is gone back through ran. Parameters then have the gradients they had.
 
         Example:
             >>> import edbatch as eb
@@ -89,7 +90,8 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
             An array of the caller's own (or a NumPy scalar), on the host.
 
         Raises:
-            EdBatchError: `backward` was not called on an expression of this graph.
+            EdBatchError: `backward` was not called on an expression of this graph; parameters whose values are needed
+                have changed since.
 
         Example:
             >>> import edbatch as eb

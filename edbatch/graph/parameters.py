@@ -12,6 +12,7 @@ from edbatch.exclusive import Whole, lock
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.writes import note_write, share
 
 
 class Parameter(Operand):
@@ -60,6 +61,8 @@ class Parameter(Operand):
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
 
+        Where going back needs the old one, `backward` of what was computed with it is an error from then on.
+
         Args:
             value: numbers; arrays and tensors of other libraries too, see `edbatch.from_dlpack`.
 
@@ -71,13 +74,15 @@ class Parameter(Operand):
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
         with self.device.backend.active():
             self.array[...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
+        note_write([self])
 
     def __dlpack__(self, **arguments: Any) -> Any:
         """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
 
         Both sides see what either writes. A matrix is stored by columns, and a part of a stack has gaps between them,
         so that the array has strides; libraries that take only arrays without must copy it. A cell that stacks
-        parameters moves them when it is first called: take the array again after that.
+        parameters moves them when it is first called: take the array again after that. As long as the parameter lives,
+        each run of a graph compares a checksum of it, to see what was written.
 
         Example:
             >>> import edbatch as eb
@@ -87,6 +92,7 @@ class Parameter(Operand):
             >>> W.value()[0, 0]
             np.float32(7.0)
         """
+        share(self)
         return self.array.__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -96,7 +102,7 @@ class Parameter(Operand):
     @property
     def has_grad(self) -> bool:
         """Whether a gradient has come since the last `zero_grad`."""
-        return any(member._has_grad for member in self._members())
+        return any(member._has_grad for member in self.members())
 
     def grad(self) -> Any:
         """The sum of the gradients since the last `zero_grad`, of the parameter's shape; zeros if none came.
@@ -115,7 +121,7 @@ class Parameter(Operand):
     @property
     def frozen(self) -> bool:
         """Whether it is left as it is, see `freeze`."""
-        return all(member._frozen for member in self._members())
+        return all(member._frozen for member in self.members())
 
     def freeze(self, frozen: bool = True) -> None:
         """From now on `backward` computes no gradient of it, and no optimizer changes it; `freeze(False)` ends that.
@@ -135,7 +141,7 @@ class Parameter(Operand):
             (True, False, array([1., 1.], dtype=float32))
         """
         self.zero_grad()
-        for member in self._members():
+        for member in self.members():
             member._frozen = bool(frozen)
         if self.stack is not None or self.parts:
             with self.device.backend.active():
@@ -146,7 +152,7 @@ class Parameter(Operand):
         if self.has_grad:
             with self.device.backend.active():
                 self._sum().fill(0)
-            for member in self._members():
+            for member in self.members():
                 member._has_grad = False
 
     def accumulator(self) -> tuple[Any, bool]:
@@ -155,11 +161,11 @@ class Parameter(Operand):
         Of a stack, what is added to the rows of frozen parts is never read.
         """
         fresh = not self.has_grad
-        for member in self._members():
+        for member in self.members():
             member._has_grad = not member._frozen
         return self._sum(), fresh
 
-    def _members(self) -> list[Parameter]:
+    def members(self) -> list[Parameter]:
         """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
         return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
 

@@ -82,8 +82,9 @@ class ColumnRange(Parameter):
             self._seen, self._part = array, array[:, self._range]
         return self._part
 
-    def _members(self) -> list[Parameter]:
-        return parameter_of(self._whole)._members()
+    def members(self) -> list[Parameter]:
+        """Those of the matrix."""
+        return parameter_of(self._whole).members()
 
     def _sum(self) -> Any:
         return parameter_of(self._whole)._sum()[:, self._range]

@@ -19,6 +19,7 @@ from edbatch.graph.node_type import Attributes
 from edbatch.graph.op import Op
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
+from edbatch.graph.writes import now
 from edbatch.memory.arenas import Arenas
 from edbatch.runtime.backward_plan import BackwardPlan
 from edbatch.runtime.expression_gradients import ExpressionGradients
@@ -89,7 +90,7 @@ class Backward:
         self._check_nan = check_nan
         self._lines = lines
         self.gradients = GradientArenas(table.windows, arenas, table.pool)
-        self._of_expressions = ExpressionGradients(table, arenas, nodes, self.gradients)
+        self._of_expressions = ExpressionGradients(table, arenas, nodes, ran, self.gradients)
 
     def run(self, sources: bool = False) -> None:
         """Compute the gradients, and add them to the parameters'.
@@ -99,6 +100,7 @@ class Backward:
         """
         self.release()
         self.has_sources = sources
+        now()  # what others have written since is noted
         table, nodes = self._table, self._nodes
         root, code = self._root & NODE_MASK, self._root >> NODE_BITS
         view_stops = _view_stops()

@@ -13,6 +13,7 @@ from edbatch.graph.node_type import parameter_of
 from edbatch.graph.op import Share
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.writes import expect_unwritten
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Access, Plan
 from edbatch.runtime.backward_tables import BackwardTables
@@ -111,6 +112,7 @@ class BackwardPlan:
         slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
         needed = [bool(operands >> min(slot, 62) & 1) for slot in range(slots)]
         how = compiled(type, needed, kind in self._ran.saved, self._backend)
+        expect_unwritten(how.reads, self._ran.time)
         flat = self._pool.acquire(max(1, n * how.derivative.width), type.type.out.dtype)
         return TypeRows(type, kind, how, n, flat, self._ran, self._nodes, self._active)
 

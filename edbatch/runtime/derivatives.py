@@ -12,7 +12,7 @@ from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.derivative import Derivative, derivative, output_gradients, worth_saving
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Share
-from edbatch.graph.spec import Spec
+from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.trace import Trace, traced
 from edbatch.graph.type_body import body_of_type
 from edbatch.runtime.cell_program import Program
@@ -26,10 +26,12 @@ class CompiledDerivative:
     Args:
         derivative: what is computed of what.
         program: `program(rows, *given, *payload)` fills `rows` [nodes, width]; None if there is nothing to compute.
+        reads: the parameters whose values it needs.
     """
 
     derivative: Derivative
     program: Program | None
+    reads: frozenset[ParameterSpec]
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def _saved(type: BoundType) -> tuple[int, ...]:
 
 def _compiled(found: Derivative, backend: Any) -> CompiledDerivative:
     program = _program(found.body, found.columns, backend) if found.body.outputs else None
-    return CompiledDerivative(found, program)
+    specs = [spec for node in found.body.nodes for spec in (*node.type.operands, *dict(node.type.attributes).values())]
+    return CompiledDerivative(found, program, frozenset(spec for spec in specs if isinstance(spec, ParameterSpec)))
 
 
 def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:

@@ -12,6 +12,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
+from edbatch.graph.writes import now
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
 from edbatch.policy.policy import Policy
@@ -171,9 +172,10 @@ class Evaluation:
         self._uncounted.append(plan)
 
     def _execute(self, plan: Plan, n_sources: int, inputs: list[Any], order: np.ndarray, saving: bool) -> Ran:
+        time = now()
         if not saving:
             with self._computing():
-                return Ran(plan, self._executor.run(plan, n_sources, inputs, order), n_sources, order, {})
+                return Ran(plan, self._executor.run(plan, n_sources, inputs, order), n_sources, order, {}, time)
         from edbatch.runtime.execute import Executor
         from edbatch.runtime.saving import SavingTable
 
@@ -182,7 +184,7 @@ class Evaluation:
         with self._computing():
             indices = executor.run(plan, n_sources, inputs, order)
         executor.release()
-        return Ran(plan, indices, n_sources, order, table.saved)
+        return Ran(plan, indices, n_sources, order, table.saved, time)
 
     def values(self, ids: np.ndarray) -> list[Any]:
         """The values of expressions with these ids, that have run."""

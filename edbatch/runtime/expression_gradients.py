@@ -17,10 +17,12 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.graph.type_body import body_of_type
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
+from edbatch.graph.writes import expect_unwritten
 from edbatch.memory.arenas import Arenas
 from edbatch.runtime.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.operand_rows import GradientArenas
+from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_table import TypeTable
 
 Steps = tuple[tuple[Op, Attributes], ...]
@@ -47,13 +49,17 @@ class ExpressionGradients:
 
     Args:
         table, arenas, nodes: of the graph.
+        ran: its plans.
         gradients: of its values.
     """
 
-    def __init__(self, table: TypeTable, arenas: Arenas, nodes: Nodes, gradients: GradientArenas) -> None:
+    def __init__(
+        self, table: TypeTable, arenas: Arenas, nodes: Nodes, ran: list[Ran], gradients: GradientArenas
+    ) -> None:
         self._table = table
         self._arenas = arenas
         self._nodes = nodes
+        self._ran = ran
         self._gradients = gradients
         self._backend = table.backend
 
@@ -121,6 +127,7 @@ class ExpressionGradients:
         nodes, type = self._nodes, self._table.bound[self._nodes.types[node]]
         if place is None or how.program is None:
             return self._backend.zeros((1, *spec.shape), spec.dtype)
+        expect_unwritten(how.reads, self._time(node))
         begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
         given = []
         for source, number in how.derivative.given:
@@ -133,6 +140,15 @@ class ExpressionGradients:
         integers = [given_integers[at : at + 1] for at in range(type.type.op.payload)]
         how.program(row, *given, *integers)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
+
+    def _time(self, node: int) -> int:
+        """When a node has run."""
+        last = 0
+        for ran in self._ran:
+            last += len(ran.nodes)
+            if node < last:
+                return ran.time
+        raise AssertionError("it has not run")
 
     def row(self, array: Callable[[int], Any], id: int) -> Any:
         """The row [1, *shape] of an id, of values or of gradients."""

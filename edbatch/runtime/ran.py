@@ -23,6 +23,7 @@ class Ran:
         n_sources: how many of them, the first, hold sources.
         nodes: of the graph, batch after batch.
         saved: what the forward run saved, per type.
+        time: when it ran, see `graph.writes`.
     """
 
     plan: Plan
@@ -30,3 +31,4 @@ class Ran:
     n_sources: int
     nodes: np.ndarray
     saved: dict[int, Saved]
+    time: int

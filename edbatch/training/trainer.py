@@ -13,6 +13,7 @@ import numpy as np
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.exclusive import Whole, exclusive
 from edbatch.graph.parameters import Parameter
+from edbatch.graph.writes import note_write
 from edbatch.kernels.rule import Rule
 from edbatch.training.arrays import backend_of, is_finite, norm, read, write
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of
@@ -164,6 +165,7 @@ class Trainer:
                     else:
                         for member in members:
                             storage.apply_to_part(member, constants[ways[member]])
+                note_write(ways)
                 self._updates.update((member, count) for member, (_, count) in ways.items())
                 self.steps += 1
                 self.zero_grad()

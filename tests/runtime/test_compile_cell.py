@@ -97,7 +97,7 @@ def test_what_lies_side_by_side_is_one_node(seed):
 
 
 def find_batches_of(body):
-    return find_batches(prepare_for_batching(body, Options()), Options()).batches
+    return find_batches(prepare_for_batching(body, Options(), named=True), Options()).batches
 
 
 @pytest.mark.parametrize("order", list(permutations("ifou")))
