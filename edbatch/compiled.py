@@ -38,7 +38,6 @@ with compiling:
     import numba
     from numba.core import config, registry, serialize, sigutils, types
     from numba.core.caching import NullCache
-    from numba.core.ccallback import CFunc
     from numba.core.compiler import CompileResult
     from numba.core.dispatcher import Dispatcher
     from numba.core.extending import _Intrinsic
@@ -178,19 +177,6 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
     return Compiled(function, small, options)
 
 
-def c_function(signature: Any, **options: Any) -> Any:
-    """The same for a function that is called by its `address`, as a C function of this signature."""
-
-    def decorate(function: Callable) -> Any:
-        found = CFunc(function, sigutils.normalize_signature(signature), {}, options)
-        found._cache = _Disk(function, options)
-        with compiling:
-            found.compile()
-        return found
-
-    return decorate
-
-
 def _wide(kind: Any) -> Any:
     """The type that a version of a function is compiled for, given an argument's."""
     kind = types.unliteral(kind)
@@ -207,57 +193,73 @@ _thread = _Thread()
 class _Disk(NullCache):
     """Numba's cache of one function, in our folder. Whatever is wrong with it, the function is compiled."""
 
-    def __init__(self, function: Any, options: dict[str, Any] | None = None) -> None:
-        self._made_of = function if options is None else (function, options)
+    def __init__(self, function: Compiled) -> None:
+        self._made_of = function
 
     @property
     def cache_path(self) -> str:
         """The folder."""
         return str(cache_folder())
 
-    def _entry(self, signature: Any) -> tuple[Path, bytes]:
+    def _key(self, signature: Any) -> bytes:
         digest = hashlib.blake2b(environment(), digest_size=_DIGEST)
         digest.update(fingerprint(self._made_of))
-        for kind in signature if isinstance(signature, tuple) else (*signature.args, signature.return_type):
+        for kind in signature:
             digest.update(_type_text(kind).encode())
-        return cache_folder() / f"{digest.hexdigest()}.bin", digest.digest()
+        return digest.digest()
 
     def has(self, signature: Any) -> bool:
         """Whether something was compiled before."""
-        return self._entry(signature)[0].exists()
+        return _path(self._key(signature)).exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""
-        path, key = self._entry(sig)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            _warn(f"{path}: cannot be read ({error.strerror or error})")
-            return None
-        head, content = data[: len(_MAGIC) + 2 * _DIGEST], data[len(_MAGIC) + 2 * _DIGEST :]
-        if head != _MAGIC + key + _checksum(content):
-            _warn(f"{path}: damaged")
+        content = kept(self._key(sig))
+        if content is None:
             return None
         try:
             target_context.refresh()
             return CompileResult._rebuild(target_context, *pickle.loads(content))
         except Exception as error:  # of another build of these versions: any error there may be
-            _warn(f"{path}: cannot be used ({type(error).__name__}: {error})")
+            _warn(f"{_path(self._key(sig))}: cannot be used ({type(error).__name__}: {error})")
             return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
-        """Keep what was compiled; where that cannot be done, say so once."""
+        """Keep what was compiled."""
         if cres.library.has_dynamic_globals:
             raise EdBatchError(f"{cres.fndesc.qualname}: has addresses of this process in it and cannot be kept")
-        path, key = self._entry(sig)
-        content = serialize.dumps(cres._reduce())
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, _MAGIC + key + _checksum(content) + content)
-        except (OSError, EdBatchError) as error:
-            _warn(str(error))
+        keep(self._key(sig), serialize.dumps(cres._reduce()))
+
+
+def _path(key: bytes) -> Path:
+    return cache_folder() / f"{key.hex()}.bin"
+
+
+def kept(key: bytes) -> bytes | None:
+    """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
+    path = _path(key)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _warn(f"{path}: cannot be read ({error.strerror or error})")
+        return None
+    content = data[len(_MAGIC) + 2 * _DIGEST :]
+    if not data.startswith(_MAGIC + key + _checksum(content)):
+        _warn(f"{path}: damaged")
+        return None
+    return content
+
+
+def keep(key: bytes, content: bytes) -> None:
+    """Keep something for later processes; where that cannot be done, say so once."""
+    path = _path(key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, _MAGIC + key + _checksum(content) + content)
+    except (OSError, EdBatchError) as error:
+        _warn(str(error))
 
 
 def _checksum(content: bytes) -> bytes:

@@ -1,34 +1,26 @@
-"""Fused element-wise kernels for the CPU: several ops in one loop over the entries, compiled by Numba."""
+"""Fused element-wise kernels for the CPU: several ops in one loop over the entries, compiled by LLVM."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from edbatch.kernels.generated import module_of
+from edbatch.kernels.machine_code import address_of
 from edbatch.kernels.recipe import Language, Recipe, source_in
 
-HEADER = '''"""Written by EdBatch; may be deleted at any time."""
-from numba import float32
-from edbatch.compiled import c_function
-from edbatch.kernels.pointers import KERNEL, floats_at
-from edbatch.kernels.scalars import exp, maximum, minimum, sigmoid, sqrt, tanh
-
-
-@c_function(KERNEL, error_model="numpy", fastmath={"contract"})
+KERNEL = """
 def kernel(n, d, places):
     {places}
     for i in range(n):
 {rows}
         for j in range(d):
 {body}
-'''
+"""
 
 
 FUNCTIONS = frozenset({"abs", "exp", "maximum", "minimum", "sigmoid", "sqrt", "tanh"})  # that a scalar may call
 
-NUMBA = Language(
-    kernel=HEADER,
+PYTHON = Language(
+    kernel=KERNEL,
     place="p{0}, d{0} = floats_at(places[{1}]), places[{2}]",
     between_places="\n    ",
     row="r{0} = i * d{0}",
@@ -40,7 +32,7 @@ NUMBA = Language(
 
 
 def source_of(recipe: Recipe) -> str:
-    """The kernel as Python for Numba.
+    """The kernel as Python, of which `machine_code` translates it.
 
     `kernel(n, d, places)` computes n rows of d entries; `places` are pairs of integers: the address of a place's first
     row, and the distance between its rows in entries (0: one row for all).
@@ -62,10 +54,10 @@ def source_of(recipe: Recipe) -> str:
                     p1[r1 + j] = v2
         <BLANKLINE>
     """
-    return source_in(NUMBA, recipe)
+    return source_in(PYTHON, recipe)
 
 
 @cache
-def compiled(recipe: Recipe) -> Any:
-    """The kernel of a recipe, a C function (`.address`); compiled once and kept on disk for later processes."""
-    return module_of(source_of(recipe)).kernel
+def address(recipe: Recipe) -> int:
+    """Of the kernel of a recipe, a C function; compiled once and kept on disk for later processes."""
+    return address_of(source_of(recipe))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.kernels import interpreter, segment_sums
-from edbatch.kernels.fused import FUNCTIONS, compiled
+from edbatch.kernels.fused import FUNCTIONS, address
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.products import sgemm_address
@@ -37,7 +37,7 @@ adds_in_groups = False
 
 def handles(recipes: Sequence[Recipe]) -> list[int]:
     """The addresses of fused kernels."""
-    return [compiled(recipe).address for recipe in recipes]
+    return [address(recipe) for recipe in recipes]
 
 
 def computes(op: str, scalar: str, operands: int) -> bool:

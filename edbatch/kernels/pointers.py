@@ -18,9 +18,6 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import _Intrinsic
 
-#: What fused kernels look like: rows, entries of a row, and per place an address and the distance between rows.
-KERNEL = types.void(types.int64, types.int64, types.CPointer(types.int64))
-
 
 class Intrinsic(_Intrinsic):  # type: ignore[misc]
     """Of Numba, and a function that does the same in Python, for loops that are interpreted."""
@@ -62,6 +59,7 @@ def words_at(context, address):
     return types.CPointer(types.int32)(types.int64), _pointer
 
 
+# What fused kernels look like: rows, entries of a row, and per place an address and the distance between rows.
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -71,7 +69,7 @@ def _call_kernel(function: int, n: int, d: int, places: int) -> None:
 
 @intrinsic(python=_call_kernel)
 def call_kernel(context, function, n, d, places):
-    """function(n, d, places) of the form `KERNEL`; `places` is an address."""
+    """function(n, d, places) of a fused kernel; `places` is an address."""
 
     def generate(context, builder, signature, args):
         function, n, d, places = args

@@ -18,6 +18,7 @@ from edbatch.graph.op import COMMON_FUNCTIONS, OPS
 from edbatch.kernels import fused, scalars
 from edbatch.kernels.cuda.fused import FUNCTIONS, cuda_expression, module_of
 from edbatch.kernels.cuda.geometry import parts, spread
+from edbatch.kernels.pointers import call_kernel
 from edbatch.kernels.recipe import Compute, Load, Recipe, Store, constant, with_attributes
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
@@ -100,10 +101,9 @@ def of_floats(*arrays):
     return [(array.ctypes.data, array.shape[1] if len(array) > 1 else 0, None) for array in arrays]
 
 
-def on_numba(recipe, n, d, *arrays):
-    kernel = fused.compiled(recipe)
+def on_the_cpu(recipe, n, d, *arrays):
     places = np.array([place[:2] for place in of_floats(*arrays)], np.int64)
-    kernel.ctypes(n, d, places.ctypes.data_as(kernel.ctypes.argtypes[2]))
+    call_kernel(fused.address(recipe), n, d, places.ctypes.data)
 
 
 def evaluated(recipe, n, d, arrays, number, functions):
@@ -195,7 +195,7 @@ def test_cells_read_all_at_once(capability, cells):
 
 
 @with_cpp
-def test_ops_mean_what_they_mean_on_numba():
+def test_ops_mean_what_they_mean_on_the_cpu():
     random = np.random.default_rng(0)
     n, d = 3, 5
     for recipe in (EVERY_OP, EVERY_OP_ON_NUMBA):
@@ -206,12 +206,12 @@ def test_ops_mean_what_they_mean_on_numba():
             evaluated(recipe, n, d, [x.astype(np.float64), wide], np.float64, FLOAT64)
         launch(recipe, n, d, of_floats(x, out))
         np.testing.assert_allclose(out, wide, rtol=5e-7, atol=1e-7)
-    on_numba(recipe, n, d, x, on_cpu)
+    on_the_cpu(recipe, n, d, x, on_cpu)
     np.testing.assert_allclose(out, on_cpu, rtol=3e-6, atol=3e-7)
 
 
 @with_cpp
-def test_cells_mean_what_they_mean_on_numba(cells):
+def test_cells_mean_what_they_mean_on_the_cpu(cells):
     random = np.random.default_rng(1)
     for name, recipe in cells:
         n, d = 3, 5
@@ -219,7 +219,7 @@ def test_cells_mean_what_they_mean_on_numba(cells):
         wide, cuda, numba = [x.astype(np.float64) for x in start], [x.copy() for x in start], [x.copy() for x in start]
         evaluated(recipe, n, d, wide, np.float64, FLOAT64)
         launch(recipe, n, d, of_floats(*cuda))
-        on_numba(recipe, n, d, *numba)
+        on_the_cpu(recipe, n, d, *numba)
         for expected, got, other in zip(wide, cuda, numba, strict=True):
             np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-6, err_msg=name)
             np.testing.assert_allclose(got, other, rtol=3e-6, atol=1e-6, err_msg=name)
@@ -317,7 +317,7 @@ def test_nan_and_infinity():
     x = np.stack([a, b], axis=1)
     got, on_cpu = (np.zeros((len(a), len(wanted)), np.float32) for _ in range(2))
     launch(recipe, len(a), 1, of_floats(x, got))
-    on_numba(recipe, len(a), 1, x, on_cpu)
+    on_the_cpu(recipe, len(a), 1, x, on_cpu)
     for column, (text, want) in enumerate(wanted.items()):
         np.testing.assert_allclose(got[:, column], want, rtol=2e-7, err_msg=text)
         np.testing.assert_allclose(on_cpu[:, column], want, rtol=3e-7, atol=1.5e-7, err_msg=text)
@@ -343,9 +343,9 @@ def of_numbers():
     return Recipe(1, computes, tuple(Store(at, 0, at) for at in range(len(values))))
 
 
-def test_numbers_are_exact_on_numba():
+def test_numbers_are_exact_on_the_cpu():
     out = np.zeros((1, len(numbers())), np.float32)
-    on_numba(of_numbers(), 1, 1, out)
+    on_the_cpu(of_numbers(), 1, 1, out)
     np.testing.assert_array_equal(out[0].view(np.uint32), bits_of(numbers()))
 
 
@@ -364,10 +364,10 @@ def test_numbers_are_exact_for_nvrtc():
 
 
 def test_functions_are_known():
-    """On Numba those of `scalars`; on CUDA all."""
-    on_numba = {name for name, x in vars(scalars).items() if isinstance(x, Dispatcher)} | {"abs"}
-    assert on_numba == fused.FUNCTIONS == COMMON_FUNCTIONS
-    assert set(FUNCTIONS) == on_numba | set().union(*(op.functions for op in OPS.values()))
+    """On a CPU those of `scalars`; on CUDA all."""
+    on_the_cpu = {name for name, x in vars(scalars).items() if isinstance(x, Dispatcher)} | {"abs"}
+    assert on_the_cpu == fused.FUNCTIONS == COMMON_FUNCTIONS
+    assert set(FUNCTIONS) == on_the_cpu | set().union(*(op.functions for op in OPS.values()))
     assert all(op.scalar for op in OPS.values() if op.elementwise)
 
 
