@@ -22,7 +22,13 @@ RESULT = re.compile(r"^(\S+::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", 
 def run_tests(device: str, seconds: float, tests: tuple[str, ...] = TESTS) -> dict[str, Any]:
     """How many passed, which failed, and the end of what pytest printed."""
     command = [sys.executable, "-m", "pytest", "-v", "--tb=short", f"--maxfail={MOST_FAILURES}"]
-    command += ["-p", "no:cacheprovider", *tests, *([] if device == "cpu" else ["--device", device.partition(":")[0]])]
+    command += [
+        "-n0",
+        "-p",
+        "no:cacheprovider",
+        *tests,
+        *([] if device == "cpu" else ["--device", device.partition(":")[0]]),
+    ]
     try:
         done = subprocess.run(
             command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, timeout=seconds, check=False

@@ -160,7 +160,7 @@ def test_kernels_are_kept_in_the_users_cache(tmp_path, writable):
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=600
     )
     assert (done.stdout, done.returncode) == ("0.5\n", 0)
     assert ("EdBatchWarning" in done.stderr) == (not writable)
