@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from contextvars import ContextVar
 from time import perf_counter
 from typing import NamedTuple, Self
 
@@ -44,3 +46,31 @@ class Moment(NamedTuple):
     def now(cls) -> Self:
         """This moment."""
         return cls(perf_counter(), compiling.seconds)
+
+
+class Clock:
+    """Adds the time since the last stop to a stage; what went into compiling meanwhile is a stage of its own."""
+
+    def __init__(self, seconds: dict[str, float], start: Moment | None = None) -> None:
+        self._seconds = seconds
+        self._start = start or Moment.now()
+
+    def stop(self, stage: str, at: Moment | None = None) -> None:
+        """A stage ends (at: when, if not now), and another begins."""
+        now = at or Moment.now()
+        book([self._seconds], stage, self._start, now)
+        self._start = now
+
+
+def book(several: Sequence[dict[str, float]], stage: str, start: Moment, end: Moment) -> None:
+    """Add a stage to the seconds of one graph, or evenly to those of several."""
+    compiling = end.compiling - start.compiling
+    spent = ({"compilation": compiling} if compiling else {}) | {stage: end.time - start.time - compiling}
+    for seconds in several:
+        for name, passed in spent.items():
+            seconds[name] = seconds.get(name, 0.0) + passed / len(several)
+
+
+#: Where `backward` books its time while it runs: a parameter that gets a gradient remembers it, so that its update is
+#: booked there too.
+booked: ContextVar[dict[str, float] | None] = ContextVar("edbatch_booked", default=None)

@@ -13,6 +13,7 @@ from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.writes import note_write, share
+from edbatch.stopwatch import booked
 
 
 class Parameter(Operand):
@@ -35,6 +36,8 @@ class Parameter(Operand):
 
     # What the recording functions read of an operand: a parameter belongs to no graph.
     graph = None
+    #: Seconds by stage of the graph that a gradient came from last: its update is booked there.
+    stages: dict[str, float] | None = None
     _order: Literal["C", "F"] = "F"
 
     def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
@@ -163,6 +166,7 @@ class Parameter(Operand):
         fresh = not self.has_grad
         for member in self.members():
             member._has_grad = not member._frozen
+            member.stages = booked.get()
         return self._sum(), fresh
 
     def members(self) -> list[Parameter]:
@@ -246,6 +250,7 @@ class LookupParameters(Parameter):
         """See `Parameter.accumulator`: the gradient of all rows."""
         fresh = not self._has_grad
         self._has_grad = self._is_dense = True
+        self.stages = booked.get()
         return self._sum(), fresh
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
@@ -254,6 +259,7 @@ class LookupParameters(Parameter):
             with self.device.backend.active():
                 self._came.append(self.device.backend.loops.sum_equal(rows, values))
             self._has_grad = True
+            self.stages = booked.get()
 
     def _sum(self) -> Any:
         with lock, Whole(), self.device.backend.active():

@@ -18,12 +18,13 @@ from edbatch.memory.plan import Plan
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import schedule_of
 from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.advice import Use, advice
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
 from edbatch.runtime.type_table import shared_table
-from edbatch.stopwatch import Moment
+from edbatch.stopwatch import Clock, Moment, booked
 
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
@@ -137,7 +138,7 @@ class Evaluation:
         from edbatch.runtime.split import split_nodes
 
         first, report, nodes, table = self.done, self._report, self.nodes, self.table
-        clock = _Clock(report.seconds, opened)
+        clock = Clock(report.seconds, opened)
         clock.stop("construction", recorded)
         if self._options.split:
             split_nodes(nodes, first, table)
@@ -210,8 +211,13 @@ class Evaluation:
         backward = Backward(
             self.table, self.arenas, self.nodes, self.ran, expression.id, seed, self._check_nan, self._where
         )  # fmt: skip
-        with self._computing():
-            backward.run()
+        clock, token = Clock(self._report.seconds), booked.set(self._report.seconds)
+        try:
+            with self._computing():
+                backward.run()
+        finally:
+            booked.reset(token)
+        clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 
     def gradient(self, expression: Expression) -> Any:
@@ -220,8 +226,10 @@ class Evaluation:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
         backward, self._backward = self._backward, None
+        clock = Clock(self._report.seconds)
         with self._computing():
             found = backward.gradient(expression.id, expression.spec)
+        clock.stop("backward")
         self._backward = backward
         return found
 
@@ -235,27 +243,32 @@ class Evaluation:
         report.lower_bound = sum(lower_bound(graph) for graph in self.scheduled)
         report.types = len({name for graph in self.scheduled for name in graph.names})
         report.memory_bytes = self.arenas.bytes
+        report.uses = self._uses()
+        advised = self.policy is not None and self.policy.name != "none"
+        report.advice = advice(report.uses, self.scheduled, self._whole) if advised else []
         return report
+
+    def _whole(self) -> TypedGraph:
+        """All that has run, as one graph."""
+        nodes = self.nodes.copy()
+        nodes.n = self.done
+        return self.typed_graph(nodes, 0)[1]
+
+    def _uses(self) -> dict[str, Use]:
+        """What has run of each type, by its name."""
+        batches = np.concatenate([ran.plan.batches[ran.n_sources :, :3] for ran in self.ran]) if self.ran else None
+        found: dict[str, Use] = {}
+        for kind in [] if batches is None else dict.fromkeys(batches[:, 0].tolist()):
+            assert batches is not None
+            of_kind = batches[batches[:, 0] == kind]
+            name = self.table.bound[kind].type.name
+            before = found.get(name, Use(0, 0, 0.0))  # parameters of two collections may have one name
+            seconds = None if self._profile is None else (before.seconds or 0) + self._profile.get(kind, 0.0)
+            found[name] = Use(before.batches + len(of_kind), before.nodes + int(of_kind[:, 2].sum()), seconds)
+        return found
 
     def _computing(self) -> AbstractContextManager[Any]:
         """In its block, what is computed is computed on the device, under the options in force."""
         options, backend = current_options(), self.table.backend
         backend.configure(options.record, options.precision)
         return backend.computing()
-
-
-class _Clock:
-    """Adds the time since the last stop to a stage; what went into compiling meanwhile is a stage of its own."""
-
-    def __init__(self, seconds: dict[str, float], start: Moment) -> None:
-        self._seconds = seconds
-        self._start = start
-
-    def stop(self, stage: str, at: Moment | None = None) -> None:
-        """A stage ends (at: when, if not now), and another begins."""
-        now, seconds = at or Moment.now(), self._seconds
-        compiling = now.compiling - self._start.compiling
-        if compiling:
-            seconds["compilation"] = seconds.get("compilation", 0.0) + compiling
-        seconds[stage] = seconds.get(stage, 0.0) + now.time - self._start.time - compiling
-        self._start = now

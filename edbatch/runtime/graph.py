@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from html import escape
 from types import TracebackType
 from typing import Any, Self
 
@@ -129,6 +130,7 @@ class Graph(Columns):
         seed = seed_of(expression.spec, gradient)
         saving = not (self.options.recompute or current_options().recompute)
         self._ran(saving).backward(expression, seed)
+        self._opened = Moment.now()  # what is recorded from now on is construction
 
     @exclusive
     def gradient(self, expression: Expression) -> Any:
@@ -152,6 +154,17 @@ class Graph(Columns):
         report = Report() if self._evaluation is None else self._evaluation.report()
         report.policy = "none yet" if self.policy is None else getattr(self.policy, "name", type(self.policy).__name__)
         return report
+
+    def __repr__(self) -> str:
+        evaluation = self._evaluation
+        done = 0 if evaluation is None else evaluation.done
+        state = f"; {self._failed}" if self._failed is not None else ""
+        return f"Graph({self.n:,} nodes, {done:,} of them have run{state})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what was recorded, and what has run; runs nothing."""
+        shown = f"<p>{escape(repr(self))}</p>"
+        return shown if self._evaluation is None else shown + self.report()._repr_html_()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the graph that is scheduled (without sources and views), with type names, for `edbatch learn`.

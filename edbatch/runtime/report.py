@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
+from textwrap import fill
 
 import numpy as np
 
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.windows import Windows
+from edbatch.runtime.advice import Use
+from edbatch.table import Table
 
 
 @dataclass
@@ -25,9 +29,23 @@ class Report:
         fallbacks: steps at which the FSM did not know the state and the path ratio decided.
         memory_bytes: all values of the graph.
         seconds: by stage: construction (since the graph was opened or last ran), scheduling, planning, execution,
-            learning where a policy was learned, and compilation, which no other stage holds: of functions that this
-            machine has not run before, or loading them from the disk. On a GPU, execution is what it takes until
-            everything is enqueued.
+            learning where a policy was learned, backward, update (by an optimizer, of what got gradients here), and
+            compilation, which no other stage holds: of functions that this machine has not run before, or loading
+            them from the disk. On a GPU, execution is what it takes until everything is enqueued.
+        uses: by name of the type what has run of it; see `by_type`.
+        advice: what keeps nodes from running together and what to do about it, in sentences; mostly none.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph(policy="sufficient") as graph:
+        ...     total = eb.sum([eb.tanh(eb.scalar(i)) for i in range(3)])
+        >>> total.value().round(2)
+        np.float32(1.73)
+        >>> print(graph.report().by_type())
+        type               batches    nodes
+        ---------------  ---------  -------
+        tanh([])                 1        3
+        sum_list([]...)          1        1
     """
 
     policy: str = ""
@@ -44,10 +62,38 @@ class Report:
     fallbacks: int = 0
     memory_bytes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    uses: dict[str, Use] = field(default_factory=dict)
+    advice: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         from tabulate import tabulate
 
+        table = tabulate(self._rows(), tablefmt="plain", colalign=("left", "right"), disable_numparse=True)
+        return "\n".join([table, *(fill(sentence, 100) for sentence in self.advice)])
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, the types and the advice."""
+        table = Table(("", ""), self._rows(), ("left", "right"))
+        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.advice)
+        return table._repr_html_() + sentences + (self.by_type()._repr_html_() if self.uses else "")
+
+    def by_type(self) -> Table:
+        """Per type the batches and the nodes that ran, the most batches first.
+
+        Under `edbatch.options(profile=True)`, which runs batches one by one, also the milliseconds of execution
+        (forward), and the types that took most of them come first.
+        """
+        timed = any(use.seconds is not None for use in self.uses.values())
+        rows = [
+            (name, f"{use.batches:,}", f"{use.nodes:,}", *([f"{1e3 * (use.seconds or 0):,.3f}"] if timed else []))
+            for name, use in sorted(
+                self.uses.items(), key=lambda entry: (entry[1].seconds or 0, *entry[1]), reverse=True
+            )
+        ]
+        headers = ("type", "batches", "nodes", *(["ms"] if timed else []))
+        return Table(headers, rows, ("left", *["right"] * (len(headers) - 1)))
+
+    def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("policy", self.policy),
             ("nodes", f"{self.nodes:,}"),
@@ -63,8 +109,7 @@ class Report:
             rows.insert(1, ("device", self.device))
         if self.fallbacks:
             rows.append(("states unknown to the FSM", f"{self.fallbacks:,}"))
-        rows += [(stage, f"{1e3 * seconds:,.2f} ms") for stage, seconds in self.seconds.items()]
-        return tabulate(rows, tablefmt="plain", colalign=("left", "right"), disable_numparse=True)
+        return rows + [(stage, f"{1e3 * seconds:,.2f} ms") for stage, seconds in self.seconds.items()]
 
     def count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""

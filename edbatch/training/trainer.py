@@ -15,6 +15,7 @@ from edbatch.exclusive import Whole, exclusive
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.writes import note_write
 from edbatch.kernels.rule import Rule
+from edbatch.stopwatch import Moment, book
 from edbatch.training.arrays import backend_of, is_finite, norm, read, write
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of
 from edbatch.training.numbers import check_number
@@ -132,6 +133,7 @@ class Trainer:
         Raises:
             EdBatchError: no parameter has a gradient, or some are NaN or infinite; nothing has been changed.
         """
+        started = Moment.now()
         group_of = self._group_of()
         optimizers = [self._with(group) for group in self.groups]
         rates = [optimizer.learning_rate for optimizer in optimizers]
@@ -169,6 +171,8 @@ class Trainer:
                 self._updates.update((member, count) for member, (_, count) in ways.items())
                 self.steps += 1
                 self.zero_grad()
+        graphs = {id(x.stages): x.stages for members in storages.values() for x in members if x.stages is not None}
+        book(list(graphs.values()), "update", started, Moment.now())
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What the trainer remembers, for `load_state`: copies of arrays by name, and numbers that JSON can hold.

@@ -1,0 +1,267 @@
+"""Reports tell the truth, and give advice where it helps and nowhere else."""
+
+import random
+import re
+import runpy
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.models.workloads import WORKLOADS
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def model():
+    made = eb.ParameterCollection(seed=0)
+    made.add_parameters((4, 4), name="W")
+    made.add_lookup_parameters((50, 4), name="E")
+    return made
+
+
+def chain(model, words):
+    h = model["E"][words[0]]
+    for word in words[1:]:
+        h = eb.tanh(model["W"] @ h + model["E"][word])
+    return h
+
+
+def sentences(n, lengths=(3, 9)):
+    draw = random.Random(0)
+    return [[draw.randrange(50) for _ in range(draw.randint(*lengths))] for _ in range(n)]
+
+
+class TestStages:
+    def test_backward_and_update(self, model):
+        trainer = eb.SGD(model)
+        with eb.Graph(policy="sufficient") as graph:
+            loss = eb.sum([eb.sum(chain(model, words)) for words in sentences(4)])
+        loss.value()
+        assert not {"backward", "update"} & graph.report().seconds.keys()
+        loss.backward()
+        first = graph.report().seconds["backward"]
+        assert first > 0
+        trainer.update()
+        seconds = graph.report().seconds
+        assert seconds["update"] > 0
+        assert seconds["backward"] == first
+        before = dict(seconds)
+        loss = eb.sum(eb.tanh(loss))
+        loss.value()
+        assert graph.report().seconds["construction"] > before["construction"]
+        assert "backward" in str(graph.report())
+        assert "update" in str(graph.report())
+
+    def test_an_update_is_booked_where_its_gradients_came_from(self):
+        models = [eb.ParameterCollection(seed=0) for _ in range(2)]
+        for made in models:
+            made.add_parameters(3, name="W", init=1.0)
+        graphs = []
+        for made in models:
+            with eb.Graph(policy="sufficient") as graph:
+                eb.sum(eb.tanh(made["W"])).backward()
+            graphs.append(graph)
+        eb.SGD(models[0]).update()
+        assert ["update" in graph.report().seconds for graph in graphs] == [True, False]
+
+    def test_gradients_of_inputs_are_backward_too(self):
+        with eb.Graph(policy="sufficient") as graph:
+            x = eb.input([1.0, 2.0])
+            eb.sum(eb.tanh(x)).backward()
+        before = graph.report().seconds["backward"]
+        x.gradient()
+        assert graph.report().seconds["backward"] > before
+
+
+class TestByType:
+    @pytest.mark.parametrize("profile", [False, True])
+    def test_counts_are_those_of_the_whole(self, model, profile):
+        @eb.cell
+        def step(h, x):
+            return eb.tanh(model["W"] @ h + x)
+
+        with eb.options(profile=profile), eb.Graph(policy="sufficient") as graph:
+            hs = [step(model["E"][i], eb.ones(4)) for i in range(5)]
+            total = eb.sum([eb.sum(h) for h in hs])
+        plain = eb.forward([total, *hs])
+        report = graph.report()
+        assert sum(use.batches for use in report.uses.values()) == report.batches
+        assert sum(use.nodes for use in report.uses.values()) == report.nodes
+        assert report.uses["lookup(E[50,4])"][:2] == (1, 5)
+        times = [use.seconds for use in report.uses.values()]
+        if profile:
+            assert all(seconds > 0 for seconds in times)
+            assert sum(times) <= report.seconds["execution"] + report.seconds.get("compilation", 0)
+        else:
+            assert times == [None] * len(times)
+        assert ("ms" in report.by_type().headers) == profile
+        with eb.Graph(policy="sufficient"):
+            hs = [step(model["E"][i], eb.ones(4)) for i in range(5)]
+            for got, want in zip(eb.forward([eb.sum([eb.sum(h) for h in hs]), *hs]), plain, strict=True):
+                np.testing.assert_array_equal(got, want)
+
+    def test_grows_with_the_graph(self):
+        with eb.Graph(policy="sufficient") as graph:
+            x = eb.ones(3)
+            for n in (1, 2, 3):
+                eb.forward([eb.exp(x * i) for i in range(n)])
+        assert graph.report().uses["exp([3])"][:2] == (3, 6)
+        assert eb.Graph().report().uses == {}
+
+
+class TestAdvice:
+    def test_values_read_sample_by_sample(self, model):
+        with eb.Graph(policy="sufficient") as graph:
+            total = 0.0
+            for words in sentences(20):
+                total += float(eb.sum(chain(model, words)))
+        (sentence,) = graph.report().advice
+        assert sentence.startswith("Values were read 20 times, each before the next sample was recorded: ")
+        assert "read their sum or `eb.forward(list)` once" in sentence
+        least = int(re.search(r"where (\d+) could do", sentence)[1])
+        with eb.Graph(policy="sufficient") as together:
+            losses = [eb.sum(chain(model, words)) for words in sentences(20)]
+        eb.forward(losses)
+        assert together.report().advice == []
+        assert least <= together.report().batches <= 2 * least < graph.report().batches
+
+    def test_samples_that_are_decoded_one_after_the_other(self, model):
+        def decode(words):
+            h = chain(model, words)
+            for _ in range(4):
+                word = int(np.argmax(h.value()))
+                h = eb.tanh(model["W"] @ h + model["E"][word])
+            return h
+
+        with eb.Graph(policy="sufficient") as graph:
+            for words in sentences(6):
+                decode(words)
+        (sentence,) = graph.report().advice
+        assert "read 24 times" in sentence
+        assert "record a step of every sample" in sentence
+
+    def test_a_running_total_hides_nothing(self, model):
+        with eb.Graph(policy="sufficient") as graph:
+            total = eb.scalar(0)
+            for words in sentences(20):
+                total = total + eb.sum(chain(model, words))
+                total.value()
+        (sentence,) = graph.report().advice
+        assert "read 20 times" in sentence
+
+    def test_reading_what_depends_on_what_was_read_is_no_fault(self, model):
+        with eb.Graph(policy="sufficient") as graph:
+            hs = [chain(model, words) for words in sentences(8)]
+            for _ in range(6):
+                found = eb.forward(hs)
+                hs = [
+                    eb.tanh(model["W"] @ h + model["E"][int(np.argmax(value))])
+                    for h, value in zip(hs, found, strict=True)
+                ]
+        assert graph.report().advice == []
+
+    def test_mini_batches_in_one_graph_are_no_fault(self, model):
+        with eb.Graph(policy="sufficient") as graph:
+            for _ in range(6):
+                eb.sum([eb.sum(chain(model, words)) for words in sentences(64)]).value()
+        assert graph.report().advice == []
+
+    def test_sizes_that_differ_per_sample(self, model):
+        def attend(words):
+            keys = eb.stack([model["E"][word] for word in words])
+            weights = eb.softmax(keys @ model["E"][words[0]])
+            return eb.sum(weights @ keys)
+
+        with eb.Graph(policy="sufficient") as graph:
+            eb.sum([attend(words) for words in sentences(16, (3, 30))]).value()
+        (sentence,) = graph.report().advice
+        assert sentence.startswith("Sizes that differ from sample to sample keep nodes apart: ")
+        assert re.search(r"softmax\(\[\?\], axis=\(?0,?\)?\) in \d+ sizes \(\[\d+\]; \[\d+\]", sentence)
+        merged, bound = map(int, re.search(r"([\d]+) batches could do instead of ([\d]+)", sentence).groups())
+        assert bound == graph.report().lower_bound
+        with eb.Graph(policy="sufficient") as even:
+            eb.sum([attend(words) for words in sentences(16, (9, 9))]).value()
+        assert even.report().advice == []
+        # With one size the graph has one type for what had many.
+        assert even.report().lower_bound <= merged <= even.report().lower_bound + 30
+
+    def test_layers_of_different_sizes_are_no_fault(self):
+        made = eb.ParameterCollection(seed=0)
+        widths = [4, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88]
+        layers = [made.add_parameters((b, a)) for a, b in pairwise(widths)]
+        with eb.Graph(policy="sufficient") as graph:
+            for _ in range(2):
+                h = eb.input(np.ones(4))
+                for W in layers:
+                    h = eb.tanh(W @ h)
+            h.value()
+        assert graph.report().advice == []
+
+    def test_one_sample_in_a_graph(self, model):
+        with eb.Graph(policy="sufficient") as graph:
+            chain(model, sentences(1, (30, 30))[0]).value()
+        (sentence,) = graph.report().advice
+        assert sentence.startswith("Hardly anything ran together")
+        with eb.Graph(policy="none") as graph:  # who asks for it knows
+            chain(model, sentences(1, (30, 30))[0]).value()
+        assert graph.report().advice == []
+
+    @pytest.mark.parametrize("name", WORKLOADS)
+    def test_no_false_alarm_on_the_models(self, name):
+        workload = WORKLOADS[name]
+        samples, sizes, _ = workload.number(workload.generate(8, seed=0))
+        network = workload.network(eb.ParameterCollection(seed=0), *sizes, dim=4)
+        with eb.Graph(policy="sufficient") as graph:
+            values = [eb.sum(eb.concatenate([eb.sum(x) for x in network.hidden(*sample)])) for sample in samples]
+        eb.forward(values)
+        assert graph.report().advice == []
+
+    def test_no_false_alarm_on_the_readme(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        made = []
+
+        class Watched(eb.Graph):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                made.append(self)
+
+        monkeypatch.setattr(eb, "Graph", Watched)
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        (tmp_path / "readme.py").write_text("\n".join(blocks))
+        runpy.run_path(str(tmp_path / "readme.py"))
+        assert len(made) >= 5
+        assert [graph.report().advice for graph in made] == [[]] * len(made)
+
+
+class TestShown:
+    def test_text_and_html(self, model):
+        with eb.Graph(policy="sufficient") as graph:
+            assert repr(graph) == "Graph(0 nodes, 0 of them have run)"
+            assert graph._repr_html_() == "<p>Graph(0 nodes, 0 of them have run)</p>"
+            for words in sentences(20):
+                chain(model, words).value()
+            eb.tanh(eb.ones(3))
+        report = graph.report()
+        text, html = str(report), report._repr_html_()
+        assert report.advice
+        assert text.endswith("`eb.forward(list)`.")
+        assert max(map(len, text.splitlines())) <= 100
+        assert "Values were read 20 times" in html
+        assert "matmul(W[4,4], [4])" in html
+        assert html.count("<table>") == 2
+        assert re.fullmatch(r"Graph\([\d,]+ nodes, [\d,]+ of them have run\)", repr(graph))
+        before = graph.report().nodes
+        assert graph._repr_html_().startswith("<p>Graph(")
+        assert graph.report().nodes == before  # showing runs nothing
+
+    def test_of_a_graph_that_failed(self):
+        with eb.Graph(policy="sufficient", check_nan=True) as graph, np.errstate(invalid="ignore"):
+            y = eb.log(eb.input([-1.0]))
+            with pytest.raises(eb.EdBatchError):
+                y.value()
+        assert "NaN" in repr(graph)
+        assert "NaN" in graph._repr_html_()
