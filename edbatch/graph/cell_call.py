@@ -27,20 +27,20 @@ def call({arguments}):
             _last = _none if _inline else _own["{attribute}" + _graph.variant]
         else:
             _last = _own["{attribute}"]
-        {specs}, _dtype, _type_id, _draws, _form, _outs, _structure, {watched}_serial = _last.call
+        {specs}, _type_id, _form, _out, {watched}_serial = _last.call
         if {checks} and (_serial is _graph.serial or _last.renew(_own, _graph.serial)):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
             _graph.args += ({ids},)
-            if _draws:
-                _graph.args += _graph.draw(_draws)
-            if _form == 2:
-                _step, _spec, _step2, _spec2 = _outs
-                return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
             if _form == 1:
-                return _Expression(_graph, _node, _outs[0][1])
-            return _structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _outs])
+                return _Expression(_graph, _node, _out)
+            if _form == 2:
+                _step, _spec, _step2, _spec2 = _out
+                return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
+            if _out.draws:
+                _graph.args += _graph.draw(_out.draws)
+            return _out.structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _out.outs])
     except (AttributeError, KeyError, ValueError):  # no graph, no last call, or a copied owner's
         pass
     if _inline:
@@ -84,13 +84,14 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
         for number, name in enumerate(names)
     ]
     checks += [f"{name}.graph is _graph" for name in expressions[1:]] + ["not static"] * cell.has_static
-    if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
-        checks.append("_graph.dtype is _dtype")
     ids = [f"{name}.id" for name in expressions] + integers
     owner = [p.name for p in cell.parameters[: cell.is_method]]
-    checks += [f"{owner[0]}.{name} is _w{number}" for number, name in enumerate(cell.watched)]
+    watched = [f'_own["{name}"]' for name in cell.watched]
+    if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
+        watched.append("_graph.dtype")
+    checks += [f"{place} is _w{number}" for number, place in enumerate(watched)]
     # A last call that no call is like.
-    scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), None, 0, 0, 0, (), None, *cell.watched, None))
+    scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), 0, 0, None, *watched, None))
     return SOURCE.format(
         arguments=", ".join(owner + names + ["**static"] * cell.has_static),
         static="static" if cell.has_static else "{}",
@@ -100,6 +101,6 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
         graph=f"{expressions[0]}.graph" if expressions else "_current()",
         checks=" and ".join(checks),
         ids=", ".join(ids),
-        watched="".join(f"_w{number}, " for number in range(len(cell.watched))),
+        watched="".join(f"_w{number}, " for number in range(len(watched))),
         given=f"({', '.join(owner + names)},)",
     )

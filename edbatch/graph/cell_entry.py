@@ -75,15 +75,17 @@ class Entry:
 
     @property
     def form(self) -> int:
-        """1: a single expression, 2: a pair of them, 0: anything else."""
+        """1: a single expression, 2: a pair of them, 0: anything else, and what draws."""
+        if self.draws:
+            return 0
         if self.structure.kind is None:
             return 1
         return 2 if self.structure == flatten((0, 0))[1] else 0
 
     @property
-    def flat_outs(self) -> tuple[Any, ...]:
-        """`outs` as the fast way reads them: of a pair in one tuple."""
-        return (*self.outs[0], *self.outs[1]) if self.form == 2 else self.outs
+    def out(self) -> Any:
+        """What the fast way reads: of a single expression its spec, of a pair `outs` in one tuple, else this."""
+        return (self, self.outs[0][1], (*self.outs[0], *self.outs[-1]))[self.form]
 
 
 @dataclass
@@ -124,12 +126,12 @@ class LastCall:
 
     __slots__ = ("call", "variant")
 
-    def __init__(self, variant: Variant | None = None, dtype: Any = None, watched: tuple[Any, ...] = ()) -> None:
+    def __init__(self, variant: Variant | None = None, watched: tuple[Any, ...] = ()) -> None:
         self.variant = variant
         self.call: tuple[Any, ...] = ()
         if variant is not None:
             x = variant.entry
-            self.call = *x.specs, dtype, x.type.id, x.draws, x.form, x.flat_outs, x.structure, *watched, variant.serial
+            self.call = *x.specs, x.type.id, x.form, x.out, *watched, variant.serial
 
     def renew(self, own: Any, serial: int) -> bool:
         """Whether it is right in another graph; `own` is the owner's dictionary."""

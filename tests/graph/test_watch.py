@@ -439,17 +439,17 @@ def test_every_shape_and_object_is_checked():
 def test_numbers_of_the_object_are_checked_at_every_call():
     class Net:
         def __init__(self):
-            self.training, self.n, self.rate, self.name = True, 1, 2.0, "a"
+            self.training, self.n, self.name, self.rate = True, 1, "a", 2.0
 
         @eb.cell
         def step(self, x):
             for _ in range(self.n):
-                x = x * self.rate
+                x = x * 2
             return x if self.training else -x
 
         @eb.cell
         def other(self, x):
-            return x if self.name == "a" else -x
+            return x * self.rate if self.name == "a" else -x
 
     def run(cells):
         nets = Net(), Net()
