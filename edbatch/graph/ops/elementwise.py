@@ -330,7 +330,9 @@ def clip(x: Any, low: float | None = None, high: float | None = None) -> Express
         array([1. , 0.5, 0. ], dtype=float32)
     """
     if low is not None and high is not None:
-        return _clip_call(x, (low, high))
+        # A zero as an integer is told from all other keys; a float's may be -0.0, which is the same limit.
+        low = low if low.__class__ is not float or low else 0
+        return _clip_call(x, (low, high if high.__class__ is not float or high else 0))
     expect(low is not high, "clip: expected a limit, got neither low nor high")
     if low is None:
         return minimum2(x, checked_number("clip: high", high))

@@ -58,8 +58,8 @@ def _reduction(name: str, reduce: Callable, slope: Callable) -> Callable[..., Ex
     )
     op = declare(Op(name, _reduced_shape, forward, gradient=gradient, samples=samples))
 
-    def attributes(spec: Spec, over: tuple[Axis, bool]) -> dict[str, Any]:
-        axis, keepdims = over
+    def attributes(spec: Spec, over: tuple[Axis, bool] | None) -> dict[str, Any]:
+        axis, keepdims = over or (None, False)
         ndim = len(spec.shape)
         given = range(ndim) if axis is None else list(axis) if isinstance(axis, Iterable) else [axis]
         axes = tuple(sorted(checked_axis(name, spec, a) for a in given))
@@ -161,6 +161,11 @@ def _is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bo
     return True
 
 
+def _which(axis: Axis, keepdims: bool) -> tuple[Axis, bool] | None:
+    """The argument of a reduction over axes; None, all axes without `keepdims`, is found fastest."""
+    return None if axis is None and not keepdims else (axis, keepdims)
+
+
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) -> Expression:
     """Sum of a list of expressions of one shape, or of one expression over axes.
 
@@ -184,7 +189,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         [array([4., 6.], dtype=float32), np.float32(3.0)]
     """
     if not _is_list("sum", x, axis, keepdims):
-        return _sum_over(x, (axis, keepdims))
+        return _sum_over(x, _which(axis, keepdims))
     if like is None:
         return _sum_list_of(x)
     like = to_expression("sum: like", like)
@@ -202,7 +207,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.5)
     """
-    return _mean_list_of(x) if _is_list("mean", x, axis, keepdims) else _mean_over(x, (axis, keepdims))
+    return _mean_list_of(x) if _is_list("mean", x, axis, keepdims) else _mean_over(x, _which(axis, keepdims))
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -215,7 +220,11 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> print(f"{y.value():.3f}")
         1000.693
     """
-    return _logsumexp_list_of(x) if _is_list("logsumexp", x, axis, keepdims) else _logsumexp_over(x, (axis, keepdims))
+    return (
+        _logsumexp_list_of(x)
+        if _is_list("logsumexp", x, axis, keepdims)
+        else _logsumexp_over(x, _which(axis, keepdims))
+    )
 
 
 def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -228,7 +237,7 @@ def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _std_over(x, (axis, keepdims))
+    return _std_over(x, _which(axis, keepdims))
 
 
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -241,7 +250,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         array([5., 3.], dtype=float32)
     """
-    return _maximum_list_of(x) if _is_list("max", x, axis, keepdims) else _max_over(x, (axis, keepdims))
+    return _maximum_list_of(x) if _is_list("max", x, axis, keepdims) else _max_over(x, _which(axis, keepdims))
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -254,7 +263,7 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _minimum_list_of(x) if _is_list("min", x, axis, keepdims) else _min_over(x, (axis, keepdims))
+    return _minimum_list_of(x) if _is_list("min", x, axis, keepdims) else _min_over(x, _which(axis, keepdims))
 
 
 def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -267,7 +276,7 @@ def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(5.0)
     """
-    return _norm_over(x, (axis, keepdims))
+    return _norm_over(x, _which(axis, keepdims))
 
 
 def maximum(a: Any, b: Any = None) -> Expression:

@@ -156,10 +156,24 @@ def _getitem(x: Expression, key: Any) -> Expression:
             start, stop = key.start, key.stop
             step, spec = _views[x.spec, x.id >> NODE_BITS, start, stop, start.__class__, stop.__class__]
         else:
-            return _index(x, key)
+            step, spec = _views[x.spec, x.id >> NODE_BITS, *_flat(key)]
     except (KeyError, TypeError):
         return _index(x, key)
     return Expression(x.graph, x.id + step, spec)
+
+
+def _flat(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
+    """The integers of an index, and their classes; those of a slice behind a None that is called a slice."""
+    values: list[Any] = []
+    classes: list[type] = []
+    for part in key if key.__class__ is tuple else (key,):
+        if part.__class__ is slice:
+            values += (None, part.start, part.stop, part.step)
+            classes += (slice, part.start.__class__, part.stop.__class__, part.step.__class__)
+        else:
+            values.append(part)
+            classes.append(part.__class__)
+    return tuple(values), tuple(classes)
 
 
 def _index(x: Expression, key: Any) -> Expression:
@@ -178,6 +192,10 @@ def _index(x: Expression, key: Any) -> Expression:
         elif key.__class__ is slice and key.step is None and is_told((key.start, key.stop)):
             kinds_of = key.start.__class__, key.stop.__class__
             _views[x.spec, x.id >> NODE_BITS, key.start, key.stop, *kinds_of] = entry
+        else:
+            values, classes = _flat(key)
+            if is_told(tuple(value for value in values if value is not ...)):
+                _views[x.spec, x.id >> NODE_BITS, values, classes] = entry
     return out
 
 
