@@ -13,6 +13,8 @@ class GRU(Recurrent):
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
         name: prefix of its parameters' names; one that is free by default.
+        recurrent_dropout: rate at which new values n are dropped before they go into the state, in training; see
+            `Recurrent`.
 
     Example:
         >>> import edbatch as eb
@@ -23,9 +25,17 @@ class GRU(Recurrent):
         (2,)
     """
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        input_dim: int,
+        dim: int,
+        name: str | None = None,
+        *,
+        recurrent_dropout: float = 0.0,
+    ) -> None:
         name = name or model.free_name("gru")
-        super().__init__(model, input_dim, dim, name, gates=3)  # update, reset, new
+        super().__init__(model, input_dim, dim, name, 3, recurrent_dropout)  # update, reset, new
         self.b_n = model.add_parameters((dim,), name=f"{name}.b_n")
 
     @eb.cell
@@ -35,11 +45,13 @@ class GRU(Recurrent):
         u_z, u_r, u_n = eb.split(self.U @ h, 3)
         z = eb.sigmoid(z + u_z)
         n = eb.tanh(n + eb.sigmoid(r + u_r) * (u_n + self.b_n))
-        return (1 - z) * n + z * h
+        return (1 - z) * eb.dropout(n, self.recurrent_dropout) + z * h
 
 
 class SimpleRNN(Recurrent):
     """h' = tanh(W x + U h + b) (Elman 1990); arguments as of `GRU`.
+
+    It keeps nothing of the state as it is, so that it has no recurrent dropout.
 
     Example:
         >>> import edbatch as eb

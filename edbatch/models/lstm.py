@@ -14,6 +14,8 @@ class LSTM(Recurrent):
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
         name: prefix of its parameters' names; one that is free by default.
+        recurrent_dropout: rate at which new values u are dropped before they go into the state, in training; see
+            `Recurrent`.
 
     Example:
         >>> import edbatch as eb
@@ -26,9 +28,17 @@ class LSTM(Recurrent):
 
     states = 2
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        input_dim: int,
+        dim: int,
+        name: str | None = None,
+        *,
+        recurrent_dropout: float = 0.0,
+    ) -> None:
         name = name or model.free_name("lstm")
-        super().__init__(model, input_dim, dim, name, gates=4)  # input, forget, output, update
+        super().__init__(model, input_dim, dim, name, 4, recurrent_dropout)  # input, forget, output, update
 
     @eb.cell
     def step(  # type: ignore[override]
@@ -36,7 +46,7 @@ class LSTM(Recurrent):
     ) -> tuple[eb.Expression, eb.Expression]:
         """Output and cell state [dim]."""
         i, f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 4)
-        c = eb.sigmoid(f) * c + eb.sigmoid(i) * eb.tanh(u)
+        c = eb.sigmoid(f) * c + eb.sigmoid(i) * eb.dropout(eb.tanh(u), self.recurrent_dropout)
         return eb.sigmoid(o) * eb.tanh(c), c
 
 
@@ -54,9 +64,17 @@ class CoupledLSTM(Recurrent):
 
     states = 2
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        input_dim: int,
+        dim: int,
+        name: str | None = None,
+        *,
+        recurrent_dropout: float = 0.0,
+    ) -> None:
         name = name or model.free_name("lstm")
-        super().__init__(model, input_dim, dim, name, gates=3)  # forget, output, update
+        super().__init__(model, input_dim, dim, name, 3, recurrent_dropout)  # forget, output, update
 
     @eb.cell
     def step(  # type: ignore[override]
@@ -65,7 +83,7 @@ class CoupledLSTM(Recurrent):
         """Output and cell state [dim]."""
         f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 3)
         f = eb.sigmoid(f)
-        c = f * c + (1 - f) * eb.tanh(u)
+        c = f * c + (1 - f) * eb.dropout(eb.tanh(u), self.recurrent_dropout)
         return eb.sigmoid(o) * eb.tanh(c), c
 
 
@@ -83,9 +101,17 @@ class PeepholeLSTM(Recurrent):
 
     states = 2
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        input_dim: int,
+        dim: int,
+        name: str | None = None,
+        *,
+        recurrent_dropout: float = 0.0,
+    ) -> None:
         name = name or model.free_name("lstm")
-        super().__init__(model, input_dim, dim, name, gates=4)  # input, forget, output, update
+        super().__init__(model, input_dim, dim, name, 4, recurrent_dropout)  # input, forget, output, update
         self.p_i, self.p_f, self.p_o = (
             model.add_parameters((dim,), name=f"{name}.p_{gate}", init="uniform") for gate in "ifo"
         )
@@ -96,5 +122,6 @@ class PeepholeLSTM(Recurrent):
     ) -> tuple[eb.Expression, eb.Expression]:
         """Output and cell state [dim]."""
         i, f, o, u = eb.split(self.W @ x + self.b + self.U @ h, 4)
-        c = eb.sigmoid(f + self.p_f * c) * c + eb.sigmoid(i + self.p_i * c) * eb.tanh(u)
+        new = eb.dropout(eb.tanh(u), self.recurrent_dropout)
+        c = eb.sigmoid(f + self.p_f * c) * c + eb.sigmoid(i + self.p_i * c) * new
         return eb.sigmoid(o + self.p_o * c) * eb.tanh(c), c

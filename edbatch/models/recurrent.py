@@ -9,6 +9,17 @@ from typing import Any
 import edbatch as eb
 
 
+def checked_rate(rate: float, what: str) -> float:
+    """A rate of dropout.
+
+    Raises:
+        EdBatchError: it is no number in [0, 1).
+    """
+    if not isinstance(rate, int | float) or not 0 <= rate < 1:
+        raise eb.EdBatchError(f"{what}: expected a rate in [0, 1), got {rate!r}")
+    return float(rate)
+
+
 class Recurrent:
     """What recurrent layers have in common; a layer defines `step`.
 
@@ -20,15 +31,29 @@ class Recurrent:
         input_dim, dim: sizes of input and state.
         name: prefix of its parameters' names.
         gates: number of vectors of size `dim` that a step computes from input and state.
+        recurrent_dropout: rate at which the new values are dropped that a step mixes into the state, in training. What
+            is in the state stays: it is not lost over long sequences (Semeniuta et al. 2016).
 
     Attributes:
         states: number of state vectors; the first is the output.
+
+    Raises:
+        EdBatchError: `recurrent_dropout` is out of range.
     """
 
     states = 1
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str, gates: int) -> None:
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        input_dim: int,
+        dim: int,
+        name: str,
+        gates: int,
+        recurrent_dropout: float = 0.0,
+    ) -> None:
         self.dim = dim
+        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
         self.W = model.add_parameters((gates * dim, input_dim), name=f"{name}.W")
         self.U = model.add_parameters((gates * dim, dim), name=f"{name}.U")
         self.b = model.add_parameters((gates * dim,), name=f"{name}.b")
@@ -108,24 +133,31 @@ class State:
 
 @dataclass(frozen=True)
 class StackedState:
-    """The states of layers on top of one another; used like a `State`."""
+    """The states of layers on top of one another; used like a `State`.
+
+    Args:
+        states: of the layers, from below.
+        dropout: see `Stacked`.
+    """
 
     states: tuple[State, ...]
+    dropout: float = 0.0
 
     def add_input(self, x: eb.Expression) -> StackedState:
         """The state after one more input of the lowest layer."""
-        above = []
+        above: list[State] = []
         for state in self.states:
-            after = state.add_input(x)
+            after = state.add_input(eb.dropout(x, self.dropout) if above else x)
             above.append(after)
             x = after.output()
-        return StackedState(tuple(above))
+        return StackedState(tuple(above), self.dropout)
 
     def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
         """The highest layer's outputs after each of the inputs."""
-        outputs = list(xs)
-        for state in self.states:
-            outputs = state.transduce(outputs)
+        lowest, *others = self.states
+        outputs = lowest.transduce(xs)
+        for state in others:
+            outputs = state.transduce([eb.dropout(x, self.dropout) for x in outputs])
         return outputs
 
     def output(self) -> eb.Expression:
@@ -136,8 +168,13 @@ class StackedState:
 class Stacked:
     """Layers on top of one another: each takes the output of the one below.
 
+    Args:
+        layers: from below.
+        dropout: rate at which outputs are dropped on their way from one layer to the next, in training (as of
+            PyTorch's layers): anew at every step.
+
     Raises:
-        EdBatchError: no layers.
+        EdBatchError: no layers, or `dropout` is out of range.
 
     Example:
         >>> import edbatch as eb
@@ -150,14 +187,15 @@ class Stacked:
         [(2,), (2,)]
     """
 
-    def __init__(self, layers: Sequence[Recurrent]) -> None:
+    def __init__(self, layers: Sequence[Recurrent], dropout: float = 0.0) -> None:
         if not layers:
             raise eb.EdBatchError("Stacked([]): expected at least one layer")
         self.layers = tuple(layers)
+        self.dropout = checked_rate(dropout, "Stacked: dropout")
 
     def initial_state(self) -> StackedState:
         """Zeros for every layer."""
-        return StackedState(tuple(layer.initial_state() for layer in self.layers))
+        return StackedState(tuple(layer.initial_state() for layer in self.layers), self.dropout)
 
 
 class Bidirectional:

@@ -23,6 +23,7 @@ class BiLSTMTagger(Classifier):
         layers: LSTMs on top of one another, each way.
         characters: number of characters; 0 for a tagger that only knows whole words. The embedding of a word that is
             given as characters is the last outputs of two LSTMs of half the size that spell it forwards and backwards.
+        dropout: rate at which outputs are dropped between layers, in training; see `Stacked`.
 
     Example:
         >>> import edbatch as eb
@@ -35,11 +36,19 @@ class BiLSTMTagger(Classifier):
     """
 
     def __init__(
-        self, model: eb.ParameterCollection, words: int, tags: int, dim: int, layers: int = 2, characters: int = 0
+        self,
+        model: eb.ParameterCollection,
+        words: int,
+        tags: int,
+        dim: int,
+        layers: int = 2,
+        characters: int = 0,
+        *,
+        dropout: float = 0.0,
     ) -> None:
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.right, self.left = (
-            Stacked([LSTM(model, dim, dim, name=f"{way}{layer}") for layer in range(layers)])
+            Stacked([LSTM(model, dim, dim, name=f"{way}{layer}") for layer in range(layers)], dropout)
             for way in ("right", "left")
         )
         self.W_hidden = model.add_parameters((dim, 2 * dim), name="W_hidden")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import edbatch as eb
 from edbatch.models.classifier import Classifier
+from edbatch.models.recurrent import checked_rate
 
 
 class TreeLSTM(Classifier):
@@ -16,6 +17,10 @@ class TreeLSTM(Classifier):
         words: size of the vocabulary.
         labels: number of classes.
         dim: size of embeddings, hidden and cell states.
+        recurrent_dropout: rate at which new values are dropped before they go into a cell state, in training.
+
+    Raises:
+        EdBatchError: `recurrent_dropout` is out of range.
 
     Example:
         >>> import edbatch as eb
@@ -28,8 +33,11 @@ class TreeLSTM(Classifier):
         ((4,), (5,))
     """
 
-    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
+    def __init__(
+        self, model: eb.ParameterCollection, words: int, labels: int, dim: int, *, recurrent_dropout: float = 0.0
+    ) -> None:
         self.dim = dim
+        self.recurrent_dropout = checked_rate(recurrent_dropout, "TreeLSTM: recurrent_dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.leaf_gates, self.gates = (2 * dim, dim), (4 * dim, dim)  # sigmoids, tanh
         # Gates in the order input, output, (forget left, forget right,) update: sigmoids side by side.
@@ -44,7 +52,7 @@ class TreeLSTM(Classifier):
         """Hidden and cell state of a word."""
         gates, update = eb.split(eb.affine(self.W, eb.lookup(self.embed, word), self.b_leaf), self.leaf_gates)
         i, o = eb.split(eb.sigmoid(gates), 2)
-        c = i * eb.tanh(update)
+        c = i * eb.dropout(eb.tanh(update), self.recurrent_dropout)
         return o * eb.tanh(c), c
 
     @eb.cell
@@ -54,7 +62,7 @@ class TreeLSTM(Classifier):
         """Hidden and cell state of a node with two children."""
         gates, update = eb.split(eb.affine(self.U, eb.concatenate([h1, h2]), self.b), self.gates)
         i, o, f1, f2 = eb.split(eb.sigmoid(gates), 4)
-        c = i * eb.tanh(update) + f1 * c1 + f2 * c2
+        c = i * eb.dropout(eb.tanh(update), self.recurrent_dropout) + f1 * c1 + f2 * c2
         return o * eb.tanh(c), c
 
     def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
+from edbatch.models.recurrent import checked_rate
 
 TreeState = tuple[eb.Expression, eb.Expression]
 
@@ -16,6 +17,10 @@ class ChildSumTreeLSTM:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of a node's input and of its states.
         name: prefix of its parameters' names; one that is free by default.
+        recurrent_dropout: rate at which new values are dropped before they go into a node's state, in training.
+
+    Raises:
+        EdBatchError: `recurrent_dropout` is out of range.
 
     Example:
         >>> import edbatch as eb
@@ -27,9 +32,18 @@ class ChildSumTreeLSTM:
         (2,)
     """
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        input_dim: int,
+        dim: int,
+        name: str | None = None,
+        *,
+        recurrent_dropout: float = 0.0,
+    ) -> None:
         name = name or model.free_name("tree")
         self.dim = dim
+        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
         self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")  # forget, input, output, update
         self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
         self.U = model.add_parameters((3 * dim, dim), name=f"{name}.U")
@@ -57,7 +71,7 @@ class ChildSumTreeLSTM:
     def combine(self, projected: eb.Expression, h_sum: eb.Expression, kept: eb.Expression) -> TreeState:
         """The node's states from the sums over its children."""
         i, o, u = eb.split(projected[self.dim :] + self.U @ h_sum, 3)
-        c = eb.sigmoid(i) * eb.tanh(u) + kept
+        c = eb.sigmoid(i) * eb.dropout(eb.tanh(u), self.recurrent_dropout) + kept
         return eb.sigmoid(o) * eb.tanh(c), c
 
 
@@ -69,6 +83,10 @@ class TreeGRU:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of a leaf's input and of the state.
         name: prefix of its parameters' names; one that is free by default.
+        recurrent_dropout: rate at which new values are dropped before they go into a node's state, in training.
+
+    Raises:
+        EdBatchError: `recurrent_dropout` is out of range.
 
     Example:
         >>> import edbatch as eb
@@ -79,9 +97,18 @@ class TreeGRU:
         (2,)
     """
 
-    def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        input_dim: int,
+        dim: int,
+        name: str | None = None,
+        *,
+        recurrent_dropout: float = 0.0,
+    ) -> None:
         name = name or model.free_name("tree")
         self.dim = dim
+        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
         self.W = model.add_parameters((2 * dim, input_dim), name=f"{name}.W")  # update, new
         self.b_leaf = model.add_parameters((2 * dim,), name=f"{name}.b_leaf")
         self.U = model.add_parameters((5 * dim, 2 * dim), name=f"{name}.U")  # reset 1, 2; mixture of 1, 2, new
@@ -93,14 +120,14 @@ class TreeGRU:
     def leaf(self, x: eb.Expression) -> eb.Expression:
         """State [dim] of a leaf with input x [input_dim]."""
         z, n = eb.split(eb.affine(self.W, x, self.b_leaf), 2)
-        return eb.sigmoid(z) * eb.tanh(n)
+        return eb.sigmoid(z) * eb.dropout(eb.tanh(n), self.recurrent_dropout)
 
     @eb.cell
     def compose(self, h1: eb.Expression, h2: eb.Expression) -> eb.Expression:
         """State [dim] of a node over its children's."""
         r1, r2, m1, m2, m3 = eb.split(eb.affine(self.U, eb.concatenate([h1, h2]), self.b), 5)
         reset = eb.concatenate([eb.sigmoid(r1) * h1, eb.sigmoid(r2) * h2])
-        n = eb.tanh(eb.affine(self.U_n, reset, self.b_n))
+        n = eb.dropout(eb.tanh(eb.affine(self.U_n, reset, self.b_n)), self.recurrent_dropout)
         top = eb.maximum(eb.maximum(m1, m2), m3)
         z1, z2, z3 = eb.exp(m1 - top), eb.exp(m2 - top), eb.exp(m3 - top)
         return (z1 * h1 + z2 * h2 + z3 * n) / (z1 + z2 + z3)

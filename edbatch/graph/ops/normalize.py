@@ -168,7 +168,7 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
 
     Args:
         x: expression of any shape.
-        rate: in [0, 1); part of the type.
+        rate: in [0, 1); part of the type. With 0 the result is `x` itself, too.
         seed: of this node's mask, below 2**31, for a mask that comes again: two nodes of one seed and shape have equal
             masks, in any graph. By default it is drawn.
 
@@ -191,6 +191,6 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     if not 0 <= rate < 1:
         raise EdBatchError(f"dropout: expected a rate in [0, 1), got {rate}")
     graph = graph_of("dropout", (x,))
-    if not graph.options.training:
+    if not graph.options.training or rate == 0:
         return to_expression("dropout", x)
     return _masked(x, rate, graph.draw(1)[0] if seed is None else seed)
