@@ -19,6 +19,7 @@ LEAST = 8  # batches; who could save less needs no advice
 FEW = 8.0  # nodes a batch; with more, what keeps nodes apart costs little
 READS = 4  # values read one after the other
 SIZES = 4  # types that differ only in sizes
+_PLACERS = ("concatenate(", "stack(")  # of which every number of operands is a type
 _SHAPE = re.compile(r"(?<![\w.])\[[\d,]*\]")  # of an operand; a parameter's is behind its name
 
 
@@ -97,7 +98,8 @@ def _sizes(uses: Mapping[str, Use], graphs: Sequence[TypedGraph]) -> list[str]:
 
 def _form(name: str) -> str:
     """A type's name without the sizes of its operands: `matmul([?,?], [?])`; a parameter keeps its own."""
-    return _SHAPE.sub(lambda shape: re.sub(r"\d+", "?", shape[0]), name)
+    form = _SHAPE.sub(lambda shape: re.sub(r"\d+", "?", shape[0]), name)
+    return re.sub(r"(\[[?,]*\])(?:, \1)+", r"\1, ...", form) if name.startswith(_PLACERS) else form
 
 
 def _few(names: Sequence[str], uses: Mapping[str, Use]) -> bool:
@@ -105,8 +107,13 @@ def _few(names: Sequence[str], uses: Mapping[str, Use]) -> bool:
 
 
 def _examples(names: Sequence[str]) -> str:
-    shown = [", ".join(_SHAPE.findall(name)) for name in names[:3]]
+    shown = [short(", ".join(_SHAPE.findall(name)), 24) for name in names[:3]]
     return "; ".join(shown) + ("; ..." if len(names) > 3 else "")
+
+
+def short(name: str, width: int) -> str:
+    """A name that is too long for a table, without its end."""
+    return name if len(name) <= width else name[: width - 3] + "..."
 
 
 def _merged(graph: TypedGraph, apart: Mapping[str, Sequence[str]]) -> TypedGraph:

@@ -73,13 +73,15 @@ class Executor:
             interpreted = (programs.tables.program_of[plan.batches[:, 0]] != NONE).tolist()
         self._parameters: dict[int, list[Any]] = {}
         self._batches: list[list[int]] = []
+        memory: Memory | None = None
         one_by_one = self._check_nan or self._profile is not None
         while at < end:
             begin = at
             started = perf_counter()
             if programs is not None and interpreted[at]:
-                buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan))
-                memory = Memory(table.windows.columns(), arenas.addresses(), table.window, table.kept)
+                if memory is None:  # rows of all arenas are reserved: they stay where they are
+                    buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan))
+                    memory = Memory(table.windows.columns(), arenas.addresses(), table.window, table.kept)
                 at = self._backend.loops.run_batches(
                     at, at + 1 if one_by_one else end, plan, self._indices, memory, programs,
                     self._backend.address(buffer),

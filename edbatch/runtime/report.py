@@ -10,7 +10,7 @@ import numpy as np
 
 from edbatch.memory.plan import Access, Plan
 from edbatch.memory.windows import Windows
-from edbatch.runtime.advice import Use
+from edbatch.runtime.advice import Use, short
 from edbatch.table import Table
 
 
@@ -85,7 +85,12 @@ class Report:
         """
         timed = any(use.seconds is not None for use in self.uses.values())
         rows = [
-            (name, f"{use.batches:,}", f"{use.nodes:,}", *([f"{1e3 * (use.seconds or 0):,.3f}"] if timed else []))
+            (
+                short(name, 80),
+                f"{use.batches:,}",
+                f"{use.nodes:,}",
+                *([f"{1e3 * (use.seconds or 0):,.3f}"] if timed else []),
+            )
             for name, use in sorted(
                 self.uses.items(), key=lambda entry: (entry[1].seconds or 0, *entry[1]), reverse=True
             )

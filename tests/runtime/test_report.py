@@ -180,6 +180,7 @@ class TestAdvice:
             eb.sum([attend(words) for words in sentences(16, (3, 30))]).value()
         (sentence,) = graph.report().advice
         assert sentence.startswith("Sizes that differ from sample to sample keep nodes apart: ")
+        assert re.search(r"stack\(\[\?\], \.\.\., axis=0\) in \d+ sizes", sentence)
         assert re.search(r"softmax\(\[\?\], axis=\(?0,?\)?\) in \d+ sizes \(\[\d+\]; \[\d+\]", sentence)
         merged, bound = map(int, re.search(r"([\d]+) batches could do instead of ([\d]+)", sentence).groups())
         assert bound == graph.report().lower_bound
@@ -216,7 +217,7 @@ class TestAdvice:
         samples, sizes, _ = workload.number(workload.generate(8, seed=0))
         network = workload.network(eb.ParameterCollection(seed=0), *sizes, dim=4)
         with eb.Graph(policy="sufficient") as graph:
-            values = [eb.sum(eb.concatenate([eb.sum(x) for x in network.hidden(*sample)])) for sample in samples]
+            values = [eb.sum([eb.sum(x) for x in network.hidden(*sample)]) for sample in samples]
         eb.forward(values)
         assert graph.report().advice == []
 
