@@ -11,36 +11,28 @@ versions shares the same files.
 from __future__ import annotations
 
 import hashlib
-import os
 import pickle
-import platform
 import sys
 import threading
-import warnings
-from collections.abc import Callable
-from enum import EnumMeta
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import thread_time
-from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, overload
 from weakref import WeakSet
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, EdBatchWarning
-from edbatch.files import write_atomically
+from edbatch.errors import EdBatchError
 from edbatch.stopwatch import compiling
 
 with compiling:
-    import llvmlite
     import llvmlite.binding as llvm
-    import numba
-    from numba.core import config, registry, serialize, sigutils, types
+    from numba.core import registry, serialize, sigutils, types
     from numba.core.caching import NullCache
     from numba.core.compiler import CompileResult
-    from numba.core.dispatcher import Dispatcher
-    from numba.core.extending import _Intrinsic
+
+    from edbatch import code_cache
+    from edbatch.fingerprint import DIGEST, callees, fingerprint, type_text
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
 # a few checks: 17 ns instead of 3 an entry of a TreeLSTM's derivative, which writes to six places. And it checks once
@@ -48,16 +40,6 @@ with compiling:
 # of 2. The settings are the process's: other code that Numba compiles later is checked the same way.
 llvm.set_option("edbatch", "-runtime-memory-check-threshold=1000")
 llvm.set_option("edbatch", "-hoist-runtime-checks=false")
-
-_MAGIC = b"edbatch 1\n"
-_DIGEST = 20  # bytes
-
-
-def cache_folder() -> Path:
-    """Where compiled code is kept: `edbatch` in the user's cache folder; may be deleted at any time."""
-    root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return Path(root or Path.home() / ".cache") / "edbatch" / "compiled"
-
 
 # A small function is interpreted by Python until that has taken so many seconds, or its arrays have more entries than
 # this. Compiling takes 0.1 to 5 s a function, interpreting some microseconds an entry.
@@ -125,7 +107,10 @@ class Compiled(registry.CPUDispatcher):
         if found is not None:
             return found.entry_point
         with compiling:
-            return super().compile(signature)
+            if self._cache.has(signature):
+                return super().compile(signature)
+            with _shown(self):
+                return super().compile(signature)
 
 
 def _plain(result: Any) -> Any:
@@ -185,9 +170,32 @@ def _wide(kind: Any) -> Any:
 
 class _Thread(threading.local):
     interpreting = False  # whether this thread runs small functions in Python now
+    bar: Any = None  # of the compilation that is going on
 
 
 _thread = _Thread()
+
+
+@contextmanager
+def _shown(function: Compiled) -> Iterator[None]:
+    """On a terminal, what is being compiled, and how many of the functions that it calls have been."""
+    if _thread.bar is not None or not sys.stderr.isatty():
+        yield
+        if _thread.bar is not None:
+            _thread.bar.update()
+        return
+    from tqdm import tqdm
+
+    missing = sum(not other.overloads for other in callees(function))
+    name = f"{function.__module__.removeprefix('edbatch.')}.{function.__name__}"
+    with tqdm(
+        total=missing, desc=f"compiling {name}, once per machine", unit="function", leave=False, delay=0.3
+    ) as bar:
+        _thread.bar = bar
+        try:
+            yield
+        finally:
+            _thread.bar = None
 
 
 class _Disk(NullCache):
@@ -199,183 +207,33 @@ class _Disk(NullCache):
     @property
     def cache_path(self) -> str:
         """The folder."""
-        return str(cache_folder())
+        return str(code_cache.cache_folder())
 
     def _key(self, signature: Any) -> bytes:
-        digest = hashlib.blake2b(environment(), digest_size=_DIGEST)
+        digest = hashlib.blake2b(code_cache.environment(), digest_size=DIGEST)
         digest.update(fingerprint(self._made_of))
         for kind in signature:
-            digest.update(_type_text(kind).encode())
+            digest.update(type_text(kind).encode())
         return digest.digest()
 
     def has(self, signature: Any) -> bool:
         """Whether something was compiled before."""
-        return _path(self._key(signature)).exists()
+        return code_cache.path_of(self._key(signature)).exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""
-        content = kept(self._key(sig))
+        content = code_cache.kept(self._key(sig))
         if content is None:
             return None
         try:
             target_context.refresh()
             return CompileResult._rebuild(target_context, *pickle.loads(content))
         except Exception as error:  # of another build of these versions: any error there may be
-            _warn(f"{_path(self._key(sig))}: cannot be used ({type(error).__name__}: {error})")
+            code_cache.warn(f"{code_cache.path_of(self._key(sig))}: cannot be used ({type(error).__name__}: {error})")
             return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep what was compiled."""
         if cres.library.has_dynamic_globals:
             raise EdBatchError(f"{cres.fndesc.qualname}: has addresses of this process in it and cannot be kept")
-        keep(self._key(sig), serialize.dumps(cres._reduce()))
-
-
-def _path(key: bytes) -> Path:
-    return cache_folder() / f"{key.hex()}.bin"
-
-
-def kept(key: bytes) -> bytes | None:
-    """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
-    path = _path(key)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        _warn(f"{path}: cannot be read ({error.strerror or error})")
-        return None
-    content = data[len(_MAGIC) + 2 * _DIGEST :]
-    if not data.startswith(_MAGIC + key + _checksum(content)):
-        _warn(f"{path}: damaged")
-        return None
-    return content
-
-
-def keep(key: bytes, content: bytes) -> None:
-    """Keep something for later processes; where that cannot be done, say so once."""
-    path = _path(key)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, _MAGIC + key + _checksum(content) + content)
-    except (OSError, EdBatchError) as error:
-        _warn(str(error))
-
-
-def _checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
-
-
-_warned = threading.Event()
-
-
-def _warn(problem: str) -> None:
-    """Say that the cache does not work, once per process."""
-    if not _warned.is_set():
-        _warned.set()
-        warnings.warn(
-            f"compiled code is not kept, or not found again: {problem}; it is compiled anew, which takes seconds in "
-            f"every process (the folder {cache_folder()} may be deleted, or another be named by XDG_CACHE_HOME)",
-            EdBatchWarning,
-            stacklevel=3,
-        )
-
-
-@cache
-def environment() -> bytes:
-    """What compiled code depends on beside its source: versions, processor, settings of the compiler."""
-    from numba.core.registry import cpu_target
-
-    settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
-    known = (
-        sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,
-        llvmlite.__version__, cpu_target.target_context.codegen().magic_tuple(), settings,
-    )  # fmt: skip
-    return repr(known).encode()
-
-
-def _type_text(kind: Any) -> str:
-    """A Numba type as text; of a named tuple with its fields."""
-    fields = f"{kind.fields}{[*map(_type_text, kind.types)]}" if isinstance(kind, types.BaseNamedTuple) else ""
-    return f"{kind}{fields},"
-
-
-def fingerprint(value: Any) -> bytes:
-    """A digest of a function's code and of all that it reads, or of a constant.
-
-    Raises:
-        TypeError: something that compiled code must not depend on.
-    """
-    digest = hashlib.blake2b(digest_size=_DIGEST)
-    _add_value(digest.update, value, set())
-    return digest.digest()
-
-
-def _add_value(add: Callable[[bytes], None], value: Any, seen: set[int]) -> None:
-    def text(*parts: object) -> None:
-        add("\x1f".join(map(str, parts)).encode() + b"\x1e")
-
-    if isinstance(value, Dispatcher):
-        options = sorted((name, str(option)) for name, option in value.targetoptions.items())
-        text("compiled", options)
-        _add_value(add, value.py_func, seen)
-    elif isinstance(value, _Intrinsic):
-        text("intrinsic")
-        _add_value(add, value._defn, seen)
-    elif isinstance(value, FunctionType):
-        if not _is_ours(value.__module__):
-            text("function", value.__module__, value.__qualname__)
-        elif id(value) not in seen:  # else: calls itself
-            seen.add(id(value))
-            _add_function(add, value, seen)
-    elif isinstance(value, CodeType):
-        text(value.co_name, value.co_argcount, value.co_flags, value.co_varnames, value.co_names, value.co_freevars)
-        add(value.co_code)
-        for constant in value.co_consts:
-            _add_value(add, constant, seen)
-    elif isinstance(value, tuple | list):
-        text(type(value).__name__, len(value))
-        for item in value:
-            _add_value(add, item, seen)
-    elif isinstance(value, set | frozenset):
-        text("set", sorted(map(repr, value)))
-    elif isinstance(value, dict):
-        text("dict")
-        _add_value(add, sorted(value.items()), seen)
-    elif isinstance(value, EnumMeta):
-        text("enum", value.__qualname__, list(map(repr, list(value))))
-    elif isinstance(value, type):
-        text("class", value.__module__, value.__qualname__, getattr(value, "_fields", None))
-    elif isinstance(value, ModuleType):
-        text("module", value.__name__)
-    elif isinstance(value, np.generic):
-        text("number", value.dtype)
-        add(value.tobytes())
-    elif value is None or isinstance(value, bool | int | float | str | bytes | types.Type | np.dtype | slice):
-        text(type(value).__name__, repr(value))
-    elif value is Ellipsis or type(value).__module__ in ("builtins", "typing", "types", "ctypes"):
-        text("built in", getattr(value, "__name__", type(value).__name__))
-    else:
-        raise TypeError(f"compiled code must not depend on {value!r}")
-
-
-def _add_function(add: Callable[[bytes], None], function: FunctionType, seen: set[int]) -> None:
-    """The code, defaults, and what the names in it stand for; annotations and positions do not matter."""
-    _add_value(add, function.__code__, seen)
-    _add_value(add, function.__defaults__, seen)
-    for cell in function.__closure__ or ():
-        _add_value(add, cell.cell_contents, seen)
-    for name in sorted(_names(function.__code__)):
-        if name in function.__globals__:
-            add(name.encode())
-            _add_value(add, function.__globals__[name], seen)
-
-
-def _names(code: CodeType) -> set[str]:
-    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*inner)
-
-
-def _is_ours(module: str | None) -> bool:
-    """Whether a function's code may change without the version of a library."""
-    return (module or "").partition(".")[0] not in {"numba", "llvmlite", "numpy", "math", "builtins"}
+        code_cache.keep(self._key(sig), serialize.dumps(cres._reduce()))

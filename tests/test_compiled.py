@@ -8,9 +8,12 @@ import warnings
 import numpy as np
 import pytest
 
+from edbatch import code_cache
 from edbatch import compiled as this
-from edbatch.compiled import cache_folder, compiled, fingerprint
+from edbatch.code_cache import cache_folder
+from edbatch.compiled import compiled
 from edbatch.errors import EdBatchWarning
+from edbatch.fingerprint import callees, fingerprint
 from edbatch.kernels.generated import module_of
 
 CALLEE = "from edbatch.compiled import compiled\nSHIFT = {shift}\n@compiled\ndef callee(x):\n    return x + SHIFT\n"
@@ -33,7 +36,7 @@ def caller_of(shift):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(this, "_warned", threading.Event())
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
     return cache_folder()
 
 
@@ -184,3 +187,33 @@ def test_two_processes_that_start_at_once():
         process.stdin.write("x")
         process.stdin.flush()
     assert [process.communicate() for process in both] == [("13\n", "")] * 2
+
+
+def test_on_a_terminal_it_says_what_is_compiled_and_how_far_it_is(monkeypatch, capsys):
+    caller = again(caller_of(7))
+    assert len(callees(caller)) == 2
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    bars = []
+
+    class Bar:
+        def __init__(self, **given):
+            bars.append(given)
+            self.done = 0
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            bars.append(self.done)
+
+        def update(self):
+            self.done += 1
+
+    monkeypatch.setattr("tqdm.tqdm", Bar)
+    assert caller(1) == 80
+    shown, done = bars
+    assert (shown["total"], done) == (2, 1)
+    assert "caller, once per machine" in shown["desc"]
+    caller(1)
+    again(caller_of(7))(1)
+    assert len(bars) == 2, "nothing is said where nothing is compiled"

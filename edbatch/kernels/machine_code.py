@@ -18,7 +18,7 @@ import threading
 from functools import cache
 from typing import Any, NamedTuple
 
-from edbatch.compiled import environment, keep, kept
+from edbatch.code_cache import environment, keep, kept
 from edbatch.errors import EdBatchError
 from edbatch.kernels import scalars
 from edbatch.stopwatch import compiling

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from edbatch.compiled import cache_folder
+from edbatch.code_cache import cache_folder
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.kernels import fused, machine_code, scalars
 from edbatch.kernels.machine_code import address_of, llvm_of
@@ -123,7 +123,7 @@ def forget():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("edbatch.compiled._warned", threading.Event())
+    monkeypatch.setattr("edbatch.code_cache._warned", threading.Event())
     yield cache_folder()
     forget()
 

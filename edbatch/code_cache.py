@@ -1,0 +1,99 @@
+"""Compiled code on disk, in the user's cache folder, found by a digest of all that it depends on.
+
+Whatever is wrong with the folder or a file - damaged, of something else, read-only, full - is said once, and worked
+around by compiling again. Files are replaced in one step, so that processes may write at once.
+"""
+
+# mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import threading
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.files import write_atomically
+from edbatch.fingerprint import DIGEST
+
+_MAGIC = b"edbatch 1\n"
+
+
+def cache_folder() -> Path:
+    """Where compiled code is kept: `edbatch` in the user's cache folder; may be deleted at any time."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return Path(root or Path.home() / ".cache") / "edbatch" / "compiled"
+
+
+def path_of(key: bytes) -> Path:
+    """Where something is kept under a key."""
+    return cache_folder() / f"{key.hex()}.bin"
+
+
+def kept(key: bytes) -> bytes | None:
+    """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
+    path = path_of(key)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        warn(f"{path}: cannot be read ({error.strerror or error})")
+        return None
+    content = data[len(_MAGIC) + 2 * DIGEST :]
+    if not data.startswith(_MAGIC + key + _checksum(content)):
+        warn(f"{path}: damaged")
+        return None
+    return content
+
+
+def keep(key: bytes, content: bytes) -> None:
+    """Keep something for later processes; where that cannot be done, say so once."""
+    path = path_of(key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, _MAGIC + key + _checksum(content) + content)
+    except (OSError, EdBatchError) as error:
+        warn(str(error))
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=DIGEST).digest()
+
+
+_warned = threading.Event()
+
+
+def warn(problem: str) -> None:
+    """Say that the cache does not work, once per process."""
+    if not _warned.is_set():
+        _warned.set()
+        warnings.warn(
+            f"compiled code is not kept, or not found again: {problem}; it is compiled anew, which takes seconds in "
+            f"every process (the folder {cache_folder()} may be deleted, or another be named by XDG_CACHE_HOME)",
+            EdBatchWarning,
+            stacklevel=3,
+        )
+
+
+@cache
+def environment() -> bytes:
+    """What compiled code depends on beside its source: versions, processor, settings of the compiler."""
+    import llvmlite
+    import numba
+    from numba.core import config
+    from numba.core.registry import cpu_target
+
+    settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
+    known = (
+        sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,
+        llvmlite.__version__, cpu_target.target_context.codegen().magic_tuple(), settings,
+    )  # fmt: skip
+    return repr(known).encode()
