@@ -69,7 +69,7 @@ class Report:
         from tabulate import tabulate
 
         table = tabulate(self._rows(), tablefmt="plain", colalign=("left", "right"), disable_numparse=True)
-        return "\n".join([table, *(fill(sentence, 100) for sentence in self.advice)])
+        return "\n\n".join([table, *(fill(sentence, 100) for sentence in self.advice)])
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, the types and the advice."""

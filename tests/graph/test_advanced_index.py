@@ -75,6 +75,22 @@ def test_of_a_parameter_and_in_a_cell():
     np.testing.assert_allclose(h.gradient()[0], X[0][[2, 0]].sum(axis=0)[::-1])
 
 
+@pytest.mark.parametrize("words", [[2, 0, 2, -1], (1,), range(3), np.array([1, 1])], ids=str)
+def test_rows_of_a_table(words):
+    table = eb.ParameterCollection(dtype="float64").add_lookup_parameters((3, 4), init=X[0])
+    with eb.Graph(dtype="float64"):
+        rows = table[words]
+        loss = eb.sum(rows * np.arange(len(words))[:, None])
+        for wrong in ([0, 3], [0.5], []):
+            with pytest.raises(eb.EdBatchError, match=r"lookup|at least one"):
+                table[wrong]
+    loss.backward()
+    np.testing.assert_array_equal(rows.value(), X[0][list(words)])
+    gradient = np.zeros((3, 4))
+    np.add.at(gradient, list(words), np.arange(len(words))[:, None])
+    np.testing.assert_array_equal(table.grad(), gradient)
+
+
 @pytest.mark.parametrize(
     ("key", "message"),
     [

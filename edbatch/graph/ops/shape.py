@@ -212,6 +212,10 @@ def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
     if isinstance(parameter, LookupParameters):
         from edbatch.graph.ops.inputs import lookup
 
+        if key.__class__ is not int and is_advanced(key) and key is not None:
+            from edbatch.graph.ops.place import stack
+
+            return stack([lookup(parameter, row) for row in key])
         return lookup(parameter, key)
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
