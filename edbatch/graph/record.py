@@ -18,6 +18,7 @@ from edbatch.graph.parameters import Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import Shape, spec_of
 from edbatch.graph.trace import Payload
+from edbatch.graph.writes import last_write
 
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
@@ -102,9 +103,13 @@ def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:
 
 
 def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
-    """A parameter as a node: for ops that batch over different parameters of one shape."""
+    """A parameter as a node: for ops that batch over different parameters of one shape.
+
+    Another one after the parameter was written to: what has run keeps the value of then.
+    """
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
-    return graph.constant(parameter, lambda: intern(PARAMETER, (("parameter", parameter.spec),), (), out))
+    attributes = (("parameter", parameter.spec),)
+    return graph.constant((parameter, last_write(parameter)), lambda: intern(PARAMETER, attributes, (), out))
 
 
 def checked_shape(place: str, shape: Any, least: int = 0) -> Shape:

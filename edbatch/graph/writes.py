@@ -39,6 +39,11 @@ def share(parameter: Parameter) -> None:
         _shared[parameter] = _checksum(parameter)
 
 
+def last_write(parameter: Parameter) -> int:
+    """When a parameter was last written to; 0: never."""
+    return max(_last.get(member, 0) for member in parameter.members())
+
+
 def now() -> int:
     """The time; what others have written until now is noted."""
     if _shared:

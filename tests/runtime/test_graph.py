@@ -143,6 +143,23 @@ def test_parameters_are_read_when_the_graph_runs():
         np.testing.assert_array_equal(y.value(), [2, 4])
 
 
+@pytest.mark.parametrize("cells", [True, False])
+def test_a_graph_that_grows_after_parameters_changed_reads_the_new_values(cells):
+    """As values too: products and cells always did."""
+    W = eb.ParameterCollection().add_parameters((2, 2), init=1.0)
+
+    @eb.cell
+    def doubled(x):
+        return eb.parameter(W) * 2 + x
+
+    with eb.options(cells=cells), eb.Graph(policy="sufficient"):
+        x = eb.zeros((2, 2))
+        for value in (1.0, 3.0, 1.0):
+            W.set_value(np.full((2, 2), value))
+            for y in (eb.square(W) + x, eb.parameter(W) ** 2, W[0] * W[1], doubled(x) * value / 2, W @ W / 2):
+                assert np.all(y.value() == value**2), value
+
+
 def test_products_with_different_parameters_batch_as_values():
     model = eb.ParameterCollection(seed=2)
     experts = [model.add_parameters((3, 4)) for _ in range(5)]
