@@ -16,6 +16,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import checked_index, graph_of, number, record, to_expression, to_node, to_operand
+from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 
@@ -108,6 +109,10 @@ def binary(
         if Expression in (a.__class__, b.__class__) and hasattr(a, "spec") and hasattr(b, "spec"):
             type = node_type(op, (), (a.spec, b.spec))
             entries.setdefault(a.spec, {})[b.spec] = (type.id, out.spec)
+            if isinstance(a.spec, ParameterSpec):
+                a.spec.enters(entries, a.spec)
+            if isinstance(b.spec, ParameterSpec):
+                b.spec.enters(entries[a.spec], b.spec)
         return out
 
     return call

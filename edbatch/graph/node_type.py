@@ -8,7 +8,7 @@ from edbatch.errors import EdBatchError
 from edbatch.exact import exact
 from edbatch.exclusive import lock
 from edbatch.graph.op import Op
-from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+from edbatch.graph.spec import ParameterSpec, Spec, reclaim, spec_of
 
 if TYPE_CHECKING:
     from edbatch.devices import Device
@@ -24,7 +24,7 @@ class NodeType:
     be it the sign of a zero, cannot meet in a batch (DyNet's signatures leave out attributes and batch what differs).
 
     Attributes:
-        id: position in `TYPES`.
+        id: its key in `TYPES`.
         op: the op.
         attributes: its attributes as (name, value) pairs.
         operands: one spec per operand (one in all for a variadic op); a `ParameterSpec` is an operand that all nodes
@@ -32,10 +32,11 @@ class NodeType:
         out: spec of the result.
         n_args: integers a node of the type adds to the graph's argument column (operands that are nodes, then payload),
             -1 when that varies.
-        device: of the parameters that it reads; None: it reads none, and runs anywhere.
+        parameters: that it reads, also inside a cell.
+        device: of these; None: it reads none, and runs anywhere.
     """
 
-    __slots__ = ("attributes", "device", "id", "n_args", "name", "op", "operands", "out")
+    __slots__ = ("attributes", "device", "id", "n_args", "name", "op", "operands", "out", "parameters")
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
         self.id = id
@@ -46,9 +47,11 @@ class NodeType:
         nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
         self.n_args = -1 if op.variadic else nodes + op.payload
         self.name = type_name(op, attributes, operands, out)
-        devices = [spec.device for spec in (*operands, *dict(attributes).values()) if isinstance(spec, ParameterSpec)]
+        read = [spec for spec in (*operands, *dict(attributes).values()) if isinstance(spec, ParameterSpec)]
         if op.body is not None:
-            devices += [node.type.device for node in op.body.nodes if node.type.device is not None]
+            read += [spec for node in op.body.nodes for spec in node.type.parameters]
+        self.parameters = tuple(dict.fromkeys(read))
+        devices = [spec.device for spec in self.parameters]
         self.device: Device | None = devices[0] if devices else None
         if len(set(devices)) > 1:
             where = " and ".join(sorted({device.name for device in devices}))
@@ -65,7 +68,20 @@ def type_name(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: S
     return f"{op.name}({', '.join(parts)})" + ("" if operands else f"->{out!r}")
 
 
-TYPES: list[NodeType] = []
+class Types(dict[int, NodeType]):
+    """All types by their ids, but for those whose parameters are gone; no id is ever used again.
+
+    Attributes:
+        made: how many there have been.
+    """
+
+    made = 0
+
+    def __missing__(self, id: int) -> NodeType:
+        raise EdBatchError("a parameter was deleted before the graph that uses it ran; keep its model alive")
+
+
+TYPES = Types()
 _interned: dict[Any, NodeType] = {}
 
 
@@ -96,11 +112,16 @@ def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec
     key = (op, exact((*attributes, ("out", out)) if not operands else attributes), operands)
     found = _interned.get(key)
     if found is None:
-        with lock:  # a type's id is its position
+        with lock:
             found = _interned.get(key)
             if found is None:
-                found = NodeType(len(TYPES), op, attributes, operands, out)
-                TYPES.append(found)
+                reclaim()
+                found = NodeType(TYPES.made, op, attributes, operands, out)
+                TYPES.made += 1
+                for spec in found.parameters:
+                    spec.enters(TYPES, found.id)
+                    spec.enters(_interned, key)
+                TYPES[found.id] = found
                 _interned[key] = found
     return found
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import weakref
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,19 +41,44 @@ class Spec:
 
 
 class ParameterSpec(Spec):
-    """The spec of one parameter: an operand that is part of the node's type and takes no part in the graph."""
+    """The spec of one parameter: an operand that is part of the node's type and takes no part in the graph.
 
-    __slots__ = ("__weakref__", "device", "name", "parameter")
+    Attributes:
+        name, device: of the parameter.
+        parameter: a weak reference to it: a model's arrays must not live as long as what names them.
+    """
+
+    __slots__ = ("__weakref__", "_entries", "device", "name", "parameter")
 
     def __init__(self, parameter: Parameter, name: str, shape: Shape, dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.name = name
         self.device: Device = parameter.device
-        # Types outlive models (they are interned); a model's arrays must not.
-        self.parameter = weakref.ref(parameter)
+        entries: list[tuple[dict[Any, Any], Any]] = []
+        self._entries = entries
+        self.parameter = weakref.ref(parameter, lambda _: _gone.append(entries))
+
+    def enters(self, table: dict[Any, Any], key: Any) -> None:
+        """Have `table[key]`, which is of no use without the parameter, taken out when that is gone; see `reclaim`."""
+        self._entries.append((table, key))
+        if self.parameter() is None:
+            _gone.append(self._entries)
 
     def __repr__(self) -> str:
         return f"{self.name}{super().__repr__()}"
+
+
+# Entries of parameters that are gone. They are only noted here: the garbage collector may come at any time.
+_gone: deque[list[tuple[dict[Any, Any], Any]]] = deque()
+
+
+def reclaim() -> None:
+    """Take out of tables what names parameters that are gone; for who holds the lock."""
+    while _gone:
+        entries = _gone.popleft()
+        while entries:
+            table, key = entries.pop()
+            table.pop(key, None)
 
 
 def spec_of(shape: Shape, dtype: np.dtype) -> Spec:

@@ -143,6 +143,7 @@ class TypeTable:
         self.pool = pool_of(self.backend)
         self.local = np.full(64, -1, np.int32)
         self._names: dict[bytes, tuple[str, ...]] = {}
+        self._gone = TYPES.made - len(TYPES)
         self.windows = Windows()
         self.bound: list[BoundType] = []
         self.splits: dict[Any, Any] = {}
@@ -191,7 +192,7 @@ class TypeTable:
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
         if len(types) and int(types.max()) >= len(self.local):
-            self.local = np.append(self.local, np.full(len(TYPES), -1, np.int32))
+            self.local = np.append(self.local, np.full(TYPES.made, -1, np.int32))
         local = self.local[types]
         if len(local) and local.min() < 0:
             new = np.unique(types[local < 0]).tolist()
@@ -218,6 +219,15 @@ class TypeTable:
                     view = VIEWS[code]
                     assert view is not None
                     self.view_windows[code] = self.windows.look(view.root.shape, view.root.dtype, view.look)
+
+    def is_full(self) -> bool:
+        """Whether new graphs had better begin a new table."""
+        gone = TYPES.made - len(TYPES)
+        if gone - self._gone > MAX_GONE:  # since it was last counted how many of them are here
+            if sum(bound.type.id not in TYPES for bound in self.bound) > MAX_GONE:
+                return True
+            self._gone = gone
+        return len(self.bound) > MAX_TYPES or len(self.windows.windows) > MAX_WINDOWS
 
     def names(self, present: np.ndarray) -> tuple[str, ...]:
         """The names of the types with `present[type]`, made distinct where two models use one name."""
@@ -252,9 +262,10 @@ class TypeTable:
 
 
 # A table with more types or windows than this is left to the graphs that use it, and a new one is begun: shapes that
-# vary per sample make types without end, and views of single entries windows.
+# vary per sample make types without end, and views of single entries windows; models come and go.
 MAX_TYPES = 1000
 MAX_WINDOWS = 10_000
+MAX_GONE = 100  # types whose parameters are gone
 
 _shared: dict[Device, TypeTable] = {}
 
@@ -262,6 +273,6 @@ _shared: dict[Device, TypeTable] = {}
 def shared_table(device: Device) -> TypeTable:
     """The type table that new graphs on this device use."""
     table = _shared.get(device)
-    if table is None or len(table.bound) > MAX_TYPES or len(table.windows.windows) > MAX_WINDOWS:
+    if table is None or table.is_full():
         table = _shared[device] = TypeTable(device)
     return table

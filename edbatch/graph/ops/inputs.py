@@ -154,6 +154,7 @@ def lookup(table: LookupParameters, index: int) -> Expression:
         shape = table.spec.shape
         type = intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
         type_id, spec = _rows[table.spec] = (type.id, type.out)
+        table.spec.enters(_rows, table.spec)
         rows = shape[0]
     if index.__class__ is not int or not 0 <= index < rows:
         index = checked_index(index, rows, f"lookup({table.spec!r}, {index!r})")

@@ -222,6 +222,8 @@ def affine(weight: Any, x: Any, bias: Any) -> Expression:
         if isinstance(weight, Parameter) and isinstance(bias, Parameter) and isinstance(x, Expression):
             by_bias = _affine_types.setdefault(weight.spec, {}).setdefault(bias.spec, {})
             by_bias[x.spec] = (out.graph.type_of(out).id, out.spec)
+            weight.spec.enters(_affine_types, weight.spec)
+            bias.spec.enters(_affine_types[weight.spec], bias.spec)
         return out
     graph = x.graph
     node = graph.n

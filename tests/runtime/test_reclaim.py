@@ -1,0 +1,140 @@
+"""Models come and go: what names parameters that are gone is given back, and disturbs nobody who is there."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph import node_type
+from edbatch.runtime import type_table
+
+
+class Net:
+    def __init__(self, scale=1.0):
+        self.model = eb.ParameterCollection(seed=0)
+        self.W, self.U = (self.model.add_parameters((3, 3), name=name) for name in "WU")
+        self.b = self.model.add_parameters((3,), name="b", init=0.5 * scale)
+        self.table = self.model.add_lookup_parameters((5, 3), name="table")
+
+    @eb.cell
+    def step(self, h, word: int):
+        return eb.tanh(self.W @ h + self.U @ h + self.b + eb.lookup(self.table, word))
+
+    def loss(self):
+        with eb.Graph(policy="sufficient"):
+            h = self.step(self.step(eb.ones(3), 1), 4)
+            return eb.sum(eb.affine(self.U, h, self.b) * self.b + self.W @ eb.lookup(self.table, 2))
+
+    def expected(self):
+        W, U, b, table = (x.value().astype(float) for x in (self.W, self.U, self.b, self.table))
+        h = np.ones(3)
+        for word in (1, 4):
+            h = np.tanh((W + U) @ h + b + table[word])
+        return ((U @ h + b) * b + W @ table[2]).sum()
+
+
+def train():
+    net = Net()
+    trainer = eb.SGD(net.model, lr=0.1)
+    loss = net.loss()
+    loss.backward()
+    trainer.update()
+    return loss
+
+
+def kept():
+    gc.collect()
+    train()  # what is gone is taken out when new types come
+    return len(node_type.TYPES), len(node_type._interned)
+
+
+def test_types_of_models_that_are_gone_are_given_back():
+    before = kept()
+    for _ in range(10):
+        train()
+    assert kept() == before
+
+
+def test_tables_are_left_when_most_of_their_models_are_gone(monkeypatch):
+    monkeypatch.setattr(type_table, "MAX_GONE", 20)
+    device = eb.ParameterCollection().device
+    sizes = []
+    for _ in range(12):
+        train()
+        gc.collect()
+        sizes.append(len(type_table.shared_table(device).bound))
+    assert max(sizes[6:]) <= max(sizes[:6])
+
+
+def test_models_that_stay(monkeypatch):
+    monkeypatch.setattr(type_table, "MAX_GONE", 5)
+    stays = Net(scale=2.0)
+    gradients = None
+    for _ in range(6):
+        train()
+        loss = stays.loss()
+        loss.backward()
+        assert loss.value() == pytest.approx(stays.expected(), rel=1e-4)
+        found = [x.grad().copy() for x in stays.model]
+        stays.model.zero_grad()
+        if gradients is not None:
+            for a, b in zip(gradients, found, strict=True):
+                np.testing.assert_array_equal(a, b)
+        gradients = found
+
+
+def test_graphs_that_ran_keep_their_values(monkeypatch):
+    monkeypatch.setattr(type_table, "MAX_GONE", 5)
+    net = Net()
+    with eb.Graph(policy="sufficient"):
+        x = eb.input([1.0, 2.0, 3.0]) * 2
+        h = net.step(x, 1)
+        loss = eb.sum(h)
+    loss.backward()
+    value, gradient = h.value(), h.gradient()
+    del net
+    for _ in range(3):
+        kept()
+    np.testing.assert_array_equal(h.value(), value)
+    np.testing.assert_array_equal(h.gradient(), gradient)
+    assert "step" in repr(h)
+    with pytest.raises(eb.EdBatchError, match="was deleted"):
+        loss.backward()
+
+
+def test_graphs_that_did_not_run_say_so():
+    net = Net()
+    loss = net.loss()
+    del net
+    kept()
+    kept()
+    with pytest.raises(eb.EdBatchError, match="was deleted before the graph that uses it ran; keep its model alive"):
+        loss.value()
+
+
+def test_a_cell_may_be_gone_before_its_graph_runs():
+    def recorded():
+        @eb.cell
+        def twice(x):
+            return eb.tanh(x) * 2
+
+        with eb.Graph(policy="sufficient"):
+            return twice(eb.ones(2))
+
+    y = recorded()
+    kept()
+    np.testing.assert_allclose(y.value(), 2 * np.tanh(np.ones(2)), rtol=1e-6)
+
+
+def test_a_parameter_that_is_replaced():
+    net = Net()
+    assert net.loss().value() == pytest.approx(net.expected(), rel=1e-4)
+    for seed in range(3):
+        net.model = eb.ParameterCollection(seed=seed)  # and the old one is gone
+        for name in "WU":
+            setattr(net, name, net.model.add_parameters((3, 3), name=name))
+        net.b = net.model.add_parameters((3,), name="b", init=0.1)
+        net.table = net.model.add_lookup_parameters((5, 3), name="table")
+        kept()
+        assert net.loss().value() == pytest.approx(net.expected(), rel=1e-4)
