@@ -56,8 +56,11 @@ _READS_VALUES = {
     for name in ("value", "grad", "sparse_grad", "__dlpack__")
 } | {("edbatch.runtime.graph", "Graph._ran")}
 _READS_FILES = (open, input)
+_MAY_READ_FILES = ("importlib", "linecache", "tokenize", "inspect", "logging", "traceback", "edbatch")
 
-_BY_NAME = (getattr, hasattr, vars, dir)  # builtins that read attributes whose names may be computed
+# What reads attributes whose names may be computed: builtins, and names of code.
+_BY_NAME = (getattr, hasattr, vars, dir)
+_NAMES_BY_NAME = {"__dict__", "__getattribute__", "attrgetter", "methodcaller"}
 
 # Nothing a number follows from; whatever else is no object of a class written in Python cannot be looked into.
 _INERT = (
@@ -79,12 +82,14 @@ class Ran:
         scope: its globals.
         objects: per run its arguments, what was returned to it, and its variables at the end, by `id`, with a name.
         is_dynamic: whether it read attributes of computed names.
+        reads_scope: whether it read globals of computed names.
     """
 
     code: CodeType
     scope: dict[str, Any]
     objects: tuple[dict[int, tuple[str, Any]], dict[int, tuple[str, Any]]] = field(default_factory=lambda: ({}, {}))
     is_dynamic: bool = False
+    reads_scope: bool = False
 
     def lasting(self) -> list[tuple[str, Any]]:
         """The objects that are not made anew each time it runs."""
@@ -149,6 +154,8 @@ class Watch:
                 "it reads a value; a cell is traced once, and would keep the number of now. Use the parameter or "
                 "expression itself (eb.stop_gradient stops its gradient), or pass the value as an argument"
             )
+        if kind == "c_call" and about in _READS_FILES and not module.startswith(_MAY_READ_FILES):
+            self._refused = f"it calls {about.__name__}(); a cell is traced once, and would keep what was read then"
         if is_pure(module):
             return
         back = frame.f_back
@@ -161,8 +168,7 @@ class Watch:
         if kind == "c_call":
             if about in _BY_NAME:
                 ran.is_dynamic = True
-            elif about in _READS_FILES and not is_standard(module):
-                self._refused = f"it calls {about.__name__}(); a cell is traced once, and would keep what was read then"
+            ran.reads_scope |= about is globals
             owner = getattr(about, "__self__", None)
             if owner is not None and not isinstance(owner, ModuleType):
                 seen[id(owner)] = "something", owner
@@ -238,8 +244,13 @@ class _Sight:
     def look_around(self) -> None:
         """At globals, imports, arguments and what was returned."""
         scope, lasting = self.ran.scope, self.ran.lasting()
-        if self.ran.is_dynamic:
-            self._dynamic = {type(value) for _, value in lasting if _is_python(type(value))}
+        if self.ran.is_dynamic or not _NAMES_BY_NAME.isdisjoint(self._names):
+            seen = [value for _, value in lasting] + [scope[name] for name in self._names if name in scope]
+            self._dynamic = {type(value) for value in seen if _is_python(type(value)) or hasattr(value, "__dict__")}
+            self._names |= self._texts
+        if self.ran.reads_scope:
+            for name in [*self._texts, *(name for name, value in scope.items() if value.__class__ in ATOMS)]:
+                self._place(scope, scope.get, name, name)
         for instruction in dis.get_instructions(self.ran.code):
             name = instruction.argval
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -252,6 +263,8 @@ class _Sight:
                         continue
                     self.visit(module, form)
         for name, value in lasting:
+            if name in self.ran.code.co_freevars:
+                continue  # see `look_into`
             if isinstance(value, CONTENTS) and not isinstance(value, tuple | frozenset | np.generic):
                 self._search.read(value, lambda key, missing, value=value: value, None, name, value)  # type: ignore[misc]
             self.visit(value, name, checked=False)
@@ -261,7 +274,7 @@ class _Sight:
         names = function.__code__.co_freevars
         for name, cell in zip(names, function.__closure__ or (), strict=True):
             self._place(cell, functools.partial(getattr, cell), "cell_contents", name)
-        for name in ("__defaults__", "__kwdefaults__"):
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
             if getattr(function, name):
                 get = functools.partial(getattr, function)
                 self._place(function, get, name, f"{function.__name__}.{name}")
@@ -280,10 +293,13 @@ class _Sight:
             EdBatchError: `checked`, and it cannot be looked into.
         """
         holds_objects = isinstance(value, np.ndarray) and value.dtype.hasobject
-        if id(value) in self._seen or (is_pure(type(value).__module__) and not holds_objects):
+        if id(value) in self._seen:
             return
         self._seen.add(id(value))
         self._search._kept.append(value)
+        if is_pure(type(value).__module__) and not holds_objects:
+            self._extras(value, path)
+            return
         self._search._note(value)
         if isinstance(value, ModuleType):
             if not is_pure(value.__name__):
@@ -292,7 +308,10 @@ class _Sight:
         elif isinstance(value, type):
             self._class(value, path)
         elif isinstance(value, Enum | FunctionType):
-            return
+            self._extras(value, path)
+        elif isinstance(value, type(functools.lru_cache(len))):
+            for part in _cached(value):
+                self.visit(part, f"{path}()", checked)
         elif isinstance(value, CONTENTS):
             for name, part in _parts(value):
                 self.visit(part, f"{path}{name}", checked)
@@ -309,11 +328,20 @@ class _Sight:
             self._place(value, lambda key, missing: key.get(missing), value, f"{path}.get()")
         elif _is_python(type(value)):
             self._object(value, path)
+        elif isinstance(value, ATOMS):
+            self._extras(value, path)
         elif checked and self._strict and not isinstance(value, _INERT) and type(value).__module__ not in _IMMUTABLE:
             raise EdBatchError(
                 f"it reads {path}, of type {type(value).__module__}.{type(value).__qualname__}, whose changes cannot "
                 "be seen; use numbers, NumPy arrays, parameters or objects of Python classes, or pass it as an argument"
             )
+
+    def _extras(self, value: Any, path: str) -> None:
+        """At numbers among the attributes of what is else no object that holds any."""
+        own: Any = getattr(value, "__dict__", {})
+        for name in self._names:
+            if name in own and isinstance(own[name], ATOMS):
+                self._place(own, own.get, name, f"{path}.{name}")
 
     def _class(self, value: type, path: str) -> None:
         for name in self._names:
@@ -379,6 +407,14 @@ def _weak_get(value: Any) -> Get:
     except TypeError:
         return functools.partial(getattr, value)
     return lambda name, missing: getattr(held(), name, missing)
+
+
+def _cached(function: Any) -> Iterator[Any]:
+    """What a function that remembers its results has returned."""
+    for held in gc.get_referents(function):
+        for part in held.values() if isinstance(held, dict) else ():
+            links = gc.get_referents(part) if type(part).__module__ == "functools" else [part]
+            yield from (one for one in links if type(one).__module__ != "functools")
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

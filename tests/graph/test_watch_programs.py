@@ -1,0 +1,828 @@
+"""Programs that read what decides their numbers in every way that Python has; what changes is seen, or refused."""
+
+import abc
+import collections
+import contextlib
+import functools
+import operator
+import os
+import pathlib
+import random
+import sys
+import tempfile
+import threading
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+CASES, REFUSED = {}, {}
+
+
+def case(make):
+    """A function that makes a cell to call, and changes of what it reads."""
+    CASES[make.__name__] = make
+    return make
+
+
+def refused(make):
+    """One of a cell that reads what cannot be watched."""
+    REFUSED[make.__name__] = make
+    return make
+
+
+def value_of(call, cells):
+    with eb.options(cells=cells), eb.Graph(policy="depth"):
+        return call(eb.input([0.3, -0.2])).value()
+
+
+@case
+def abc_property():
+    class B(abc.ABC):
+        @property
+        @abc.abstractmethod
+        def r(self): ...
+        @eb.cell
+        def step(self, x):
+            return x * self.r
+
+    class C(B):
+        def __init__(s):
+            s._r = 1.0
+
+        @property
+        def r(self):
+            return self._r
+
+    c = C()
+    return c.step, [lambda: setattr(c, "_r", 3.0)]
+
+
+@case
+def descriptor():
+    class D:
+        def __set_name__(s, o, n):
+            s.n = "_" + n
+
+        def __get__(s, o, t=None):
+            return o.__dict__[s.n]
+
+        def __set__(s, o, v):
+            o.__dict__[s.n] = v
+
+    class C:
+        r = D()
+
+        def __init__(s):
+            s.r = 1.0
+
+        @eb.cell
+        def step(self, x):
+            return x * self.r
+
+    c = C()
+    return c.step, [lambda: setattr(c, "r", 3.0)]
+
+
+@case
+def getitem_obj():
+    class M:
+        def __init__(s):
+            s.d = {"a": 1.0}
+
+        def __getitem__(s, k):
+            return s.d[k]
+
+    class C:
+        def __init__(s):
+            s.m = M()
+
+        @eb.cell
+        def step(self, x):
+            return x * self.m["a"]
+
+    c = C()
+    return c.step, [lambda: c.m.d.__setitem__("a", 4.0)]
+
+
+@case
+def userdict():
+    d = collections.UserDict(a=1.0)
+
+    @eb.cell
+    def step(x):
+        return x * d["a"]
+
+    return step, [lambda: d.__setitem__("a", 4.0)]
+
+
+@case
+def chainmap():
+    d = collections.ChainMap({"a": 1.0}, {"b": 2.0})
+
+    @eb.cell
+    def step(x):
+        return x * d["b"]
+
+    return step, [lambda: d.__setitem__("b", 4.0)]
+
+
+@case
+def environ():
+    os.environ["RATE_X"] = "1.0"
+
+    @eb.cell
+    def step(x):
+        return x * float(os.environ["RATE_X"])
+
+    return step, [lambda: os.environ.__setitem__("RATE_X", "3.0")]
+
+
+@case
+def dict_get_obj():
+    reg = {"a": types.SimpleNamespace(r=1.0)}
+
+    @eb.cell
+    def step(x):
+        return x * reg.get("a").r
+
+    return step, [lambda: setattr(reg["a"], "r", 3.0), lambda: reg.__setitem__("a", types.SimpleNamespace(r=7.0))]
+
+
+@case
+def global_func_returning():
+    cur = [types.SimpleNamespace(r=1.0)]
+
+    def get():
+        return cur[0]
+
+    @eb.cell
+    def step(x):
+        return x * get().r
+
+    return step, [lambda: setattr(cur[0], "r", 3.0), lambda: cur.__setitem__(0, types.SimpleNamespace(r=7.0))]
+
+
+@case
+def iter_next():
+    xs = [types.SimpleNamespace(r=1.0)]
+
+    @eb.cell
+    def step(x):
+        return x * next(iter(xs)).r
+
+    return step, [lambda: setattr(xs[0], "r", 3.0)]
+
+
+@case
+def zip_enum():
+    xs = [types.SimpleNamespace(r=1.0), types.SimpleNamespace(r=2.0)]
+
+    @eb.cell
+    def step(x):
+        for i, o in enumerate(xs):
+            x = x * o.r + i
+        return x
+
+    return step, [lambda: setattr(xs[0], "r", 3.0)]
+
+
+@case
+def mapfn():
+    xs = [types.SimpleNamespace(r=1.0)]
+
+    @eb.cell
+    def step(x):
+        return x * sum(map(lambda o: o.r, xs))  # noqa: C417
+
+    return step, [lambda: setattr(xs[0], "r", 3.0)]
+
+
+@refused
+def attrgetter():
+    o = types.SimpleNamespace(r=1.0)
+    g = operator.attrgetter("r")
+
+    @eb.cell
+    def step(x):
+        return x * g(o)
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def attrgetter_inline():
+    o = types.SimpleNamespace(r=1.0)
+
+    @eb.cell
+    def step(x):
+        return x * operator.attrgetter("r")(o)
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def getattr_alias():
+    o = types.SimpleNamespace(r=1.0)
+    ga = getattr
+
+    @eb.cell
+    def step(x):
+        return x * ga(o, "r")
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def dunder_dict():
+    o = types.SimpleNamespace(r=1.0)
+
+    @eb.cell
+    def step(x):
+        return x * o.__dict__["r"]
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def getattribute_obj():
+    class Holder:
+        def __init__(s):
+            s.r = 1.0
+
+    o = Holder()
+
+    @eb.cell
+    def step(x):
+        return x * object.__getattribute__(o, "r")
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def dunder_getattribute():
+    class Holder:
+        def __init__(s):
+            s.d = 1.0
+
+        def __getattribute__(s, n):
+            return object.__getattribute__(s, "d") if n == "r" else object.__getattribute__(s, n)
+
+    o = Holder()
+
+    @eb.cell
+    def step(x):
+        return x * o.r
+
+    return step, [lambda: setattr(o, "d", 3.0)]
+
+
+@case
+def globals_call():
+    globals()["GG"] = 1.0
+
+    @eb.cell
+    def step(x):
+        return x * globals()["GG"]
+
+    return step, [lambda: globals().__setitem__("GG", 3.0)]
+
+
+@case
+def evals():
+    globals()["GG"] = 1.0
+
+    @eb.cell
+    def step(x):
+        return x * eval("GG")
+
+    return step, [lambda: globals().__setitem__("GG", 3.0)]
+
+
+@case
+def import_inside():
+    m = types.ModuleType("somecfg")
+    m.RATE = 1.0
+    sys.modules["somecfg"] = m
+
+    @eb.cell
+    def step(x):
+        from somecfg import RATE
+
+        return x * RATE
+
+    return step, [lambda: setattr(m, "RATE", 3.0)]
+
+
+@case
+def import_inside2():
+    m = types.ModuleType("somecfg2")
+    m.RATE = 1.0
+    sys.modules["somecfg2"] = m
+
+    @eb.cell
+    def step(x):
+        import somecfg2 as c
+
+        return x * c.RATE
+
+    return step, [lambda: setattr(m, "RATE", 3.0)]
+
+
+@case
+def sysmodules():
+    m = types.ModuleType("somecfg3")
+    m.RATE = 1.0
+    sys.modules["somecfg3"] = m
+
+    @eb.cell
+    def step(x):
+        return x * sys.modules["somecfg3"].RATE
+
+    return step, [lambda: setattr(m, "RATE", 3.0)]
+
+
+@refused
+def threadlocal():
+    t = threading.local()
+    t.r = 1.0
+
+    @eb.cell
+    def step(x):
+        return x * t.r
+
+    return step, [lambda: setattr(t, "r", 3.0)]
+
+
+@case
+def generator_expr():
+    o = types.SimpleNamespace(r=[1.0, 2.0])
+
+    @eb.cell
+    def step(x):
+        return x * sum(r for r in o.r)
+
+    return step, [lambda: o.r.__setitem__(0, 3.0)]
+
+
+@case
+def contextmanager():
+    o = types.SimpleNamespace(r=1.0)
+
+    @contextlib.contextmanager
+    def cm():
+        yield o.r
+
+    @eb.cell
+    def step(x):
+        with cm() as r:
+            return x * r
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def lru():
+    o = types.SimpleNamespace(r=1.0)
+
+    @functools.lru_cache(None)
+    def get():
+        return o
+
+    @eb.cell
+    def step(x):
+        return x * get().r
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def singledispatch():
+    o = types.SimpleNamespace(r=1.0)
+
+    @functools.singledispatch
+    def f(a):
+        return o.r
+
+    @eb.cell
+    def step(x):
+        return x * f(1)
+
+    return step, [lambda: setattr(o, "r", 3.0)]
+
+
+@case
+def partialmethod():
+    class C:
+        r = 1.0
+
+        def f(s, x, k):
+            return x * k * s.r
+
+        g = functools.partialmethod(f, k=2.0)
+
+        @eb.cell
+        def step(s, x):
+            return s.g(x)
+
+    c = C()
+    return c.step, [lambda: setattr(c, "r", 3.0)]
+
+
+@case
+def super_attr():
+    class A:
+        r = 1.0
+
+    class B(A):
+        @eb.cell
+        def step(self, x):
+            return x * super().r
+
+    b = B()
+    return b.step, [lambda: setattr(A, "r", 3.0)]
+
+
+@case
+def type_self_attr():
+    class B:
+        r = 1.0
+
+        @eb.cell
+        def step(self, x):
+            return x * type(self).r
+
+    b = B()
+    return b.step, [lambda: setattr(B, "r", 3.0)]
+
+
+@case
+def metaclass_attr():
+    class M(type):
+        @property
+        def r(cls):
+            return cls._r
+
+    class B(metaclass=M):
+        _r = 1.0
+
+        @eb.cell
+        def step(self, x):
+            return x * type(self).r
+
+    b = B()
+    return b.step, [lambda: setattr(B, "_r", 3.0)]
+
+
+@case
+def nested_lists():
+    d = [[1.0, [2.0]], (3.0, [4.0])]
+
+    @eb.cell
+    def step(x):
+        return x * d[1][1][0] * d[0][1][0]
+
+    return step, [lambda: d[1][1].__setitem__(0, 7.0)]
+
+
+@case
+def obj_array():
+    a = np.array([types.SimpleNamespace(r=1.0)], object)
+
+    @eb.cell
+    def step(x):
+        return x * a[0].r
+
+    return step, [lambda: setattr(a[0], "r", 3.0)]
+
+
+@case
+def array_view():
+    a = np.ones((2, 2))
+    o = types.SimpleNamespace(v=a[:, 1])
+
+    @eb.cell
+    def step(x):
+        return x * o.v
+
+    return step, [lambda: a.__setitem__((0, 1), 5.0)]
+
+
+@case
+def deque_():
+    a = collections.deque([1.0])
+
+    @eb.cell
+    def step(x):
+        return x * a[0]
+
+    return step, [lambda: a.__setitem__(0, 5.0)]
+
+
+@case
+def bytearr():
+    a = bytearray(b"\x01")
+
+    @eb.cell
+    def step(x):
+        return x * a[0]
+
+    return step, [lambda: a.__setitem__(0, 5)]
+
+
+@refused
+def memview():
+    a = bytearray(b"\x01")
+    o = types.SimpleNamespace(m=memoryview(a))
+
+    @eb.cell
+    def step(x):
+        return x * o.m[0]
+
+    return step, [lambda: a.__setitem__(0, 5)]
+
+
+@case
+def list_subclass():
+    class L(list):
+        pass
+
+    held = L([1.0])
+    held.r = 2.0
+
+    @eb.cell
+    def step(x):
+        return x * held[0] * held.r
+
+    return step, [lambda: held.__setitem__(0, 5.0), lambda: setattr(held, "r", 7.0)]
+
+
+@case
+def float_subclass():
+    class F(float):
+        pass
+
+    f = F(1.0)
+    f.r = 1.0
+    o = types.SimpleNamespace(f=f)
+
+    @eb.cell
+    def step(x):
+        return x * o.f.r
+
+    return step, [lambda: setattr(f, "r", 7.0)]
+
+
+@case
+def arg_object_static():
+    class K:
+        def __init__(s):
+            s.r = 1.0
+
+    k = K()
+    f = eb.cell(lambda x, *, cfg: x * cfg.r)
+    return (lambda x: f(x, cfg=k)), [lambda: setattr(k, "r", 3.0)]
+
+
+@case
+def kwdefaults():
+    o = types.SimpleNamespace(r=1.0)
+
+    @eb.cell
+    def step(x, *, cfg=o):
+        return x * cfg.r
+
+    c = step.__wrapped__.__kwdefaults__["cfg"]
+    return step, [lambda: setattr(c, "r", 3.0)]
+
+
+@case
+def replaced_code():
+    def h(x):
+        return x * 2
+
+    def h2(x):
+        return x * 3
+
+    @eb.cell
+    def step(x):
+        return h(x)
+
+    return step, [lambda: setattr(h, "__code__", h2.__code__)]
+
+
+@case
+def monkey_method():
+    class C:
+        def f(s, x):
+            return x
+
+        @eb.cell
+        def step(s, x):
+            return s.f(x)
+
+    c = C()
+    return c.step, [lambda: setattr(C, "f", lambda s, x: x * 3), lambda: setattr(c, "f", lambda x: x * 5)]
+
+
+@case
+def weakvaluedict():
+    class K:
+        pass
+
+    k = K()
+    k.r = 1.0
+    d = weakref.WeakValueDictionary(a=k)
+
+    @eb.cell
+    def step(x):
+        return x * d["a"].r
+
+    return step, [lambda: setattr(k, "r", 3.0)]
+
+
+@case
+def paramlist():
+    m = eb.ParameterCollection(seed=0)
+    ps = [m.add_parameters((2, 2)) for _ in range(3)]
+    L = [ps[0]]
+
+    @eb.cell
+    def step(x):
+        for p in L:
+            x = p @ x
+        return x
+
+    return step, [lambda: L.append(ps[1]), lambda: L.__setitem__(0, ps[2])]
+
+
+@refused
+def pathlib_read():
+    p = pathlib.Path(tempfile.mkdtemp()) / "r"
+    p.write_text("1.0")
+
+    @eb.cell
+    def step(x):
+        return x * float(p.read_text())
+
+    return step, [lambda: p.write_text("3.0")]
+
+
+@refused
+def np_load():
+    p = tempfile.mkdtemp() + "/r.npy"
+    np.save(p, np.ones(2))
+
+    @eb.cell
+    def step(x):
+        return x * np.load(p)
+
+    return step, [lambda: np.save(p, np.ones(2) * 3)]
+
+
+@refused
+def random_seeded():
+    r = random.Random(0)
+
+    @eb.cell
+    def step(x):
+        return x * (r.random() > 2)
+
+    return step, []
+
+
+@case
+def named_tuple_of_objs():
+    P = collections.namedtuple("P", "o")
+    p = P(types.SimpleNamespace(r=1.0))
+
+    @eb.cell
+    def step(x):
+        return x * p.o.r
+
+    return step, [lambda: setattr(p.o, "r", 3.0)]
+
+
+@case
+def nn_style_dict():
+    class Mod:
+        def __init__(s):
+            object.__setattr__(s, "_p", {})
+
+        def __setattr__(s, n, v):
+            s._p[n] = v
+
+        def __getattr__(s, n):
+            try:
+                return object.__getattribute__(s, "_p")[n]
+            except KeyError:
+                raise AttributeError(n) from None
+
+        @eb.cell
+        def step(s, x):
+            return x * s.r
+
+    m = Mod()
+    m.r = 1.0
+    return m.step, [lambda: setattr(m, "r", 3.0)]
+
+
+@case
+def fn_attr():
+    def h(x):
+        return x * h.r
+
+    h.r = 1.0
+
+    @eb.cell
+    def step(x):
+        return h(x)
+
+    return step, [lambda: setattr(h, "r", 3.0)]
+
+
+@case
+def cell_attr():
+    @eb.cell
+    def step(x):
+        return x * step.r
+
+    step.r = 1.0
+    return step, [lambda: setattr(step, "r", 3.0)]
+
+
+@case
+def param_attr():
+    m = eb.ParameterCollection(seed=0)
+    W = m.add_parameters((2,))
+    W.scale = 1.0
+
+    @eb.cell
+    def step(x):
+        return x * W.scale
+
+    return step, [lambda: setattr(W, "scale", 3.0)]
+
+
+@case
+def collection_attr():
+    m = eb.ParameterCollection(seed=0)
+    m.add_parameters((2,), name="W", init=1.0)
+    m.scale = 1.0
+
+    @eb.cell
+    def step(x):
+        return x * m.scale * m["W"]
+
+    return step, [lambda: setattr(m, "scale", 3.0)]
+
+
+@case
+def subclass_collection():
+    class Model(eb.ParameterCollection):
+        def __init__(s):
+            super().__init__()
+            s.W = s.add_parameters((2,), init=1.0)
+            s.r = 1.0
+
+        @eb.cell
+        def step(s, x):
+            return x * s.W * s.r
+
+    m = Model()
+    return m.step, [lambda: setattr(m, "r", 3.0)]
+
+
+@case
+def lr_trainer():
+    m = eb.ParameterCollection(seed=0)
+    m.add_parameters((2,), init=1.0)
+    t = eb.SGD(m, lr=0.1)
+
+    @eb.cell
+    def step(x):
+        return x * t.lr
+
+    return step, [lambda: setattr(t, "lr", 0.3)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_changes_are_seen(name):
+    call, changes = CASES[name]()
+    before = value_of(call, True)
+    np.testing.assert_allclose(before, value_of(call, False), rtol=1e-6)
+    for change in changes:
+        change()
+        got = value_of(call, True)
+        np.testing.assert_allclose(got, value_of(call, False), rtol=1e-6)
+        assert np.abs(got - before).max() > 0.01
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_watched_is_refused(name):
+    call, _ = REFUSED[name]()
+    with pytest.raises(eb.EdBatchError, match=r"cell .*: it (reads|calls) "):
+        value_of(call, True)
