@@ -20,14 +20,13 @@ from edbatch.graph.node_type import TYPES, intern, parameter_of
 from edbatch.graph.op import Kind, Share, no_gradient
 from edbatch.graph.ops.loss import UNPICK
 from edbatch.graph.ops.matrix import MATMUL, OUTER
-from edbatch.graph.ops.shape import TRANSPOSE
+from edbatch.graph.ops.shape import INDEX, TRANSPOSE
 from edbatch.graph.options import Options
-from edbatch.graph.parameters import LookupParameters
 from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.trace import ARGUMENT, Payload, Trace, traced
-from edbatch.graph.views import look, view_of
+from edbatch.graph.views import NODE_MASK, View, look, view_of
 
 
 class Given(IntEnum):
@@ -47,13 +46,15 @@ class Term:
         parameter: whose.
         parts: where its values lie, or which of the values they are that the forward run saved. One: the sum of it.
             Two, [m] and [k], or [n, m] and [n, k]: the sum of aᵀ b, ONE product for all calls.
-        index: for the rows of a table, the integer of a call (-1 - k), or the constant, that says which row; else
+        index: for rows of the parameter, the integer of a call (-1 - k), or the constant, that says which row; else
             None.
+        view: the part of the parameter that it is the gradient of; None: all of it.
     """
 
     parameter: ParameterSpec
     parts: tuple[Place | Value, ...]
     index: int | None = None
+    view: View | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class _Sweep:
         # Values of the body's nodes, and gradients that flow into them: (the view they were read through, gradient).
         self.values: dict[int, Expression] = {**dict(enumerate(arguments)), **kept}
         self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
-        self.terms: list[tuple[ParameterSpec, Expression]] = []
+        self.terms: list[tuple[ParameterSpec, View | None, Expression]] = []
         for value, step in dict.fromkeys(zip(body.outputs, steps, strict=True)):
             spec = body.nodes[value.node].type.out if value.view is None else value.view.out
             if value.view is None:
@@ -150,6 +151,8 @@ class _Sweep:
         totals: dict[int, Expression] = {}
         for number in reversed(range(len(self.body.nodes))):
             node = self.body.nodes[number]
+            if node.type.op is PARAMETER and not of_outputs and requires[number]:
+                self._parts_of_parameter(node.type.attributes[0][1], self.flows[number])
             gradient = total(node.type.out, self.flows[number]) if requires[number] else None
             if gradient is None:
                 continue
@@ -157,7 +160,7 @@ class _Sweep:
             if node.type.op is ARGUMENT:
                 gradients[number] = gradient
             elif node.type.op is PARAMETER:
-                self.terms.append((node.type.attributes[0][1], gradient))
+                self.terms.append((node.type.attributes[0][1], None, gradient))
             elif node.type.op.kind is not Kind.SOURCE and node.type.op.gradient is not no_gradient:
                 self._step_back(number, gradient, requires)
         if of_outputs:
@@ -214,20 +217,32 @@ class _Sweep:
             if flow is None:
                 continue
             if isinstance(operand, ParameterSpec):
-                self.terms.append((operand, fit(flow, x.shape)))
+                self.terms.append((operand, None, fit(flow, x.shape)))
             elif requires[operand.node] and not stops(operand.view):
                 self.flows[operand.node].append((operand.view, fit(flow, x.shape)))
+
+    def _parts_of_parameter(self, spec: ParameterSpec, flows: list[tuple[Any, Expression]]) -> None:
+        """Take out the gradients of small parts of a parameter: no call makes an array of its size for them."""
+        in_place = (INDEX, TRANSPOSE)  # whatever the order of the gradient's memory
+        parts = [(view, x) for view, x in flows if view is not None and all(op in in_place for op, _ in view.steps)]
+        if 2 * sum(x.spec.size for _, x in parts) > spec.size:
+            parts = []
+        unpicked = [x for view, x in flows if view is None and x.id <= NODE_MASK]
+        parts += [(None, x) for x in unpicked if self.trace.type_of(x).op is UNPICK]
+        for part in parts:
+            flows.remove(part)
+            self.terms.append((spec, *part))
 
     def _finish(self, gradients: list[Expression | None]) -> Derivative:
         """The derivative's body: simplified, without what it does not read."""
         arguments = tuple(TYPES[id].out for id in self.trace.types[: len(self.given)])
         flowing = [x for x in gradients if x is not None]
-        ids = [x.id for x in flowing] + [x.id for _, x in self.terms]
+        ids = [x.id for x in flowing] + [x.id for *_, x in self.terms]
         body = body_of(self.trace, arguments, ids, self.body.payloads)
         outputs = list(body.outputs[: len(flowing)])
         summed: list[tuple[int, int, int | None]] = []
-        for (spec, _), value in zip(self.terms, body.outputs[len(flowing) :], strict=True):
-            values, index = _summed(body, spec, value)
+        for (_, view, _), value in zip(self.terms, body.outputs[len(flowing) :], strict=True):
+            values, index = _summed(body, value) if view is None else ([value], None)
             summed.append((len(outputs), len(outputs) + len(values), index))
             outputs += values
         body = replace(body, outputs=tuple(outputs))
@@ -237,8 +252,8 @@ class _Sweep:
         flowed = iter(places)
         operands = tuple(None if x is None else next(flowed) for x in gradients)
         terms = tuple(
-            Term(spec, tuple(places[begin:end]), index)
-            for (spec, _), (begin, end, index) in zip(self.terms, summed, strict=True)
+            Term(spec, tuple(places[begin:end]), index, view)
+            for (spec, view, _), (begin, end, index) in zip(self.terms, summed, strict=True)
         )
         body, given = without_unread(body, self.given)
         return Derivative(body, columns, width, given, operands, terms)  # type: ignore[arg-type]
@@ -261,7 +276,7 @@ def shared(rule: Share, gradient: Expression, out: Expression, xs: Sequence[Expr
     return [gradient * weight for weight in weights]
 
 
-def _summed(body: Body, spec: ParameterSpec, value: Value) -> tuple[list[Value], int | None]:
+def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:
     """How a sum over calls is best computed: the values it needs of each call, and the integer that names a row."""
     node = body.nodes[value.node]
     if value.view is None and len(node.operands) == 2 and node.type.op is OUTER:
@@ -272,6 +287,6 @@ def _summed(body: Body, spec: ParameterSpec, value: Value) -> tuple[list[Value],
         view = view_of(shape, 0 if left.view is None else left.view.code, TRANSPOSE, (("axes", (1, 0)),))
         if view is not None:
             return [Value(left.node, view), right], None
-    if value.view is None and node.type.op is UNPICK and isinstance(spec.parameter(), LookupParameters):
+    if value.view is None and node.type.op is UNPICK:
         return list(node.operands), node.payload[0]
     return [value], None

@@ -169,6 +169,14 @@ class Parameter(Operand):
             member.stages = booked.get()
         return self._sum(), fresh
 
+    def add_rows(self, rows: np.ndarray, values: Any) -> None:
+        """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
+        if len(rows):
+            backend, whole = self.device.backend, self.accumulator()[0]
+            with backend.active():
+                found, total = backend.loops.sum_equal(rows, values.reshape(len(rows), -1))
+                whole[backend.indices(found.astype(np.int32))[:]] += total.reshape(-1, *whole.shape[1:])
+
     def members(self) -> list[Parameter]:
         """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
         return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
@@ -254,7 +262,7 @@ class LookupParameters(Parameter):
         return self._sum(), fresh
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
-        """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
+        """See `Parameter.add_rows`: rows are kept as they are."""
         if len(rows):
             with self.device.backend.active():
                 self._came.append(self.device.backend.loops.sum_equal(rows, values))

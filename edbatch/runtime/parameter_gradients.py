@@ -9,7 +9,8 @@ import numpy as np
 from edbatch.graph.body import Value
 from edbatch.graph.derivative import Term
 from edbatch.graph.node_type import parameter_of
-from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.views import View
 from edbatch.runtime.type_rows import TypeRows
 
 
@@ -31,10 +32,14 @@ def add_terms(rows: TypeRows, backend: Any) -> None:
         _add_term(parameter_of(term.parameter), term, parts, rows, backend)
 
 
-def add_sum(parameter: Parameter, rows: Any, backend: Any) -> None:
-    """Add the sum of rows [n, *shape] to a parameter's gradient, unless it is frozen."""
+def add_sum(parameter: Parameter, rows: Any, backend: Any, view: View | None = None) -> None:
+    """Add the sum of rows [n, *shape] to a parameter's gradient, or to a part of it, unless it is frozen."""
     if not parameter.frozen:
-        backend.loops.add_all(rows, parameter.accumulator()[0])
+        whole = parameter.accumulator()[0]
+        if view is None:
+            backend.loops.add_all(rows, whole)
+        else:
+            backend.loops.add_all(rows[:, None], view.look(whole[None]))
 
 
 def _chosen(rows: TypeRows, node: int, backend: Any) -> Any:
@@ -48,11 +53,10 @@ def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows
     if parameter.frozen:
         return
     if term.index is not None:
-        assert isinstance(parameter, LookupParameters)
         indices = rows.integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)
         parameter.add_rows(indices, parts[0])
     elif len(parts) == 1:
-        add_sum(parameter, parts[0], backend)
+        add_sum(parameter, parts[0], backend, term.view)
     else:
         left, right = (part.reshape(-1, part.shape[-1]) for part in parts)
         backend.loops.add_product(left, right, *parameter.accumulator())

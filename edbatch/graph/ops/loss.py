@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
+from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.elementwise import clip, greater, log, maximum2
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax, softmax
 from edbatch.graph.ops.reduce import logsumexp, mean, sum
+from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import checked_index, checked_number, record, to_expression, to_operand
 from edbatch.graph.spec import Shape
 
@@ -199,11 +202,22 @@ _squared_distance = binary(SQUARED_DISTANCE)
 _l1_distance = binary(L1_DISTANCE)
 
 
+def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
+    """Of a parameter as part of the type: its gradient is then that of the entries that were picked."""
+    if isinstance(parameter, LookupParameters):
+        from edbatch.graph.ops.inputs import lookup
+
+        return lookup(parameter, index)
+    type = node_type(PICK, (), (parameter.spec,))
+    place = f"pick({parameter.spec!r}, {index!r})"
+    return current_graph().add(type, (checked_index(index, parameter.shape[0], place),))
+
+
 def pick(x: Any, index: int) -> Expression:
     """Entry (or row) `index` of `x`; picks of different entries are one type and one batch.
 
     Args:
-        x: expression with at least one axis.
+        x: expression or parameter with at least one axis; of a parameter as quick as a look-up.
         index: on the first axis; negative counts from the end.
 
     Raises:
@@ -216,7 +230,7 @@ def pick(x: Any, index: int) -> Expression:
         >>> y.value()
         np.float32(2.0)
     """
-    return _pick(x, index)
+    return _pick_of_parameter(x, index) if isinstance(x, Parameter) else _pick(x, index)
 
 
 def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expression:
