@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
@@ -75,7 +76,7 @@ def _add_value(add: Callable[[bytes], None], value: Any, seen: set[int]) -> None
     elif isinstance(value, np.generic):
         text("number", value.dtype)
         add(value.tobytes())
-    elif value is None or isinstance(value, bool | int | float | str | bytes | types.Type | np.dtype | slice):
+    elif value is None or isinstance(value, bool | int | float | str | bytes | types.Type | ir.Type | np.dtype | slice):
         text(type(value).__name__, repr(value))
     elif value is Ellipsis or type(value).__module__ in ("builtins", "typing", "types", "ctypes"):
         text("built in", getattr(value, "__name__", type(value).__name__))
