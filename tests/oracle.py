@@ -74,6 +74,7 @@ ORACLE = {
     "softsign": lambda x: x / (1 + abs(x)),
     "log_sigmoid": lambda x: np.log(sigmoid(x)),
     "erf": erf,
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
     "sin": np.sin,
     "cos": np.cos,
     "add": lambda a, b: a + b,

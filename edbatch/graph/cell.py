@@ -25,6 +25,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.guard import MISSING
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import checked_index, graph_of, to_operand
+from edbatch.graph.trace import traced
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -162,6 +163,8 @@ class Cell(Described):
             return self.function(*args, **keywords)
         given = self.arguments(args, keywords, graph)
         entry = self.entry(given, graph)
+        if any(given.operands[at] < 0 for at in entry.mixed):  # it counts from several ends: no one index stands for it
+            return traced(graph, lambda: self.function(*args, **keywords))
         ids = [x.id for x in given.operands if isinstance(x, Expression)]
         integers = [
             checked_index(x, limit, f"cell {self.name}, argument {label}")

@@ -64,6 +64,7 @@ class Entry:
         outs: per returned expression the step from the node's id to the expression's, and its spec.
         structure: how the expressions are returned.
         traced: the body as it was traced.
+        mixed: the arguments that are integers and index things of different sizes.
     """
 
     specs: tuple[Any, ...]
@@ -72,6 +73,7 @@ class Entry:
     outs: tuple[tuple[int, Spec], ...]
     structure: Structure
     traced: Body
+    mixed: tuple[int, ...] = ()
 
     @property
     def form(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,13 +79,16 @@ def trace_cell(
         text = str(error)
         joint = " " if text.startswith("keeps state") else ": "
         raise EdBatchError(text if text.startswith(prefix) else f"{prefix}{joint}{text}") from None
-    limits = iter(payloads)
-    specs = tuple(next(limits).limit if is_integer(x) else x.spec for x in given.operands)
+    taken = iter(payloads)
+    used = [next(taken) if is_integer(x) else x for x in given.operands]
+    specs = tuple(x.limit if isinstance(x, Payload) else x.spec for x in used)
+    mixed = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and not x.is_alike)
     for variant in known:
         entry = variant.entry
         if same(entry.traced, body) and (entry.structure, entry.specs) == (structure, specs):
             return Variant(entry, guard, graph.serial)
-    return Variant(_entry(name, given, graph, body, structure, specs, len(list(limits))), guard, graph.serial)
+    entry = _entry(name, given, graph, body, structure, specs, len(list(taken)))
+    return Variant(replace(entry, mixed=mixed), guard, graph.serial)
 
 
 def _entry(

@@ -19,8 +19,8 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
         place: what error messages begin with.
 
     Raises:
-        EdBatchError: it does not hold numbers, is in a GPU's memory, has a dtype that NumPy lacks (bfloat16), or
-            takes part in another library's differentiation.
+        EdBatchError: it does not hold real numbers, is masked, is in a GPU's memory, has a dtype that NumPy lacks
+            (bfloat16), or takes part in another library's differentiation.
 
     Example:
         >>> from_dlpack([[1, 2]]).shape
@@ -29,13 +29,26 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
         Traceback (most recent call last):
         edbatch.errors.EdBatchError: from_dlpack: expected numbers, got str
     """
+    refuse_masked(value, place)
     try:
         array = np.from_dlpack(value) if _has_dlpack(value) else np.asarray(value)
     except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as error:
         raise EdBatchError(f"{place}: expected numbers in the CPU's memory ({error})") from None
     if array.dtype.kind not in "fiub":
-        raise EdBatchError(f"{place}: expected numbers, got {type(value).__name__}")
+        raise EdBatchError(f"{place}: expected numbers, got {described(value, array)}")
     return array
+
+
+def described(value: Any, array: np.ndarray) -> str:
+    """What was given where real numbers are expected."""
+    return "complex numbers" if array.dtype.kind == "c" else type(value).__name__
+
+
+def refuse_masked(value: Any, place: str) -> None:
+    """Raise `EdBatchError` for masked arrays, alone or in a list: as arrays of numbers they would lose their mask."""
+    for part in (value, *value) if isinstance(value, list | tuple) else (value,):
+        if isinstance(part, np.ma.MaskedArray):
+            raise EdBatchError(f"{place}: expected an array without a mask, got a masked array; fill it first")
 
 
 def _has_dlpack(value: Any) -> bool:

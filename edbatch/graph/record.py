@@ -11,6 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.exact import exact
 from edbatch.graph.columns import Columns, current_graph
+from edbatch.graph.exchange import refuse_masked
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
@@ -52,7 +53,7 @@ def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Paramete
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
     if isinstance(operand, Expression | Parameter):
         return operand
-    if isinstance(operand, int | float | np.number):
+    if isinstance(operand, int | float | complex | np.number):
         return number(graph, operand)
     if isinstance(operand, np.ndarray):
         return array_input(graph, operand)
@@ -74,6 +75,8 @@ def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
 
 def number(graph: Columns, value: Any) -> Expression:
     """A number as a scalar input; equal numbers are one node, so that a batch over it reads one row."""
+    if isinstance(value, complex | np.complexfloating):
+        raise EdBatchError(f"{value!r}: expected a real number")
     try:
         key: Any = float(value)
     except OverflowError:
@@ -89,8 +92,11 @@ def number(graph: Columns, value: Any) -> Expression:
 
 def array_input(graph: Columns, value: np.ndarray) -> Expression:
     """An array as an input node; copied now, so that the caller may reuse it."""
+    refuse_masked(value, "input")
     if value.dtype.kind not in "fiub":
-        raise EdBatchError(f"input: expected numbers, got an array of {value.dtype}")
+        raise EdBatchError(f"input: expected real numbers, got an array of {value.dtype}")
+    if 0 in value.shape:
+        raise EdBatchError(f"input: expected at least one entry, got an array of shape {value.shape}")
     graph.inputs.append(np.array(value, dtype=graph.dtype))
     spec = spec_of(value.shape, graph.dtype)
     return graph.add(intern(INPUT, (), (), spec), (len(graph.inputs) - 1,))
@@ -112,7 +118,7 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     return graph.constant((parameter, last_write(parameter)), lambda: intern(PARAMETER, attributes, (), out))
 
 
-def checked_shape(place: str, shape: Any, least: int = 0) -> Shape:
+def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
     """A size, or several, as a tuple of Python ints.
 
     Raises:

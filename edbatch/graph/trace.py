@@ -30,17 +30,20 @@ class Payload:
     Attributes:
         number: position among the cell's integer arguments.
         limit: the least size it has been used to index.
+        is_alike: whether all were of one size: only then does a negative one mean the same wherever it is used.
     """
 
-    __slots__ = ("cell", "limit", "number")
+    __slots__ = ("cell", "is_alike", "limit", "number")
 
     def __init__(self, cell: str, number: int) -> None:
         self.cell = cell
         self.number = number
         self.limit = 2**31
+        self.is_alike = True
 
     def used_in(self, size: int) -> int:
         """Note a use as an index below `size`; what stands for it among a node's integers (no index is negative)."""
+        self.is_alike = self.is_alike and self.limit in (2**31, size)
         self.limit = min(self.limit, size)
         return -1 - self.number
 
@@ -106,7 +109,7 @@ class Trace(Columns):
         return self.add(intern(ARGUMENT, (("number", self.n),), (), spec), ())
 
 
-def traced(trace: Trace, function: Callable[[], Any]) -> Any:
+def traced(trace: Columns, function: Callable[[], Any]) -> Any:
     """Run `function` with `trace` as the current graph; what it returns."""
     token = _current.set(trace)
     try:

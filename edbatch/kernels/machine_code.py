@@ -180,6 +180,8 @@ class _Function:
             return self.emit("float", f"bitcast {arguments} to float")
         if name == "float32" and kinds == ["i32"]:
             return self.emit("float", f"sitofp {arguments} to float")
+        if name == "int32" and kinds == ["float"]:
+            return self.emit("i32", f"fptosi {arguments} to i32")
         if name in ("int32", "float32") and kinds == [{"int32": "i32", "float32": "float"}[name]]:
             return given[0]
         if name in _LIBRARY and kinds == ["float"]:

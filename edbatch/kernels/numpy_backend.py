@@ -113,11 +113,11 @@ class NumPyBackend:
 
     @staticmethod
     def sigmoid(x: Any, out: Any) -> None:
-        """out = 1 / (1 + e⁻ˣ) by way of tanh, which NumPy vectorises (scipy's expit takes six times as long)."""
-        np.multiply(x, 0.5, out=out)
-        np.tanh(out, out=out)
-        np.multiply(out, 0.5, out=out)
-        np.add(out, 0.5, out=out)
+        """out = 1 / (1 + e⁻ˣ), all of which NumPy vectorises (scipy's expit takes four times as long)."""
+        with np.errstate(over="ignore"):  # 1 / infinity is 0
+            np.exp(np.negative(x, out=out), out=out)
+        out += 1
+        np.reciprocal(out, out=out)
 
     @staticmethod
     def erf(x: Any, out: Any) -> None:
@@ -125,6 +125,13 @@ class NumPyBackend:
         from scipy.special import erf  # 0.3 s to import: only who calls it pays
 
         erf(x, out=out)
+
+    @staticmethod
+    def erfc(x: Any, out: Any) -> None:
+        """out = 1 - erf(x), without cancellation."""
+        from scipy.special import erfc
+
+        erfc(x, out=out)
 
     @staticmethod
     def segment_reduce(ufunc: Any, out: Any, rows: Any, offsets: Any) -> None:

@@ -1,6 +1,6 @@
 """Functions of one number that vectorise inside fused kernels, in float32.
 
-Errors against float64, over the whole range: tanh 4.4 units in the last place, exp 1, sigmoid 1.5e-7 absolutely. NaN
+Errors against float64, over the whole range: tanh 4.4 units in the last place, exp 1, sigmoid 2.5. NaN
 stays NaN; `minimum` and `maximum` pass it on, as NumPy's do.
 """
 
@@ -50,27 +50,34 @@ def tanh(x: Any) -> Any:
 
 
 @compiled(inline="always", error_model="numpy", fastmath={"contract"})
-def sigmoid(x: Any) -> Any:
-    """1 / (1 + e⁻ˣ)."""
-    return float32(0.5) * tanh(float32(0.5) * x) + float32(0.5)
-
-
-@compiled(inline="always", error_model="numpy", fastmath={"contract"})
-def exp(x: Any) -> Any:
-    """eˣ: 2ⁿ times a polynomial of degree 6 on [-½ log 2, ½ log 2] (Cephes)."""
-    low, high = float32(-87.33654), float32(88.72283)
-    clamped = low if x < low else x
-    clamped = high if clamped > high else clamped
-    n = math.floor(clamped * float32(1.44269504088896341) + float32(0.5))
-    r = clamped - float32(n) * float32(0.693359375)
-    r = r - float32(n) * float32(-2.12194440e-4)
+def _mantissa(x: Any, n: Any) -> Any:
+    """eˣ / 2ⁿ, for the integer n next to x / log 2: a polynomial of degree 6 on [-½ log 2, ½ log 2] (Cephes)."""
+    r = x - n * float32(0.693359375)
+    r = r - n * float32(-2.12194440e-4)
     p = float32(1.9875691500e-4)
     p = p * r + float32(1.3981999507e-3)
     p = p * r + float32(8.3334519073e-3)
     p = p * r + float32(4.1665795894e-2)
     p = p * r + float32(1.6666665459e-1)
     p = p * r + float32(5.0000001201e-1)
-    p = p * r * r + r + float32(1)
+    return p * r * r + r + float32(1)
+
+
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def _exponent(x: Any) -> Any:
+    """The integer next to x / log 2, as a float32; |x| < 1000."""
+    far = float32(12582912)  # where neighbours are 1 apart: a floor would be an integer of 64 bits
+    return (x * float32(1.44269504088896341) + far) - far
+
+
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def exp(x: Any) -> Any:
+    """eˣ, be it no normal number."""
+    low, high = float32(-103.97), float32(88.72283)
+    clamped = low if x < low else x
+    clamped = high if clamped > high else clamped
+    n = _exponent(clamped)
+    p = _mantissa(clamped, n)
     # In two steps: 2^128 is no float32, but e^88.7 is.
     half = int32(n) >> int32(1)
     rest = int32(n) - half
@@ -79,6 +86,18 @@ def exp(x: Any) -> Any:
     scaled = float32(0) if x < float32(-103.97) else scaled
     scaled = float32(math.inf) if x > high else scaled
     return x if x != x else scaled
+
+
+@compiled(inline="always", error_model="numpy", fastmath={"contract"})
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e⁻ˣ); 0 where that is no normal number."""
+    low, high = float32(-87.33), float32(88.72283)
+    clamped = low if -x < low else -x
+    clamped = high if clamped > high else clamped
+    n = _exponent(clamped)
+    # 2^128 has the bits of infinity.
+    power = _mantissa(clamped, n) * _bits_to_float(int32((int32(n) + int32(127)) << int32(23)))
+    return x if x != x else float32(1) / (float32(1) + power)
 
 
 @compiled(inline="always", error_model="numpy", fastmath={"contract"})

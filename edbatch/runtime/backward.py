@@ -14,6 +14,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.exclusive import Whole
+from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.gradient_sum import stops
 from edbatch.graph.node_type import Attributes
 from edbatch.graph.op import Op
@@ -45,10 +46,7 @@ def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
                 f"backward of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
             )
         return np.ones((), spec.dtype)
-    try:
-        seed = np.array(gradient, spec.dtype)
-    except (TypeError, ValueError) as error:
-        raise EdBatchError(f"backward: expected a gradient of numbers ({error})") from None
+    seed = np.array(from_dlpack(gradient, "backward: the gradient"), spec.dtype)
     if seed.shape != spec.shape:
         raise EdBatchError(f"backward: expected a gradient of shape {spec.shape}, got {seed.shape}")
     return seed

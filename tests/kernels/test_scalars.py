@@ -31,7 +31,7 @@ GRID = np.concatenate(
     [
         ("tanh", np.tanh, 4.4, 3e-7),
         ("exp", np.exp, 1.0, None),
-        ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), None, 1.5e-7),
+        ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), 2.5, None),
         ("sqrt", lambda x: np.sqrt(np.maximum(x, 0)), 1.0, None),
     ],
 )

@@ -128,9 +128,8 @@ def _silu(k: Any, out: Any, x: Any) -> None:
 
 
 def _gelu(k: Any, out: Any, x: Any) -> None:
-    k.multiply(x, 0.5**0.5, out=out)
-    k.erf(out, out)
-    out += 1
+    k.multiply(x, -(0.5**0.5), out=out)
+    k.erfc(out, out)
     out *= x
     out *= 0.5
 
@@ -168,12 +167,18 @@ greater: Callable[[Any, Any], Expression] = _two_operands(
 
 
 def _gelu_slope(x: Any) -> Expression:
-    return 0.5 * (1 + erf(x * 0.5**0.5)) + x * exp(-0.5 * square(x)) * (2 * math.pi) ** -0.5
+    return 0.5 * erfc(x * -(0.5**0.5)) + x * exp(-0.5 * square(x)) * (2 * math.pi) ** -0.5
 
 
 def _silu_slope(x: Any) -> Expression:
     s = sigmoid(x)
     return s * (1 + x * (1 - s))
+
+
+def _power_gradient(g: Any, out: Any, a: Any, b: Any) -> tuple[Expression, Expression]:
+    # As PyTorch's: a ** 0 is the constant 1, and so is 0 ** b the constant 0 unless b is negative.
+    constant = is_zero(abs(a)) * (1 - greater(0, b))
+    return g * b * power(a, b - greater(abs(b), 0)), g * out * log(a + constant)
 
 
 def is_zero(x: Expression) -> Expression:
@@ -200,7 +205,7 @@ relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out),
               lambda g, out, x: g * greater(x, 0), "0.5000", "maximum({0}, float32(0))")
 gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu,
               lambda g, out, x: g * _gelu_slope(x), "0.3457",
-              "float32(0.5) * {0} * (float32(1) + erf({0} * float32(0.7071067811865476)))")
+              "float32(0.5) * {0} * erfc({0} * float32(-0.7071067811865476))")
 silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu,
               lambda g, out, x: g * _silu_slope(x), "0.3112", "{0} * sigmoid({0})")
 softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out),
@@ -213,6 +218,8 @@ log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _
                      "minimum({0}, float32(0)) - log1p(exp(-abs({0})))")
 erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out),
              lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205", "erf({0})")
+erfc: Callable[[Any], Expression] = _unary("erfc", "1 - erf(x), without cancellation", lambda k, out, x: k.erfc(x, out),
+             lambda g, out, x: g * exp(-square(x)) * (-2 * math.pi**-0.5), "0.4795", "erfc({0})")
 sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out),
              lambda g, out, x: g * cos(x), "0.4794", "sin({0})")
 cos: Callable[[Any], Expression] = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out),
@@ -235,7 +242,7 @@ maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximu
 _power_call = _two_operands(
     "power",
     lambda k, out, a, b: k.power(a, b, out=out),
-    lambda g, out, a, b: (g * b * power(a, b - 1), g * out * log(a + is_zero(abs(a)))),
+    _power_gradient,
     "power({0}, {1})",
     low=0.1,
 )
@@ -249,7 +256,7 @@ _leaky_relu_call = _attributed(
 _elu_call = _attributed(
     "elu",
     _elu,
-    lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * (out + alpha)),
+    lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * alpha * exp(minimum2(x, 0))),
     [{"alpha": 1.0}, {"alpha": 0.3}],
     "{0} if {0} > float32(0) else {alpha} * expm1(minimum({0}, float32(0)))",
 )
@@ -265,7 +272,7 @@ _clip_call = _attributed(
 _power_of = _attributed(
     "power_of",
     lambda k, out, x, exponent: k.power(x, exponent, out=out),
-    lambda g, out, x, exponent: g * exponent * power(x, exponent - 1),
+    lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
     [{"exponent": 3.0}],
     "power({0}, {exponent})",
 )

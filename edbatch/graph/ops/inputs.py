@@ -8,10 +8,13 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import current_graph
+from edbatch.graph.exchange import refuse_masked
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern
 from edbatch.graph.op import Kind, Op, declare
 from edbatch.graph.ops.loss import unpick
+from edbatch.graph.ops.place import stack
+from edbatch.graph.ops.shape import is_advanced
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import array_input, checked_index, checked_shape, constant_node, parameter_node
 from edbatch.graph.sources import ONES, ZEROS
@@ -36,7 +39,7 @@ def input(value: Any) -> Expression:
         value: array or nested list of numbers, any shape.
 
     Raises:
-        EdBatchError: no graph is current, or `value` is no array of numbers.
+        EdBatchError: no graph is current, or `value` is no array of real numbers, is empty, or masked.
 
     Example:
         >>> import edbatch as eb
@@ -46,6 +49,7 @@ def input(value: Any) -> Expression:
         (1, 3)
     """
     graph = current_graph()
+    refuse_masked(value, "input")
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -63,7 +67,7 @@ def scalar(value: float) -> Expression:
         >>> x.value()
         np.float32(3.0)
     """
-    if not isinstance(value, int | float | np.number):
+    if not isinstance(value, int | float | complex | np.number):
         raise EdBatchError(f"scalar: expected a number, got {type(value).__name__}")
     return array_input(current_graph(), np.asarray(value))
 
@@ -163,3 +167,13 @@ def lookup(table: LookupParameters, index: int) -> Expression:
     graph.types.append(type_id)
     graph.args.append(index)
     return Expression(graph, node, spec)
+
+
+def _rows_of(table: LookupParameters, key: Any) -> Expression:
+    """A row, or several as a matrix."""
+    if key.__class__ is int or key is None or not is_advanced(key):
+        return lookup(table, key)
+    return stack([lookup(table, row) for row in key])
+
+
+LookupParameters.__getitem__ = _rows_of  # type: ignore[method-assign, assignment]

@@ -14,7 +14,7 @@ from edbatch.exact import is_told, kinds
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
-from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_shape, graph_of, record, to_expression, to_node
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
@@ -209,14 +209,6 @@ def _shown(key: Any) -> str:
 
 
 def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
-    if isinstance(parameter, LookupParameters):
-        from edbatch.graph.ops.inputs import lookup
-
-        if key.__class__ is not int and is_advanced(key) and key is not None:
-            from edbatch.graph.ops.place import stack
-
-            return stack([lookup(parameter, row) for row in key])
-        return lookup(parameter, key)
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
 

@@ -113,18 +113,24 @@ class CudaBackend:
         self._driver.synchronize()
 
     def sigmoid(self, x: Any, out: Any) -> None:
-        """out = 1 / (1 + e⁻ˣ) by way of tanh, which does not overflow."""
+        """out = 1 / (1 + e⁻ˣ)."""
         xp = self._xp
-        xp.multiply(x, 0.5, out=out)
-        xp.tanh(out, out=out)
-        xp.multiply(out, 0.5, out=out)
-        xp.add(out, 0.5, out=out)
+        xp.exp(xp.negative(x, out=out), out=out)
+        xp.add(out, 1, out=out)
+        xp.reciprocal(out, out=out)
 
     def erf(self, x: Any, out: Any) -> None:
         """out = erf(x)."""
+        self._error_function(x, out, False)
+
+    def erfc(self, x: Any, out: Any) -> None:
+        """out = 1 - erf(x), without cancellation."""
+        self._error_function(x, out, True)
+
+    def _error_function(self, x: Any, out: Any, complement: bool) -> None:
         x = self._xp.ascontiguousarray(x)
         target = out if out.flags.c_contiguous and len(x) == len(out) else self._xp.empty_like(x)
-        self.loops.error_function(x, target)
+        self.loops.error_function(x, target, complement)
         if target is not out:
             out[...] = target
 

@@ -26,6 +26,7 @@ FUNCTIONS = {  # with their numbers of arguments; the accurate ones, not the fas
     "abs": ("fabsf", 1),
     "cos": ("cosf", 1),
     "erf": ("erff", 1),
+    "erfc": ("erfcf", 1),
     "exp": ("expf", 1),
     "expm1": ("expm1f", 1),
     "log": ("logf", 1),

@@ -99,12 +99,11 @@ class CudaLoops:
             self._made |= zip(new, self._driver.load(source_of(dict(zip(names, new, strict=True))), names), strict=True)
         return [self._made[one] for one in wanted]
 
-    def error_function(self, x: Any, out: Any) -> None:
-        """out = erf(x), both contiguous."""
+    def error_function(self, x: Any, out: Any, complement: bool) -> None:
+        """out = erf(x), or 1 - erf(x) without cancellation; both contiguous."""
         n, address = out.size, self._driver.address
-        self._launch(
-            f"error_function_{_name(out.dtype)}", parts(n, THREADS), 1, THREADS, 1, [n, address(x), address(out)]
-        )
+        values = [n, address(x), address(out), int(complement)]
+        self._launch(f"error_function_{_name(out.dtype)}", parts(n, THREADS), 1, THREADS, 1, values)
 
     def copy_rows(self, n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
         """See `kernels.gather.copy_rows`."""

@@ -90,11 +90,16 @@ __device__ inline void cross_entropy_gradient(
 __device__ inline float erf_of(float x) { return erff(x); }
 __device__ inline double erf_of(double x) { return erf(x); }
 
-// out[i] = erf(x[i]), for i < n.
-template <typename T> __device__ inline void error_function(long long n, const T* x, T* out) {
+__device__ inline float erfc_of(float x) { return erfcf(x); }
+__device__ inline double erfc_of(double x) { return erfc(x); }
+
+// out[i] = erf(x[i]), or 1 - erf(x[i]) without cancellation, for i < n.
+template <typename T> __device__ inline void error_function(long long n, const T* x, T* out, long long complement) {
     const long long threads = (long long)gridDim.x * blockDim.x;
     #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads) out[i] = erf_of(x[i]);
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads) {
+        out[i] = complement ? erfc_of(x[i]) : erf_of(x[i]);
+    }
 }
 
 #define SOFTMAX(T) \
@@ -110,5 +115,5 @@ FOR_BOTH(cross_entropy, CROSS_ENTROPY, n, x, x_stride, labels, out, out_stride, 
         long long out_stride, long long width
 FOR_BOTH(cross_entropy_gradient, CROSS_ENTROPY_GRADIENT, n, x, x_stride, labels, g, g_stride, out, out_stride, width)
 
-#define ERROR_FUNCTION(T) long long n, const T* x, T* out
-FOR_BOTH(error_function, ERROR_FUNCTION, n, x, out)
+#define ERROR_FUNCTION(T) long long n, const T* x, T* out, long long complement
+FOR_BOTH(error_function, ERROR_FUNCTION, n, x, out, complement)

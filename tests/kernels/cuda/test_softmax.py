@@ -93,9 +93,10 @@ def test_cross_entropy_and_its_gradient(gpu, number, n, width, room, geometry, o
 
 
 @with_cpp
+@pytest.mark.parametrize(("complement", "reference"), [(0, math.erf), (1, math.erfc)])
 @pytest.mark.parametrize("number", ["float", "double"])
-def test_error_function(gpu, number):
+def test_error_function(gpu, number, complement, reference):
     x = gpu.array(np.concatenate([np.linspace(-4, 4, 41), EXTREMES]).astype(DTYPES[number]))
     out = gpu.array(np.zeros_like(x))
-    gpu.run(f"error_function_{number}", ((2, 1), (8, 1)), len(x), x, out)
-    np.testing.assert_allclose(out, [math.erf(value) for value in x], rtol=1e-6 if number == "float" else 1e-15)
+    gpu.run(f"error_function_{number}", ((2, 1), (8, 1)), len(x), x, out, complement)
+    np.testing.assert_allclose(out, [reference(value) for value in x], rtol=1e-6 if number == "float" else 1e-15)
