@@ -269,7 +269,7 @@ class TestRefused:
         table = model.add_lookup_parameters((3, 2))
         self.expect(lambda x, n: x + eb.lookup(table, n), "expected an integer, got .*an index of a cell is given", 2.5)
 
-    @pytest.mark.parametrize("given", [None, "text", [], (1, 2), {}, object()], ids=repr)
+    @pytest.mark.parametrize("given", [None, "text", [], (1, 2), {}, Called()], ids=lambda given: type(given).__name__)
     def test_no_operand(self, given):
         self.expect(lambda x, mode: x, r"argument mode: expected an expression.*got .*by keyword", given)
 
