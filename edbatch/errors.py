@@ -1,5 +1,7 @@
 """The one exception and the one warning of EdBatch."""
 
+from typing import Any
+
 
 class EdBatchError(ValueError):
     """Bad input: the message names the place (a call, an operand, a file and line) and what was expected.
@@ -24,3 +26,17 @@ class EdBatchWarning(UserWarning):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+
+
+def shown(value: Any) -> str:
+    """A caller's value for an error message, whatever it is: cut where it is long, and by its type if it has no text.
+
+    Example:
+        >>> shown(2.5), shown(10**5000)
+        ('2.5', 'a very large int')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # of integers beyond 4,300 digits, say
+        return f"a very large {type(value).__name__}" if isinstance(value, int) else f"a {type(value).__name__}"
+    return text if len(text) <= 200 else f"{text[:200]}..."

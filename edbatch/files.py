@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -21,7 +21,7 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     try:
         encoded = os.fsencode(path)
     except TypeError:
-        raise EdBatchError(f"{path!r}: expected a path, got {type(path).__name__}") from None
+        raise EdBatchError(f"{shown(path)}: expected a path, got {type(path).__name__}") from None
     except UnicodeEncodeError:
         encoded = b"\0"
     if b"\0" in encoded:

@@ -81,6 +81,9 @@ def save_checkpoint(
     """See `ParameterCollection.save`."""
     from safetensors.numpy import save
 
+    for given, method in ((trainer, "state"), (policy, "save")):
+        if given is not None and not hasattr(given, method):
+            raise EdBatchError(f"{path}: expected a trainer and a policy, got {type(given).__name__}")
     tensors = {name: parameter.value() for name, parameter in model.items()}
     if taken := [name for name in tensors if name.startswith(TRAINER)]:
         raise EdBatchError(f"{path}: parameter {taken[0]!r}: names that begin with {TRAINER!r} are the trainer's")

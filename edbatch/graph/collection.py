@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edbatch.devices import Device, opened_device
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.exclusive import Whole, lock
 from edbatch.graph.init import initial_value
 from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.record import entries_of
 from edbatch.graph.spec import MOST_ENTRIES, Shape, float_dtype
 from edbatch.table import Table
 
@@ -49,7 +50,10 @@ class ParameterCollection:
     def __init__(self, seed: int = 0, dtype: Any = "float32", device: str | Device | None = None) -> None:
         self.dtype = float_dtype(dtype)
         self.device = opened_device(device)
-        self._random = np.random.default_rng(seed)
+        try:
+            self._random = np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise EdBatchError(f"ParameterCollection: seed={shown(seed)}; expected an integer from 0 on") from None
         self._parameters: dict[str, Parameter] = {}  # of the whole model, by their full names
         self._prefix = ""
 
@@ -288,9 +292,11 @@ class ParameterCollection:
         full = self._prefix + _checked_name(name)
         size = _checked_shape(full, shape)
         if max(size, default=1) > MOST_ENTRIES:
-            raise EdBatchError(f"parameter {full!r}: expected at most {MOST_ENTRIES:,} along an axis, got {shape!r}")
+            raise EdBatchError(
+                f"parameter {full!r}: expected at most {MOST_ENTRIES:,} along an axis, got {shown(shape)}"
+            )
         if kind is LookupParameters and not size:
-            raise EdBatchError(f"parameter {full!r}: expected a shape of at least one axis, got {shape!r}")
+            raise EdBatchError(f"parameter {full!r}: expected a shape of at least one axis, got {shown(shape)}")
         if full in self._parameters:
             raise EdBatchError(
                 f"parameter {full!r} exists already; expected a name of its own, or a collection of its own: "
@@ -304,7 +310,7 @@ class ParameterCollection:
 def _checked_name(name: Any) -> str:
     """A name that checkpoints and policies can hold."""
     if not isinstance(name, str) or not name:
-        raise EdBatchError(f"parameter {name!r}: expected a name, got {type(name).__name__}")
+        raise EdBatchError(f"parameter {shown(name)}: expected a name, got {type(name).__name__}")
     if not name.isprintable() or name == "__metadata__":
         raise EdBatchError(f"parameter {name!r}: expected a name that files can hold")
     return name
@@ -313,9 +319,9 @@ def _checked_name(name: Any) -> str:
 def _checked_shape(name: str, shape: Any) -> Shape:
     """A shape of positive integers; an integer means a vector."""
     try:
-        size = tuple(map(operator.index, shape if isinstance(shape, tuple | list) else (shape,)))
+        size = tuple(map(operator.index, entries_of(shape)))
     except TypeError:
         size = (0,)
     if not all(n > 0 for n in size):
-        raise EdBatchError(f"parameter {name!r}: expected a shape of positive integers, got {shape!r}")
+        raise EdBatchError(f"parameter {name!r}: expected a shape of positive integers, got {shown(shape)}")
     return size

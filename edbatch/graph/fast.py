@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.exact import is_told, kinds
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
-from edbatch.graph.record import checked_index, graph_of, number, record, to_expression, to_node, to_operand
+from edbatch.graph.record import checked_index, entries_of, graph_of, number, record, to_expression, to_node, to_operand
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -194,7 +194,7 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
         return Expression(graph, node, spec)
 
     def remember(xs: Iterable[Any]) -> Expression:
-        listed = list(xs)
+        listed = entries_of(xs)
         if not listed:
             raise EdBatchError(f"{op.name}([]): expected at least one expression")
         graph = graph_of(op.name, listed)
@@ -236,6 +236,8 @@ def indexed(op: Op) -> Callable[[Any, int], Expression]:
         x = to_expression(op.name, x)
         type = node_type(op, (), (x.spec,))
         entries[x.spec] = (type.id, type.out)
-        return x.graph.add(type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {index!r})")))
+        return x.graph.add(
+            type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {shown(index)})"))
+        )
 
     return call

@@ -201,8 +201,8 @@ def initial_value(init: Any, rng: np.random.Generator, shape: Shape, dtype: np.d
     if callable(init):
         try:
             found = init(rng, shape)
-        except EdBatchError as error:
-            raise EdBatchError(f"{place}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise EdBatchError(f"{place}: init: {error}") from error
         array = from_dlpack(found, f"{place}: init")
     else:
         array = from_dlpack(init, f"{place}: init")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.exact import exact
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.exchange import refuse_masked
@@ -17,7 +17,7 @@ from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
-from edbatch.graph.spec import Shape, spec_of
+from edbatch.graph.spec import MOST_ENTRIES, Shape, spec_of
 from edbatch.graph.trace import Payload
 from edbatch.graph.writes import last_write
 
@@ -80,7 +80,7 @@ def number(graph: Columns, value: Any) -> Expression:
     try:
         key: Any = float(value)
     except OverflowError:
-        raise EdBatchError(f"{value!r} is too large for a number of a graph") from None
+        raise EdBatchError(f"{shown(value)} is too large for a number of a graph") from None
     if not key or key != key:
         key = exact(key)
     found = graph.constants.get(key)
@@ -118,18 +118,33 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     return graph.constant((parameter, last_write(parameter)), lambda: intern(PARAMETER, attributes, (), out))
 
 
+def entries_of(value: Any) -> list[Any]:
+    """What is listed; what is no list as the only entry: arrays without axes, too, and what has no order.
+
+    Example:
+        >>> entries_of((2, 3)), entries_of(2), entries_of(np.array(2))
+        ([2, 3], [2], [array(2)])
+    """
+    try:
+        return [value] if isinstance(value, Mapping | Set) else list(value)
+    except TypeError:  # arrays without axes say that they are iterable, and are not
+        return [value]
+
+
 def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
     """A size, or several, as a tuple of Python ints.
 
     Raises:
-        EdBatchError: one is no integer, or below `least`.
+        EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
     """
     try:
-        sizes = tuple(int(as_index(size)) for size in (shape if isinstance(shape, Iterable) else (shape,)))
+        sizes = tuple(int(as_index(size)) for size in entries_of(shape))
     except TypeError:
-        raise EdBatchError(f"{place}: expected a shape of integers, got {shape!r}") from None
+        raise EdBatchError(f"{place}: expected a shape of integers, got {shown(shape)}") from None
     if min(sizes, default=least) < least:
-        raise EdBatchError(f"{place}: expected sizes of at least {least}, got {shape!r}")
+        raise EdBatchError(f"{place}: expected sizes of at least {least}, got {shown(shape)}")
+    if max(sizes, default=0) > MOST_ENTRIES:
+        raise EdBatchError(f"{place}: expected at most {MOST_ENTRIES:,} entries along an axis, got {shown(shape)}")
     return sizes
 
 
@@ -140,7 +155,10 @@ def checked_number(place: str, value: Any) -> float:
         EdBatchError: it is no number; an expression is none, it would be run here, and no gradient would reach it.
     """
     if isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise EdBatchError(f"{place}: {shown(value)} is too large") from None
     raise EdBatchError(f"{place}: expected a number, got {type(value).__name__}")
 
 
@@ -160,5 +178,5 @@ def checked_index(index: Any, size: int, place: str) -> int:
         hint = "; an index of a cell is given as an integer" if isinstance(index, Expression) else ""
         raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}{hint}") from None
     if not -size <= found < size:
-        raise EdBatchError(f"{place}: index {found} is out of range for {size} entries")
+        raise EdBatchError(f"{place}: index {shown(found)} is out of range for {size} entries")
     return found % size

@@ -6,7 +6,7 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.kernels.rule import Rule
 from edbatch.training.numbers import check_number
 from edbatch.training.schedules import Schedule
@@ -69,7 +69,7 @@ class Adam(Trainer):
         """Raise an `EdBatchError` unless all hyper-parameters are in range."""
         super().check()
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
-            raise EdBatchError(f"{self._name}: betas={self.betas!r}; expected two numbers")
+            raise EdBatchError(f"{self._name}: betas={shown(self.betas)}; expected two numbers")
         for beta in self.betas:
             check_number(self._name, "betas", beta, below=1)
         check_number(self._name, "eps", self.eps)

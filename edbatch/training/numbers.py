@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 
 def check_number(place: str, name: str, value: Any, below: float = math.inf) -> None:
@@ -19,4 +19,4 @@ def check_number(place: str, name: str, value: Any, below: float = math.inf) -> 
         edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
     """
     if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < below:
-        raise EdBatchError(f"{place}: {name}={value!r}; expected a number in [0, {below})")
+        raise EdBatchError(f"{place}: {name}={shown(value)}; expected a number in [0, {below})")

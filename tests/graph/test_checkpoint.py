@@ -289,6 +289,13 @@ def test_headers_that_are_not_as_they_should_be(saved, header, message):
         model.load(path, trainer=trainer)
 
 
+def test_what_is_no_trainer_and_no_policy(tmp_path):
+    for given in ({"trainer": 3}, {"policy": "agenda"}):
+        with pytest.raises(eb.EdBatchError, match="expected a trainer and a policy, got"):
+            model_of().save(tmp_path / "m.safetensors", **given)
+    assert os.listdir(tmp_path) == []
+
+
 def test_files_that_are_not_there(tmp_path):
     for path in (tmp_path / "none.safetensors", tmp_path):
         with pytest.raises(eb.EdBatchError, match="cannot be read"):

@@ -176,3 +176,9 @@ def test_what_is_no_shape(shape):
         with pytest.raises(eb.EdBatchError, match="expected a shape of positive integers"):
             add(shape)
     assert len(model) == 0
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", {}, 1j])
+def test_what_is_no_seed(seed):
+    with pytest.raises(eb.EdBatchError, match="expected an integer from 0 on"):
+        eb.ParameterCollection(seed=seed)

@@ -87,7 +87,7 @@ def test_values_follow_from_the_seed(init):
 def test_vectors():
     assert not initial("glorot", (3,)).any()
     for init in ("xavier_uniform", "kaiming_normal", "orthogonal"):
-        with pytest.raises(eb.EdBatchError, match=r"parameter 'p0': expected at least two axes, got shape \(3,\)"):
+        with pytest.raises(eb.EdBatchError, match=r"init: expected at least two axes, got shape \(3,\)"):
             initial(init, (3,))
 
 
@@ -107,8 +107,8 @@ def test_arrays_and_functions_of_all_kinds():
         (lambda rng, shape: 0.5, r"init has shape \(\), expected \(2, 2\)"),
         (lambda rng, shape: "text", "init: expected numbers"),
         (np.zeros(3), r"init has shape \(3,\), expected \(2, 2\)"),
-        (eb.init.Xavier("cauchy"), "distribution='cauchy'; expected"),
-        (eb.init.Kaiming(fan="both"), "fan='both'; expected"),
+        (eb.init.Xavier("cauchy"), "init: distribution='cauchy'; expected"),
+        (eb.init.Kaiming(fan="both"), "init: fan='both'; expected"),
         (None, "init: expected numbers"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import current_graph
 from edbatch.graph.exchange import refuse_masked
 from edbatch.graph.expression import Expression
@@ -122,7 +122,7 @@ def parameter(parameter: Parameter) -> Expression:
         2
     """
     if not isinstance(parameter, Parameter):
-        raise EdBatchError(f"parameter: expected a Parameter, got {parameter!r}")
+        raise EdBatchError(f"parameter: expected a Parameter, got {shown(parameter)}")
     return parameter_node(current_graph(), parameter)
 
 
@@ -154,14 +154,14 @@ def lookup(table: LookupParameters, index: int) -> Expression:
         rows = table.spec.shape[0]
     except (KeyError, AttributeError):
         if not isinstance(table, LookupParameters):
-            raise EdBatchError(f"lookup: expected look-up parameters, got {table!r}") from None
+            raise EdBatchError(f"lookup: expected look-up parameters, got {shown(table)}") from None
         shape = table.spec.shape
         type = intern(LOOKUP, (), (table.spec,), spec_of(shape[1:], table.spec.dtype))
         type_id, spec = _rows[table.spec] = (type.id, type.out)
         table.spec.enters(_rows, table.spec)
         rows = shape[0]
     if index.__class__ is not int or not 0 <= index < rows:
-        index = checked_index(index, rows, f"lookup({table.spec!r}, {index!r})")
+        index = checked_index(index, rows, f"lookup({table.spec!r}, {shown(index)})")
     node = graph.n
     graph.n = node + 1
     graph.types.append(type_id)

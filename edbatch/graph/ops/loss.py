@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
@@ -284,7 +284,7 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     x = to_expression("hinge", scores)
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
-    index = checked_index(label, x.spec.shape[0], f"hinge({x.spec!r}, {label!r})")
+    index = checked_index(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
     return record(HINGE, (x,), (index,), margin=checked_number("hinge: margin", margin))
 
 

@@ -10,6 +10,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
 from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.operand import Operand
 from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.shape import reshape
 from edbatch.graph.parameters import Parameter
@@ -133,7 +134,7 @@ DOT = declare(
 
 def _of_stacks(a: Any, b: Any) -> Expression | None:
     """The products of two stacks of matrices, as NumPy pairs them; None if there is no stack."""
-    if max(getattr(a, "ndim", 0), getattr(b, "ndim", 0)) <= 2:
+    if not any(isinstance(x, Operand | np.ndarray) and x.ndim > 2 for x in (a, b)):
         return None
     graph = graph_of("matmul", (a, b))
     a, b = (to_operand("matmul", graph, x) for x in (a, b))

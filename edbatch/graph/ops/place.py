@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, declare, expect, nothing
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.shape import checked_axis, reshape, split
-from edbatch.graph.record import graph_of, record, to_node, to_operand
+from edbatch.graph.record import entries_of, graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
 
 
@@ -99,9 +99,9 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         return Expression(graph, node, spec)
 
     def remember(given: Iterable[Any], axis: int) -> Expression:
-        xs = [] if isinstance(given, Operand) or not isinstance(given, Iterable) else list(given)
-        if not xs:
-            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {given!r}")
+        xs = entries_of(given)
+        if not xs or isinstance(given, Operand) or given is xs[0]:
+            raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)
         if op is CONCATENATE and any(np.ndim(x) == 0 if not isinstance(x, Operand) else not x.shape for x in xs):
             return call([_entries(graph, x) for x in xs], axis)

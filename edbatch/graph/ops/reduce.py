@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, variadic
 from edbatch.graph.op import Op, Sample, Share, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.elementwise import exp, greater, is_zero, maximum2, minimum2
 from edbatch.graph.ops.shape import checked_axis, reshape
-from edbatch.graph.record import constant_node, to_expression
+from edbatch.graph.record import constant_node, entries_of, to_expression
 from edbatch.graph.sources import ZEROS
 from edbatch.graph.spec import Shape, Spec
 
@@ -61,9 +61,10 @@ def _reduction(name: str, reduce: Callable, slope: Callable) -> Callable[..., Ex
     def attributes(spec: Spec, over: tuple[Axis, bool] | None) -> dict[str, Any]:
         axis, keepdims = over or (None, False)
         ndim = len(spec.shape)
-        given = range(ndim) if axis is None else list(axis) if isinstance(axis, Iterable) else [axis]
+        given = range(ndim) if axis is None else entries_of(axis)
         axes = tuple(sorted(checked_axis(name, spec, a) for a in given))
         expect(len(set(axes)) == len(axes), f"{name}({spec!r}): axis {axis} names an axis twice")
+        expect(isinstance(keepdims, int | np.bool_), f"{name}({spec!r}): keepdims={shown(keepdims)}; expected a bool")
         return {"axes": axes, "keepdims": bool(keepdims)}
 
     return attributed(op, attributes)

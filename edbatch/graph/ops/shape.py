@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from itertools import accumulate
 from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.exact import is_told, kinds
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import checked_index, checked_shape, graph_of, record, to_expression, to_node
+from edbatch.graph.record import checked_index, checked_shape, entries_of, graph_of, record, to_expression, to_node
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -75,7 +76,7 @@ INDEX: Op = _view(
 
 
 def _reshape_shape(shape: Shape, shape_to: Shape) -> Shape:
-    expect(int(np.prod(shape)) == int(np.prod(shape_to)), f"expected {int(np.prod(shape))} entries in {shape_to}")
+    expect(math.prod(shape) == math.prod(shape_to), f"expected {math.prod(shape)} entries in {shape_to}")
     return shape_to
 
 
@@ -102,9 +103,9 @@ def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:
     try:
         found = as_index(axis)
     except TypeError:
-        raise EdBatchError(f"{name}({spec!r}): expected an integer axis, got {axis!r}") from None
+        raise EdBatchError(f"{name}({spec!r}): expected an integer axis, got {shown(axis)}") from None
     if not -ndim <= found < ndim:
-        raise EdBatchError(f"{name}({spec!r}): there is no axis {found}, expected one in [{-ndim}, {ndim})")
+        raise EdBatchError(f"{name}({spec!r}): there is no axis {shown(found)}, expected one in [{-ndim}, {ndim})")
     return found % ndim
 
 
@@ -126,7 +127,7 @@ def _parse_index(place: str, shape: Shape, key: Any) -> Index:
             except (TypeError, ValueError) as error:
                 raise EdBatchError(f"{place}: {error}") from None
             if len(range(start, stop, step)) == 0:
-                raise EdBatchError(f"{place}: the slice {start}:{stop}:{step} of {size} entries is empty")
+                raise EdBatchError(f"{place}: the slice {start}:{stop}:{shown(step)} of {size} entries is empty")
             index.append((start, stop if stop >= 0 else None, step))
         elif isinstance(part, bool):
             raise EdBatchError(f"{place}: expected an integer, got bool")
@@ -203,9 +204,9 @@ def _shown(key: Any) -> str:
     if isinstance(key, tuple):
         return ", ".join(map(_shown, key))
     if not isinstance(key, slice):
-        return "..." if key is Ellipsis else repr(key)
+        return "..." if key is Ellipsis else shown(key)
     parts = [key.start, key.stop] + ([] if key.step is None else [key.step])
-    return ":".join("" if part is None else str(part) for part in parts)
+    return ":".join("" if part is None else shown(part) for part in parts)
 
 
 def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
@@ -249,11 +250,11 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
 
 def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
     x = to_expression("split", x)
-    place = f"split({x.spec!r}, {parts!r}, axis={axis})"
+    place = f"split({x.spec!r}, {shown(parts)}, axis={shown(axis)})"
     at = checked_axis("split", x.spec, axis)
     entries = x.spec.shape[at]
     sizes = checked_shape(place, parts)
-    if not isinstance(parts, Iterable):
+    if np.ndim(parts) == 0:
         (count,) = sizes
         expect(count > 0 and entries % count == 0, f"{place}: {entries} entries do not divide evenly")
         sizes = (entries // count,) * count
@@ -283,11 +284,13 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Expression:
 
 
 def _reshape_attributes(spec: Spec, shape: int | Sequence[int]) -> dict[str, Any]:
-    given = list(checked_shape(f"reshape({spec!r}, {shape!r})", shape, least=-1))
-    known = int(np.prod([size for size in given if size != -1]))
+    given = list(checked_shape(f"reshape({spec!r}, {shown(shape)})", shape, least=-1))
+    known = math.prod(size for size in given if size != -1)
     if given.count(-1) == 1 and known > 0 and spec.size % known == 0:
         given[given.index(-1)] = spec.size // known
-    expect(min(given, default=1) > 0, f"reshape({spec!r}, {shape!r}): expected sizes that give {spec.size} entries")
+    expect(
+        min(given, default=1) > 0, f"reshape({spec!r}, {shown(shape)}): expected sizes that give {spec.size} entries"
+    )
     return {"shape_to": tuple(given)}
 
 
@@ -312,9 +315,11 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Expression:
 
 def _transpose_attributes(spec: Spec, axes: Sequence[int] | None) -> dict[str, Any]:
     ndim = len(spec.shape)
-    expect(axes is None or isinstance(axes, Iterable), f"transpose({spec!r}, {axes!r}): expected a list of axes")
-    order = tuple(range(ndim))[::-1] if axes is None else tuple(checked_axis("transpose", spec, a) for a in axes)
-    expect(sorted(order) == list(range(ndim)), f"transpose({spec!r}, {axes}): expected a permutation of the axes")
+    given = range(ndim)[::-1] if axes is None else entries_of(axes)
+    order = tuple(checked_axis("transpose", spec, axis) for axis in given)
+    expect(
+        sorted(order) == list(range(ndim)), f"transpose({spec!r}, {shown(axes)}): expected a permutation of the axes"
+    )
     return {"axes": order}
 
 

@@ -1,0 +1,117 @@
+"""Arguments that nobody means: every public op, index and operator refuses them by an `EdBatchError`, or takes them."""
+
+import inspect
+import operator
+import random
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.ops import __all__ as OPS
+
+HUGE = 10**5000  # Python refuses to write it out
+ODD = [
+    None, True, 0, 1, -1, 7, 2**31, 2**63, -(2**63), 10**30, 10**400, HUGE, -HUGE, 1.0, 1.5, float("nan"), float("inf"),
+    np.int64(1), np.int32(-1), np.uint8(2), np.float32(1.0), np.bool_(True), 1j, "x", "\ud800", b"x", (), [], (1,), [0],
+    (2.5, 6), (2, -1), (-1, -1), (0, 1), [1, 0], (0, 0), (1.0,), ("a",), (None,), (HUGE,), (2**62 + 1, 4), {}, {2: 3},
+    set(), object(), int, slice(None), slice(0, 2), slice(0.5, 1), slice(None, None, 0), slice(HUGE), ..., range(3),
+    np.float32, np.array(1), np.array([0, 1]), np.array([0.5]), np.array(["a"]), np.array([None]), np.array([1 + 1j]),
+    np.zeros((0,)),
+]  # fmt: skip
+
+
+def operands():
+    model = eb.ParameterCollection(seed=0)
+    W, E = model.add_parameters((3, 4)), model.add_lookup_parameters((5, 4))
+    x = eb.input([1.0, 2.0, 3.0, 4.0])
+    return [x, eb.input([[1.0, 2.0], [3.0, 4.0]]), eb.input(2.0), W, E, E[1], x[1:3], [x, x * 2]]
+
+
+def refused_or_taken(call, *arguments):
+    try:
+        call(*arguments)
+    except eb.EdBatchError:
+        pass
+    except TypeError as error:  # Python's own, of a call's form or of an operator between what is not ours
+        assert "argument" in str(error) or "unsupported operand" in str(error), error  # noqa: PT017
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_ops(name):
+    function, rng = getattr(eb, name), random.Random(name)
+    most = len(inspect.signature(function).parameters)
+    with eb.Graph(policy="sufficient"):
+        ours = operands()
+        for odd in ODD:
+            for at in range(most):
+                given = [odd if number == at else rng.choice(ours) for number in range(rng.randint(at + 1, most))]
+                refused_or_taken(function, *given)
+
+
+def test_indices_and_operators():
+    with eb.Graph(policy="sufficient"):
+        for x in operands()[:-1]:
+            for odd in ODD:
+                for key in (odd, (odd, 0), (0, odd)):
+                    refused_or_taken(operator.getitem, x, key)
+                for act in (operator.add, operator.sub, operator.mul, operator.truediv, operator.pow, operator.matmul):
+                    refused_or_taken(act, x, odd)
+                    refused_or_taken(act, odd, x)
+
+
+def test_integers_of_numpy_are_integers():
+    """As shapes, axes, indices and parts; what is computed is what Python's integers give."""
+    one, two = np.int64(1), np.array(2)
+    with eb.Graph(policy="sufficient"):
+        x = eb.input(np.arange(8.0).reshape(2, 4))
+        pairs = [
+            (eb.reshape(x, (np.int32(4), two)), eb.reshape(x, (4, 2))),
+            (eb.reshape(x, np.array([4, 2])), eb.reshape(x, (4, 2))),
+            (eb.sum(x, axis=one), eb.sum(x, axis=1)),
+            (eb.max(x, axis=np.array(0)), eb.max(x, axis=0)),
+            (eb.mean(x, axis=np.array([0, 1])), eb.mean(x)),
+            (eb.transpose(x, np.array([1, 0])), x.T),
+            (eb.split(x, two, axis=one)[1], eb.split(x, 2, axis=1)[1]),
+            (eb.concatenate([x, x], axis=one), eb.concatenate([x, x], axis=1)),
+            (eb.stack([x, x], axis=np.uint8(2)), eb.stack([x, x], axis=2)),
+            (eb.flip(x, np.int16(1)), eb.flip(x, 1)),
+            (x[one, np.int8(-1)], x[1, -1]),
+            (eb.zeros((one, two)), eb.zeros((1, 2))),
+            (eb.pick(x[1], np.uint8(3)), eb.pick(x[1], 3)),
+        ]
+    for found, want in pairs:
+        np.testing.assert_array_equal(found.value(), want.value())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: eb.reshape(x, (2.5, 6)),
+        lambda x: eb.reshape(x, (2.0, 2.0)),
+        lambda x: eb.reshape(x, (2**62 + 1, 4)),  # whose product is 4, by 64 bits
+        lambda x: eb.reshape(x, HUGE),
+        lambda x: eb.sum(x, axis=0.0),
+        lambda x: eb.sum(x, axis=np.array([0.0])),
+        lambda x: eb.max(x, axis=HUGE),
+        lambda x: eb.max(x, axis=0, keepdims=np.zeros(2)),
+        lambda x: eb.split(x, 2.0),
+        lambda x: eb.split(x, 2, axis="0"),
+        lambda x: eb.transpose(x, 0.0),
+        lambda x: eb.concatenate(np.array(1)),
+        lambda x: eb.stack(np.array(1)),
+        lambda x: eb.zeros(2.0),
+        lambda x: eb.zeros({2: 3}),
+        lambda x: eb.pick(x, HUGE),
+        lambda x: x[HUGE],
+        lambda x: x[0.0],
+        lambda x: x * 10**400,
+        lambda x: x @ int,
+    ],
+)
+def test_what_is_refused(call):
+    with eb.Graph():
+        x = eb.input([1.0, 2.0, 3.0, 4.0])
+        with pytest.raises((eb.EdBatchError, TypeError)) as error:
+            call(x)
+        assert error.type is eb.EdBatchError or "unsupported operand" in str(error.value)
