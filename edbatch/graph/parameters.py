@@ -107,11 +107,10 @@ class Parameter(Operand):
         """Whether a gradient has come since the last `zero_grad`."""
         return any(member._has_grad for member in self.members())
 
-    def grad(self) -> Any:
-        """The sum of the gradients since the last `zero_grad`, of the parameter's shape; zeros if none came.
+    def grad(self) -> np.ndarray:
+        """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
 
-        It is the array that gradients are added to, laid out like the parameter's own: what scales it in place (to
-        clip, say) scales the gradient. On a GPU it is an array of CuPy.
+        What is done to the copy changes nothing: `scale_grad` and `set_grad` change the gradient.
 
         Example:
             >>> import edbatch as eb
@@ -119,7 +118,44 @@ class Parameter(Operand):
             >>> W.has_grad, W.grad()
             (False, array([[0., 0.]], dtype=float32))
         """
+        return np.array(self.device.backend.to_host(self.gradient_array()), order="C")
+
+    def gradient_array(self) -> Any:
+        """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""
         return self._sum() if self.has_grad else self._zeros()
+
+    def set_grad(self, gradient: Any) -> None:
+        """Put another gradient in the place of the sum of those that have come.
+
+        Args:
+            gradient: of the parameter's shape; what `set_value` takes.
+
+        Raises:
+            EdBatchError: `gradient` has another shape or is no array of numbers; or the parameter is frozen.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W.set_grad([1, 2])
+            >>> W.scale_grad(0.5)
+            >>> W.grad()
+            array([0.5, 1. ], dtype=float32)
+        """
+        given = from_dlpack(gradient, f"{self!r}.set_grad")
+        if given.shape != self.shape:
+            raise EdBatchError(f"{self!r}.set_grad: expected shape {self.shape}, got {given.shape}")
+        if self.frozen:
+            raise EdBatchError(f"{self!r}.set_grad: the parameter is frozen, and has no gradient")
+        with lock, Whole(), self.device.backend.active():
+            self.zero_grad()
+            self.accumulator()[0][...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
+
+    def scale_grad(self, factor: float) -> None:
+        """Multiply the gradient that has come, as clipping does; see `set_grad`."""
+        if self.has_grad:
+            with lock, Whole(), self.device.backend.active():
+                whole = self._sum()
+                whole *= factor
 
     @property
     def frozen(self) -> bool:
@@ -228,15 +264,19 @@ class LookupParameters(Parameter):
     def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
 
-        Like `grad`, the second array may be scaled in place; on a GPU it is an array of CuPy. All rows if the whole
-        table was used, None if no gradient has come.
+        Copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
         """
+        found = self.gradient_rows()
+        return None if found is None else (found[0].copy(), np.array(self.device.backend.to_host(found[1]), order="C"))
+
+    def gradient_rows(self) -> tuple[np.ndarray, Any] | None:
+        """What `sparse_grad` is a copy of; the gradients are where the table is."""
         if self._is_dense:
             return np.arange(self.shape[0]), self._sum()
         return self._rows()
 
-    def grad(self) -> Any:
-        """The gradient of the whole table, made for this call: `sparse_grad` is what training reads."""
+    def gradient_array(self) -> Any:
+        """The gradient of the whole table, made for this call: `gradient_rows` is what training reads."""
         backend = self.device.backend
         with backend.active():
             dense = self._zeros()
@@ -245,6 +285,13 @@ class LookupParameters(Parameter):
             elif (found := self._rows()) is not None:
                 dense[backend.indices(found[0].astype(np.int32))[:]] = found[1]
         return dense
+
+    def scale_grad(self, factor: float) -> None:
+        """See `Parameter.scale_grad`."""
+        with lock, Whole(), self.device.backend.active():
+            found = self.gradient_rows()
+            if found is not None:
+                found[1][...] *= factor
 
     def zero_grad(self) -> None:
         """Forget the gradients that have come."""

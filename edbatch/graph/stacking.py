@@ -53,7 +53,7 @@ def _stacked(specs: Sequence[ParameterSpec]) -> ParameterSpec:
     begin = 0
     for member in members:
         rows = slice(begin, begin + len(member.array))
-        gradient = member.grad() if member.has_grad else None
+        gradient = member.gradient_array() if member.has_grad else None
         member.array, member.stack, member.rows = stack.array[rows], stack, rows
         if gradient is not None:
             with device.backend.active():

@@ -38,10 +38,10 @@ def as_stored(entries: Any, shape: tuple[int, ...], order: Literal["C", "F"]) ->
 def gradient_of(parameter: Parameter) -> Any:
     """The entries of the gradient, [size]; of a table only the rows that have one."""
     if isinstance(parameter, LookupParameters):
-        found = parameter.sparse_grad()
+        found = parameter.gradient_rows()
         assert found is not None
         return one_row(found[1])[0]
-    return one_row(parameter.grad())[0]
+    return one_row(parameter.gradient_array())[0]
 
 
 def norm(parameters: Sequence[Parameter]) -> float:

@@ -51,13 +51,13 @@ class Storage:
         """Run the rule over all that has a gradient: the rows of a table, or everything."""
         array = self.owner.array
         if isinstance(self.owner, LookupParameters):
-            found = self.owner.sparse_grad()
+            found = self.owner.gradient_rows()
             assert found is not None
             rows, gradient = found
             flat = array.reshape(len(array), -1)
             gradient = gradient.reshape(len(rows), -1)
         else:
-            rows, flat, gradient = None, one_row(array), one_row(self.owner.grad())
+            rows, flat, gradient = None, one_row(array), one_row(self.owner.gradient_array())
         backend_of(self.owner).loops.update(self.rule, flat, gradient, self.state, rows, constants)
 
     def apply_to_part(self, part: Parameter, constants: Sequence[float]) -> None:
@@ -68,7 +68,7 @@ class Storage:
         state = zeros(part, (1, len(slots), array.size))
         for number, slot in enumerate(slots):
             state[:, number] = one_row(slot)
-        backend_of(part).loops.update(self.rule, flat, one_row(part.grad()), state, None, constants)
+        backend_of(part).loops.update(self.rule, flat, one_row(part.gradient_array()), state, None, constants)
         array[...] = as_stored(flat, array.shape, order)
         for number, slot in enumerate(slots):
             slot[...] = as_stored(state[:, number], array.shape, order)

@@ -21,7 +21,7 @@ def test_gradients_add_up_until_they_are_forgotten():
         array += 1.5
     assert W.has_grad
     assert W.grad().dtype == np.float64
-    assert W.grad().flags.f_contiguous  # as its array: updates run through both side by side
+    assert W.gradient_array().flags.f_contiguous  # as its array: updates run through both side by side
     np.testing.assert_array_equal(on_host(W.grad()), np.full((2, 3), 3.0))
     model.zero_grad()
     assert not W.has_grad
@@ -66,7 +66,7 @@ def test_rows_of_a_table_are_merged():
     assert (np.diff(rows) > 0).all()
     np.testing.assert_allclose(values, expected[rows], rtol=1e-12)
     np.testing.assert_allclose(on_host(table.grad()), expected, rtol=1e-12)
-    values *= 2  # in place, as clipping does
+    table.scale_grad(2)  # as clipping does
     np.testing.assert_allclose(on_host(table.grad()), 2 * expected, rtol=1e-12)
     table.zero_grad()
     assert not table.has_grad
@@ -80,3 +80,40 @@ def test_copies_have_gradients_of_their_own():
     W.accumulator()[0][...] = 1
     other = copy.deepcopy(model)
     assert not other["p0"].has_grad
+
+
+def test_what_is_read_is_a_copy():
+    """Of values and gradients alike: what was read stays, and what is done to it changes nothing."""
+    model = eb.ParameterCollection(seed=0)
+    W, table = model.add_parameters((2, 3), name="Wc", init=1.0), model.add_lookup_parameters((4, 3), name="Tc")
+    for parameter in (W, table):
+        with eb.Graph(dtype=parameter.dtype):
+            x = eb.input(np.ones(3))
+            loss = eb.sum(W @ x) if parameter is W else eb.sum(x * table[1]) + eb.sum(x * table[3])
+        loss.backward()
+        saved = [parameter.value(), parameter.grad(), x.gradient(), loss.value()]
+        saved += [*table.sparse_grad()] if parameter is table else []
+        before = [np.copy(one) for one in saved]
+        for read in (parameter.value, parameter.grad, x.gradient):
+            read()[...] = 7
+        if parameter is table:
+            for one in table.sparse_grad():
+                one[...] = 2
+        for one, want in zip([parameter.value(), parameter.grad(), x.gradient()], before, strict=False):
+            np.testing.assert_array_equal(one, want)
+        gradient = parameter.grad()
+        parameter.scale_grad(3.0)
+        np.testing.assert_array_equal(parameter.grad(), 3 * gradient)
+        parameter.set_grad(gradient + 1)
+        np.testing.assert_array_equal(parameter.grad(), gradient + 1)
+        eb.SGD(model, lr=1.0).update()
+        np.testing.assert_allclose(parameter.value(), before[0] - gradient - 1, rtol=1e-6)
+        loss.backward()
+        parameter.zero_grad()
+        for one, want in zip(saved, before, strict=True):
+            np.testing.assert_array_equal(one, want)
+    with pytest.raises(eb.EdBatchError, match=r"set_grad: expected shape \(2, 3\)"):
+        W.set_grad(np.ones(3))
+    W.freeze()
+    with pytest.raises(eb.EdBatchError, match="is frozen"):
+        W.set_grad(np.ones((2, 3)))

@@ -245,7 +245,7 @@ def test_some_calls_of_a_cell(where, python):
                 loss = weighted(some(ys)) + (0 if keep else eb.sum([eb.sum(y) * 0 for y in ys]))
                 loss.backward()
             found = [np.array([h.gradient() for h in hs])]
-            found += [W.device.backend.to_host(W.grad()), table.device.backend.to_host(table.grad())]
+            found += [W.grad(), table.grad()]
             model.zero_grad()
             return found
 
