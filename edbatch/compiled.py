@@ -91,8 +91,8 @@ class Compiled(registry.CPUDispatcher):
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         start = thread_time() - compiling.seconds
-        _thread.interpreting = True
         try:
+            _thread.interpreting = True
             with np.errstate(over="ignore"):  # compiled integers wrap around in silence
                 return _plain(self.py_func(*args))
         finally:
