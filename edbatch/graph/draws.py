@@ -42,12 +42,12 @@ def seed(value: int) -> None:
         ...         print(y.value())
         >>> eb.seed(1)
         >>> masks()
-        [0. 2. 0. 0. 2.]
-        [2. 2. 0. 0. 0.]
+        [2. 0. 0. 2. 2.]
+        [0. 0. 0. 0. 0.]
         >>> eb.seed(1)
         >>> masks()
-        [0. 2. 0. 0. 2.]
-        [2. 2. 0. 0. 0.]
+        [2. 0. 0. 2. 2.]
+        [0. 0. 0. 0. 0.]
     """
     global _seed, _graphs
     value = checked_seed("seed", value)
