@@ -9,7 +9,7 @@ from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.pointers import call_kernel, int64_address
 from edbatch.kernels.products import multiply, multiply_each
 from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
-from edbatch.kernels.segment_sums import add_row, add_some, fill_rows, sum_even, sum_gathered
+from edbatch.kernels.segment_sums import add_listed, add_row, list_rows, sum_lists
 from edbatch.kernels.softmax import softmax_rows
 from edbatch.kernels.tables import (
     BYTES,
@@ -28,7 +28,7 @@ from edbatch.kernels.tables import (
 # Numba takes plain integers for constants.
 _UNUSED, _IF_NOT_ROWS, _ALWAYS = int(Move.UNUSED), int(Move.IF_NOT_ROWS), int(Move.ALWAYS)
 _MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
-_GATHER, _GATHER_MANY = 3, 4  # memory.plan.Access
+_SHARED, _GATHER, _GATHER_MANY = 1, 3, 4  # memory.plan.Access
 
 
 @compiled(small=True, error_model="numpy")
@@ -125,21 +125,16 @@ def _sum_lists(
         out, stride, width: the rows of the result.
     """
     access, _, start, distance, total = operand
+    listed = np.empty(total, np.int64)  # where each row lies
     if access == _GATHER_MANY:
-        owners = np.empty(total, np.int32)
-        for i in range(n):
-            owners[indices[offsets + i] : indices[offsets + i + 1]] = i
-        fill_rows(n, out, stride, width)
         for at in range(start, start + distance):
             window, rows, positions, count = segments[at]
             source, source_stride = window_rows(window, memory)
-            add_some(count, indices, rows, positions, owners, source, source_stride, out, stride, width)
-        return
-    source, source_stride = operand_rows(operand, 0, memory)
-    if access == _GATHER:
-        sum_gathered(n, indices, offsets, start, source, source_stride, out, stride, width)
+            list_rows(count, indices, rows, positions, source, source_stride, listed)
     else:
-        sum_even(n, indices, offsets, source, source_stride, out, stride, width)
+        source, source_stride = operand_rows(operand, 0, memory)
+        list_rows(total, indices, start if access == _GATHER else -1, -1, source, source_stride, listed)
+    sum_lists(n, indices, offsets, listed, out, stride, width)
 
 
 @compiled(small=True, error_model="numpy")
@@ -156,6 +151,9 @@ def _add_to_operand(
     """
     target, target_stride = operand_rows(operand, 0, memory)
     access, start = operand[0], operand[2]
+    if access == _SHARED:
+        add_listed(n, indices, positions, source, stride, target, width)
+        return
     for i in range(n):
         row = i if positions < 0 else indices[positions + i]
         at = indices[start + i] if access == _GATHER else i

@@ -136,10 +136,12 @@ class NumPyBackend:
     @staticmethod
     def segment_reduce(ufunc: Any, out: Any, rows: Any, offsets: Any) -> None:
         """out[i] = reduction of rows[offsets[i]:offsets[i + 1]]; no segment is empty."""
+        exact = {"dtype": np.float64} if ufunc is np.add else {}  # rounded once, however long a segment is
         if len(out) == 1:
-            ufunc.reduce(rows, axis=0, out=out[0] if out.ndim > 1 else out.reshape(()))
+            found = ufunc.reduce(rows, axis=0, keepdims=True, **exact)
         else:
-            ufunc.reduceat(rows, offsets[:-1], axis=0, out=out)
+            found = ufunc.reduceat(rows, offsets[:-1], axis=0, **exact)
+        np.copyto(out, found, casting="same_kind")
 
     @staticmethod
     def spread(x: Any, offsets: Any, n: int) -> Any:

@@ -24,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 _address = NumPyBackend.address
+NO_INDICES = np.empty(0, np.int32)
 
 #: What fused kernels may call.
 functions = FUNCTIONS
@@ -74,9 +75,9 @@ def add_all(rows: Any, whole: Any) -> None:
     """whole [*shape] += the sum of rows [n, *shape]."""
     if _by_address(rows) and whole.flags.c_contiguous:
         stride = rows.strides[0] // rows.itemsize
-        segment_sums.add_all(len(rows), _address(rows), stride, _address(whole), whole.size)
+        segment_sums.add_listed(len(rows), NO_INDICES, -1, _address(rows), stride, _address(whole), whole.size)
     else:
-        whole += rows.sum(axis=0)
+        whole += rows.sum(axis=0, dtype=np.float64)
 
 
 def add_product(left: Any, right: Any, whole: Any, fresh: bool) -> None:
@@ -93,13 +94,13 @@ def sum_equal(indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
     if (indices[1:] > indices[:-1]).all():
         return np.array(indices, np.int64), rows.copy()
     found, to = np.unique(indices, return_inverse=True)
-    total = np.zeros((len(found), *rows.shape[1:]), rows.dtype)
+    total = np.zeros((len(found), *rows.shape[1:]), np.float64)
     if _by_address(rows):
         stride = rows.strides[0] // rows.itemsize
-        segment_sums.add_each(len(rows), _address(rows), stride, to, _address(total), total[0].size)
+        segment_sums.add_each(len(rows), _address(rows), stride, to, total.reshape(len(found), -1))
     else:
         np.add.at(total, to, rows)
-    return found.astype(np.int64), total
+    return found.astype(np.int64), total.astype(rows.dtype)
 
 
 def _by_address(rows: Any) -> bool:

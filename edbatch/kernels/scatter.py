@@ -24,6 +24,14 @@ def add_rows(
     `source` and `target` are flat buffers; with a target stride of 0 all rows are added to one.
     """
     entries = uint64(width)
+    if target_stride == 0:
+        totals = target[target_begin : target_begin + width].astype(np.float64)  # rounded once, however many rows
+        for i in range(n):
+            s = uint64(source_begin + i * source_stride)
+            for j in range(entries):
+                totals[j] += source[s + j]
+        target[target_begin : target_begin + width] = totals
+        return
     for i in range(n):
         s = uint64(source_begin + i * source_stride)
         t = uint64(target_begin + i * target_stride)

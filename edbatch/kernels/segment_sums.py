@@ -1,13 +1,18 @@
-"""Sums over any number of rows each, read where they lie."""
+"""Sums over any number of rows each, read where they lie: added up in float64, and rounded once.
+
+So a sum of ten thousand is as exact as one of two, and does not depend on where the rows come from.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import float32
 
 from edbatch.compiled import compiled
 from edbatch.kernels.pointers import floats_at
 
 BYTES = 4  # of an entry, float32
+COLUMNS = 256  # of which the sums are kept in a core's first-level cache
 
 
 @compiled(error_model="numpy")
@@ -19,72 +24,61 @@ def add_row(source: int, target: int, width: int) -> None:
 
 
 @compiled(error_model="numpy")
-def fill_rows(n: int, target: int, stride: int, width: int) -> None:
-    """Zeros in n rows."""
-    written = floats_at(target)
+def list_rows(
+    count: int, indices: np.ndarray, rows: int, positions: int, source: int, source_stride: int, listed: np.ndarray
+) -> None:
+    """listed[indices[positions + k]] = the address of source row indices[rows + k]; negative: listed[k], row k."""
+    for k in range(count):
+        row = k if rows < 0 else indices[rows + k]
+        listed[k if positions < 0 else indices[positions + k]] = source + BYTES * row * source_stride
+
+
+@compiled(error_model="numpy")
+def sum_lists(
+    n: int, indices: np.ndarray, offsets: int, listed: np.ndarray, target: int, stride: int, width: int
+) -> None:
+    """target row i = the sum of the rows at listed[k], k from indices[offsets + i] up to indices[offsets + i + 1]."""
+    totals = np.empty(min(width, COLUMNS), np.float64)
     for i in range(n):
+        for first in range(0, width, COLUMNS):
+            columns = min(COLUMNS, width - first)
+            written = floats_at(target + BYTES * (i * stride + first))
+            for j in range(columns):
+                totals[j] = 0.0
+            for k in range(indices[offsets + i], indices[offsets + i + 1]):
+                read = floats_at(listed[k] + BYTES * first)
+                for j in range(columns):
+                    totals[j] += read[j]
+            for j in range(columns):
+                written[j] = float32(totals[j])
+
+
+@compiled(error_model="numpy")
+def add_listed(
+    n: int, indices: np.ndarray, rows: int, source: int, source_stride: int, target: int, width: int
+) -> None:
+    """target [width] += the sum of source rows indices[rows + k], k below n; of row k for negative `rows`."""
+    totals = np.empty(min(width, COLUMNS), np.float64)
+    for first in range(0, width, COLUMNS):
+        columns = min(COLUMNS, width - first)
+        written = floats_at(target + BYTES * first)
+        for j in range(columns):
+            totals[j] = written[j]
+        for k in range(n):
+            row = k if rows < 0 else indices[rows + k]
+            read = floats_at(source + BYTES * (row * source_stride + first))
+            for j in range(columns):
+                totals[j] += read[j]
+        for j in range(columns):
+            written[j] = float32(totals[j])
+
+
+@compiled(error_model="numpy")
+def add_each(n: int, source: int, source_stride: int, to: np.ndarray, totals: np.ndarray) -> None:
+    """Row to[i] of `totals` (float64 [., width]) += source row i."""
+    width = totals.shape[1]
+    for i in range(n):
+        read = floats_at(source + BYTES * i * source_stride)
+        at = to[i]
         for j in range(width):
-            written[i * stride + j] = 0.0
-
-
-@compiled(error_model="numpy")
-def sum_even(
-    n: int, indices: np.ndarray, offsets: int, source: int, source_stride: int, target: int, stride: int, width: int
-) -> None:
-    """target row i = the sum of source rows from indices[offsets + i] up to indices[offsets + i + 1]."""
-    fill_rows(n, target, stride, width)
-    for i in range(n):
-        for k in range(indices[offsets + i], indices[offsets + i + 1]):
-            add_row(source + BYTES * k * source_stride, target + BYTES * i * stride, width)
-
-
-@compiled(error_model="numpy")
-def sum_gathered(
-    n: int,
-    indices: np.ndarray,
-    offsets: int,
-    rows: int,
-    source: int,
-    source_stride: int,
-    target: int,
-    stride: int,
-    width: int,
-) -> None:
-    """As `sum_even`, of source rows indices[rows + k] instead of k."""
-    fill_rows(n, target, stride, width)
-    for i in range(n):
-        for k in range(indices[offsets + i], indices[offsets + i + 1]):
-            add_row(source + BYTES * indices[rows + k] * source_stride, target + BYTES * i * stride, width)
-
-
-@compiled(error_model="numpy")
-def add_some(
-    count: int,
-    indices: np.ndarray,
-    rows: int,
-    positions: int,
-    owners: np.ndarray,
-    source: int,
-    source_stride: int,
-    target: int,
-    stride: int,
-    width: int,
-) -> None:
-    """target row owners[indices[positions + e]] += source row indices[rows + e], for every e below `count`."""
-    for e in range(count):
-        to = owners[indices[positions + e]]
-        add_row(source + BYTES * indices[rows + e] * source_stride, target + BYTES * to * stride, width)
-
-
-@compiled(error_model="numpy")
-def add_all(n: int, source: int, source_stride: int, target: int, width: int) -> None:
-    """target [width] += the sum of n source rows, one after the other."""
-    for i in range(n):
-        add_row(source + BYTES * i * source_stride, target, width)
-
-
-@compiled(error_model="numpy")
-def add_each(n: int, source: int, source_stride: int, to: np.ndarray, target: int, width: int) -> None:
-    """target row to[i] [width] += source row i, one after the other."""
-    for i in range(n):
-        add_row(source + BYTES * i * source_stride, target + BYTES * to[i] * width, width)
+            totals[at, j] += read[j]

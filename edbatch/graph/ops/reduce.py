@@ -70,11 +70,18 @@ def _reduction(name: str, reduce: Callable, slope: Callable) -> Callable[..., Ex
     return attributed(op, attributes)
 
 
+def _adding(x: Any, axis: tuple[int, ...]) -> dict[str, Any]:
+    """What to add up in: NumPy adds neighbours in memory pairwise, and others one after the other."""
+    trailing = axis == tuple(range(x.ndim - len(axis), x.ndim))
+    return {} if trailing and x.flags.c_contiguous else {"dtype": np.float64}
+
+
 def _logsumexp(k: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
     top = k.max(x, axis=axis, keepdims=True)
     top = k.where(k.isfinite(top), top, 0)  # an entry of -inf contributes nothing, all of them give -inf
     with k.errstate(divide="ignore"):
-        total = k.log(k.sum(k.exp(x - top), axis=axis, keepdims=True)) + top
+        exponentials = k.exp(x - top)
+        total = k.log(k.sum(exponentials, axis=axis, keepdims=True, **_adding(exponentials, axis))) + top
     return total if keepdims else k.squeeze(total, axis)
 
 
@@ -120,9 +127,15 @@ def _exp_below(x: Any, out: Any) -> Expression:
     return exp(x - maximum2(out, -3e38))
 
 
-_sum_over = _reduction("sum", lambda k, x, **over: k.sum(x, **over), lambda g, out, x, axes: g)
-_mean_over = _reduction("mean", lambda k, x, **over: k.mean(x, **over), lambda g, out, x, axes: g / _over(x, axes))
-_std_over = _reduction("std", lambda k, x, **over: k.std(x, **over), _std_slope)
+_sum_over = _reduction(
+    "sum", lambda k, x, axis, **over: k.sum(x, axis, **over, **_adding(x, axis)), lambda g, out, x, axes: g
+)
+_mean_over = _reduction(
+    "mean",
+    lambda k, x, axis, **over: k.mean(x, axis, **over, **_adding(x, axis)),
+    lambda g, out, x, axes: g / _over(x, axes),
+)
+_std_over = _reduction("std", lambda k, x, axis, **over: k.std(x, axis, **over, **_adding(x, axis)), _std_slope)
 _max_over = _reduction(
     "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes)
 )
@@ -132,7 +145,7 @@ _min_over = _reduction(
 _logsumexp_over = _reduction("logsumexp", _logsumexp, lambda g, out, x, axes: g * _exp_below(x, out))
 _norm_over = _reduction(
     "norm",
-    lambda k, x, **over: k.sqrt(k.sum(k.square(x), **over)),
+    lambda k, x, axis, **over: k.sqrt(k.sum(k.square(x), axis, **over, **_adding(x, axis))),
     lambda g, out, x, axes: g * x / (out + is_zero(out)),
 )
 
