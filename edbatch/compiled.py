@@ -113,6 +113,17 @@ class Compiled(registry.CPUDispatcher):
                 return super().compile(signature)
 
 
+@contextmanager
+def at_once() -> Iterator[None]:
+    """In its block, functions are compiled when they are first called."""
+    global PATIENCE
+    before, PATIENCE = PATIENCE, -1.0
+    try:
+        yield
+    finally:
+        PATIENCE = before
+
+
 def _plain(result: Any) -> Any:
     """What compiled code gives back: Python's numbers instead of NumPy's."""
     if isinstance(result, np.generic):

@@ -1,0 +1,126 @@
+"""`edbatch warm-up`: everything compiled ahead, for container images and machines without a place to write."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import process_time
+from typing import Any
+
+from edbatch.cli.output import counted
+
+DESCRIPTION = """\
+Compile ahead what programs would have compiled when they first need it: schedulers, learning, the planner, the
+interpreter of cells, optimisers, and the layers of edbatch.models, forward and backward. Cells of your own are compiled
+when they are first called, in some tenths of a second.
+
+The code is kept in the folder edbatch/compiled of the user's cache folder (XDG_CACHE_HOME, ~/.cache); every environment
+with the same versions of Python, NumPy and Numba, and the same processor, finds it there.
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "warm-up",
+        help="compile everything ahead",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run small programs of every kind, with nothing interpreted, and say what there is then."""
+    from tqdm import tqdm
+
+    from edbatch.code_cache import cache_folder
+    from edbatch.compiled import at_once, functions
+
+    start = process_time()
+    with at_once(), tqdm(list(programs()), unit="program", disable=None, leave=False) as bar:
+        for name, program in bar:
+            bar.set_description(f"compiling {name}")
+            program()
+    ready = sum(bool(function.overloads) for function in functions)
+    folder = cache_folder()
+    sizes = [file.stat().st_size for file in folder.glob("*.bin")]
+    print(f"{counted(ready, 'function')} ready in {process_time() - start:.1f} s of processor time")
+    print(f"{folder}{os.sep}: {counted(len(sizes), 'file')}, {sum(sizes) / 2**20:.1f} MiB")
+
+
+def programs() -> Iterator[tuple[str, Callable[[], object]]]:
+    """What is run, each with its name; all that a program of a user's may need is in one of them."""
+    from edbatch.models.workloads import WORKLOADS
+    from edbatch.policy.encodings import ENCODINGS
+    from edbatch.policy.heuristics import RULES
+    from edbatch.training import __all__ as names
+
+    for rule in RULES:
+        yield f"the policy {rule}", partial(_schedule, rule)
+    for encoding in ENCODINGS:
+        yield f"learning with {encoding}", partial(_learn, encoding)
+    for name in WORKLOADS:
+        yield name, partial(_train, name)
+    for name in sorted(set(names) - {"schedules", "Trainer"}):
+        yield name, partial(_update, name)
+
+
+def _graph() -> Any:
+    """A graph for which the greedy rule does not find the fewest batches, so that `beam` has something to search."""
+    from random import Random
+
+    from edbatch.policy.typed_graph import TypedGraph
+
+    draw = Random(2).random
+    operands = [[below for below in range(node) if draw() < 2 / (node + 1)] for node in range(24)]
+    return TypedGraph.from_lists(["abc"[int(3 * draw())] for _ in range(24)], operands)
+
+
+def _schedule(rule: str) -> None:
+    from edbatch.policy.bounds import lower_bound
+    from edbatch.policy.registry import get_policy
+
+    graph = _graph()
+    get_policy(rule).schedule(graph)
+    lower_bound(graph, "direct")
+
+
+def _learn(encoding: str) -> None:
+    from edbatch.policy.qlearning import learn
+
+    graph = _graph()
+    learn([graph], encoding=encoding, episodes=50, progress=False).schedule(graph)
+
+
+def _train(name: str) -> None:
+    import edbatch as eb
+    from edbatch.models.workloads import WORKLOADS
+
+    workload = WORKLOADS[name]
+    samples, sizes, _ = workload.number(workload.generate(3, 0))
+    model = eb.ParameterCollection(seed=0)
+    # With matrices of that size, products of equal words are shared.
+    network = workload.network(model, *sizes, 256 if name == "tree-lstm" else 8)
+    for policy in ("sufficient", "none"):
+        with eb.Graph(policy=policy) as graph:
+            outputs = [p for sample in samples for p in workload.probabilities(network, sample)]
+            loss = eb.sum([eb.pick(p, 0) for p in outputs])
+        loss.backward()
+        eb.forward(outputs)
+        graph.report()
+        model.zero_grad()
+
+
+def _update(name: str) -> None:
+    import edbatch as eb
+    import edbatch.training
+
+    model = eb.ParameterCollection(seed=0)
+    W, E = model.add_parameters((4, 4), name="W"), model.add_lookup_parameters((5, 4), name="E")
+    with eb.Graph(policy="sufficient"):
+        loss = eb.sum([eb.dot(W @ eb.lookup(E, at), eb.lookup(E, 0)) for at in range(3)])
+    loss.backward()
+    getattr(edbatch.training, name)(model, lr=0.1).update()

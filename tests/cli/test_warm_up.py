@@ -1,0 +1,57 @@
+"""`edbatch warm-up`: everything compiled ahead."""
+
+import pytest
+
+import edbatch as eb
+from edbatch import compiled
+from edbatch.cli import warm_up
+from edbatch.code_cache import cache_folder
+from edbatch.fingerprint import callees
+from edbatch.models.workloads import WORKLOADS
+
+
+def test_it_runs_programs_with_nothing_interpreted_and_says_what_there_is(edbatch, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    patience = compiled.PATIENCE
+
+    @compiled.compiled(small=True)
+    def length(x):
+        return len(x)
+
+    monkeypatch.setattr(warm_up, "programs", lambda: [("length", lambda: length(b"abc"))])
+    status, out, err = edbatch("warm-up")
+    assert (status, err) == (0, "")
+    assert length.overloads
+    first, second = out.splitlines()
+    assert first.endswith(" s of processor time")
+    assert second.startswith(f"{cache_folder()}/: 1 file, ")
+    assert patience == compiled.PATIENCE
+
+
+def test_its_programs_run_what_there_is():
+    names = [name for name, _ in warm_up.programs()]
+    assert set(WORKLOADS) < set(names)
+    assert {"Adam", "SGD", "the policy beam", "learning with critical"} < set(names)
+    for name, program in warm_up.programs():
+        if name in ("SGD", "the policy beam", "the policy sufficient", "tagger"):
+            program()
+
+
+@pytest.mark.slow
+def test_afterwards_nothing_is_left_to_compile(edbatch):
+    assert edbatch("warm-up")[0] == 0
+    ready = [function for function in compiled.functions if function.overloads]
+    called = set().union(*map(callees, ready))  # is in what calls it
+    missing = [
+        f"{function.__module__}.{function.__name__}"
+        for function in set(compiled.functions) - called
+        if function.__module__.startswith("edbatch.")
+        and ".cuda." not in function.__module__
+        and "inline" not in function.targetoptions  # is part of the kernels that call it
+    ]
+    assert missing == []
+
+
+def test_its_graph_is_one_that_the_beam_does_better_on():
+    graph = warm_up._graph()
+    assert len(eb.get_policy("beam").schedule(graph)) < len(eb.get_policy("greedy").schedule(graph))
