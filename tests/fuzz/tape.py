@@ -1,0 +1,186 @@
+"""An eager tape in float64: values are computed where they are written, gradients pulled back op by op.
+
+A parameter may not change while there is something that a lazy graph would still have to compute, or go back through:
+such programs raise `ValueError`.
+"""
+
+import numpy as np
+
+from tests.fuzz.definitions import DEFINITIONS
+from tests.fuzz.rounding import rounded
+
+_graphs = []  # those that are open, the innermost last
+MAX_DEPTH = 8  # views of views, as documented; what goes deeper is a copy
+
+
+def current():
+    return _graphs[-1]
+
+
+class Operand:
+    """What expressions and parameters share."""
+
+    __array_ufunc__ = None  # NumPy leaves `array * operand` to us
+
+    @property
+    def shape(self):
+        return self.data.shape
+
+    def value(self):
+        return np.array(self.data)
+
+
+class Parameter(Operand):
+    """An array that is learned, or a table, and the gradient that has come."""
+
+    def __init__(self, data):
+        self.data, self.graphs = np.array(data, np.float64), set()
+        self.zero_grad()
+
+    def set_value(self, value):
+        for graph in self.graphs:
+            graph.end()
+        self.data = np.array(value, np.float64)
+
+    def grad(self):
+        return np.array(self.gradient)
+
+    def zero_grad(self):
+        self.gradient, self.rows, self.has_grad = np.zeros(self.shape), set(), False
+
+    def sparse_grad(self):
+        rows = np.array(sorted(self.rows), np.int64)
+        return (rows, self.gradient[rows]) if len(rows) else None
+
+    is_table = False
+
+    def node(self):
+        """The one value of the current graph that is this parameter."""
+        return current().constant((self, self.data.tobytes()), lambda: Expression(self.data, ((self, lambda g: g),)))
+
+
+class Expression(Operand):
+    """A value of a graph, and what pulls gradients back from it.
+
+    Attributes:
+        edges: (operand, gradient of this -> gradient of the operand).
+        root, depth: the value that this is a view of (itself, if it is none), after how many views.
+        look: from an array like the root's to this view of it.
+    """
+
+    def __init__(self, data, edges=(), view_of=None, look=None):
+        self.data, self.edges, self.graph = np.asarray(data, np.float64), edges, current()
+        self.root, self.depth, self.look = self, 0, lambda array: array
+        if view_of is not None and view_of.depth < MAX_DEPTH and np.may_share_memory(self.data, view_of.root.data):
+            self.root, self.depth = view_of.root, view_of.depth + 1
+            self.look = lambda array: look(view_of.look(array))
+        for operand, _ in edges:
+            if isinstance(operand, Parameter):
+                operand.graphs.add(self.graph)
+        self.graph.tape.append(self)
+        self.graph.pending = True
+
+    def __len__(self):
+        return len(self.data)
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def value(self):
+        self.graph.run()
+        return super().value()
+
+    def backward(self, gradient=None):
+        self.graph.backward(self, np.ones(()) if gradient is None else np.asarray(gradient, np.float64))
+
+    def gradient(self):
+        """Of a view: that part of the root's."""
+        if self.graph.ended:
+            raise ValueError("parameters have changed")
+        of_root = self.graph.gradients.get(self.root, np.zeros(self.root.shape))
+        return np.array(self.look(of_root))
+
+
+class Graph:
+    """The expressions in the order in which they were made.
+
+    Attributes:
+        training: whether dropout drops; what is in force when a graph is made.
+        pending: whether something has been recorded since it ran.
+        ended: whether parameters have changed since.
+    """
+
+    training = True
+
+    def __init__(self, policy=None, dtype="float32", **_):
+        self.training, self.pending, self.ended = self.training, False, False
+        self.tape, self.gradients, self.constants = [], {}, {}
+
+    def __enter__(self):
+        _graphs.append(self)
+        return self
+
+    def __exit__(self, *_):
+        _graphs.pop()
+
+    def run(self):
+        """Everything has run."""
+        self.pending = False
+
+    def end(self):
+        """Parameters change: what goes back after that would be of neither value."""
+        if self.pending:
+            raise ValueError("values would be computed with other parameters than they were recorded with")
+        self.ended = bool(self.tape)
+
+    def constant(self, key, make):
+        """The one value under a key."""
+        if key not in self.constants:
+            self.constants[key] = make()
+        return self.constants[key]
+
+    def backward(self, of, gradient):
+        if self.ended:
+            raise ValueError("parameters have changed")
+        self.run()
+        self.gradients = {of: gradient}
+        for x in reversed(self.tape):
+            if x in self.gradients:
+                for operand, pull in x.edges:
+                    self.give(operand, pull(self.gradients[x]))
+
+    def give(self, operand, gradient):
+        """Add up, and take the sum over axes that were broadcast."""
+        if gradient is None:
+            return
+        gradient = np.broadcast_to(gradient, np.broadcast_shapes(np.shape(gradient), operand.shape))
+        gradient = gradient.sum(tuple(range(gradient.ndim - len(operand.shape))))
+        axes = tuple(at for at, size in enumerate(operand.shape) if size != gradient.shape[at])
+        gradient = rounded(gradient.sum(axes, keepdims=True))
+        if isinstance(operand, Parameter):
+            operand.gradient, operand.has_grad = operand.gradient + gradient, True
+        else:
+            self.gradients[operand] = self.gradients.get(operand, 0.0) + gradient
+
+
+def apply(name, operands, **attributes):
+    """An op on operands: its value now, and how gradients will go back."""
+    op = DEFINITIONS[name]
+    plain = [isinstance(x, int | float) for x in operands]  # it is what it is: 2 or 0.5
+    operands = [x if isinstance(x, Operand) else Expression(x) for x in operands]
+    if op.view and isinstance(operands[0], Parameter):
+        operands = [operands[0].node()]
+    arrays = [rounded(x.data, op.exact or number) for x, number in zip(operands, plain, strict=True)]
+    result = rounded(op.value(*arrays, **attributes), op.exact)
+
+    def pull(number):
+        def one(g):
+            found = op.pull(rounded(g, op.exact), result, *arrays, **attributes)[number]
+            return None if found is None else rounded(found, op.exact)
+
+        return one
+
+    edges = tuple((x, pull(number)) for number, x in enumerate(operands))
+    if op.view:
+        return Expression(result, edges, operands[0], lambda array: op.value(array, **attributes))
+    return Expression(result, edges)

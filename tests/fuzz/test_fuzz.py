@@ -1,0 +1,48 @@
+"""Random programs give what they mean: 300 always, 20,000 with `-m slow`, as many as you like in a terminal.
+
+    EDBATCH_FUZZ=5000:5100 python -m pytest tests/fuzz/test_fuzz.py -k chosen
+
+runs the programs of these seeds. A program that fails is made small and printed as a script.
+"""
+
+import os
+
+import pytest
+
+from tests.fuzz.generate import generate
+from tests.fuzz.run import Counts, check
+from tests.fuzz.shrink import shrunk
+
+PROGRAMS, SLOW = 300, 20_000
+CELLS = 24  # different cells are compiled one by one, and that takes most of the time
+
+
+def run(seeds, cells):
+    """Every program of these seeds is right, and rounding leaves nothing of few of their numbers."""
+    counts = Counts()
+    for seed in seeds:
+        program = generate(seed, cells)
+        failure = check(program, counts)
+        if failure is not None:
+            program, failure = shrunk(program, failure)
+            pytest.fail(f"program {seed}: {failure.message}\n\n{program.script()}", pytrace=False)
+    assert counts.blind <= 0.01 * counts.arrays
+
+
+@pytest.mark.parametrize("first", range(0, PROGRAMS, 50))
+def test_random_programs(first):
+    run(range(first, first + 50), CELLS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SLOW, 500))
+def test_many_random_programs(first):
+    run(range(first, first + 500), 5 * CELLS)
+
+
+def test_chosen_random_programs():
+    chosen = os.environ.get("EDBATCH_FUZZ")
+    if chosen is None:
+        pytest.skip("EDBATCH_FUZZ names no seeds")
+    first, _, end = chosen.partition(":")
+    run(range(int(first), int(end or int(first) + 1)), 5 * CELLS)

@@ -1,0 +1,125 @@
+"""The oracle is right: its derivatives are those of its values, its values and derivatives those of PyTorch."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.fuzz import oracle
+from tests.fuzz.calls import CALLS
+from tests.fuzz.program import NAME
+from tests.fuzz.scope import Scope
+from tests.gradients import numeric
+
+SHAPES = [(), (), (4,), (4,), (4,), (8,), (2, 4), (4, 4), (1,), (3, 4)]
+LEAVES = [f"v{at}" for at in range(len(SHAPES))]
+NO_OPERANDS = {"scalar", "zeros", "ones", "input"}
+CHANGED = {"stop_gradient", "scale_gradient"}  # that is what they are for
+
+
+def called(name, seed):
+    """A call of an op with operands that can be learned, at a place without kinks and ties: text, and all names."""
+    random, numbers = Random(seed), np.random.default_rng(seed)
+    names = {"eb": oracle, "np": np}
+    with oracle.Graph():
+        for leaf, shape in zip(LEAVES, SHAPES, strict=True):
+            names[leaf] = oracle.Parameter(numbers.uniform(-1.5, 1.5, shape))
+        for at, shape in enumerate([(4, 4), (4,), (3, 4)]):
+            names[f"p{at}"] = oracle.Parameter(numbers.uniform(-1.5, 1.5, shape))
+        names["e0"] = oracle.ParameterCollection().add_lookup_parameters((5, 4), init=numbers.uniform(-1, 1, (5, 4)))
+        scope = Scope(random, names, 4, "", "w", ["p0", "p1", "p2"], ["e0"])
+        scope.values = list(LEAVES)
+        while not scope.add(name):
+            pass
+    return scope.statements[0].source(), names
+
+
+def evaluated(text, names):
+    """The result, on a tape of its own."""
+    with oracle.Graph():
+        exec(text, names)
+    return names[text.split(" = ")[0]]
+
+
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - NO_OPERANDS - CHANGED))
+@pytest.mark.parametrize("seed", range(8))
+def test_derivatives_against_finite_differences(name, seed):
+    text, names = called(name, seed)
+    y = evaluated(text, names)
+    weights = np.cos(np.arange(y.data.size) + seed).reshape(y.shape)
+    y.backward(weights)
+    for leaf in dict.fromkeys(NAME.findall(text.split(" = ")[1])):
+        x = names[leaf]
+
+        def loss(data, x=x):
+            kept, x.data = x.data, data
+            try:
+                return np.sum(evaluated(text, names).data * weights)
+            finally:
+                x.data = kept
+
+        np.testing.assert_allclose(x.grad(), numeric(loss, x.data), rtol=2e-5, atol=2e-7, err_msg=text)
+
+
+def test_what_changes_gradients():
+    x = oracle.Parameter([1.0, -2.0])
+    with oracle.Graph():
+        y = oracle.sum(x * oracle.stop_gradient(oracle.parameter(x)) + oracle.scale_gradient(x, -0.5))
+    y.backward()
+    assert y.value() == 4
+    assert x.grad().tolist() == [0.5, -2.5]
+
+
+def test_views_have_the_gradient_of_what_they_show():
+    with oracle.Graph():
+        x = oracle.input([[1.0, 2.0], [3.0, 4.0]])
+        row, copy = x.T[1], oracle.reshape(x.T, (4,))
+        y = oracle.sum(row * row) + oracle.sum(x)
+    y.backward()
+    assert row.gradient().tolist() == [5, 9]
+    assert copy.gradient().tolist() == [0, 0, 0, 0]
+    assert x.gradient().tolist() == [[1, 5], [1, 9]]
+
+
+def test_rounding_shows_what_depends_on_it():
+    """A difference of equal numbers is all rounding; what copies rounds nothing."""
+    x = oracle.Parameter([3.0, 5.0])
+    with oracle.Graph(), oracle.rounding(1e-3, seed=1):
+        difference = oracle.tanh(x) - oracle.tanh(x)
+        copy = oracle.maximum(x, oracle.concatenate([x[1:], x[:1]]))
+    assert 1e-5 < np.abs(difference.data).max() < 1e-2
+    assert copy.data.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_against_torch(seed):
+    """Values and gradients of all that PyTorch has too."""
+    torch = pytest.importorskip("torch")
+    from tests.fuzz.torch_ops import TORCH
+
+    random = np.random.default_rng(seed)
+    for name, (function, shapes, arguments) in TORCH(torch).items():
+        positive = name in ("log", "sqrt", "power", "binary_cross_entropy")
+        arrays = [random.uniform(0.1, 0.9, shape) if positive else random.uniform(-2, 2, shape) for shape in shapes]
+        operands = [oracle.Parameter(x) for x in arrays]
+        tensors = [torch.tensor(x, requires_grad=True) for x in arrays]
+        listed = name.endswith("_list") or name in ("concatenate", "stack")
+        with oracle.Graph():
+            call = getattr(oracle, name.removesuffix("_list"))
+            y = call(operands) if listed else call(*operands, *arguments)
+        wanted = function(*tensors)
+        np.testing.assert_allclose(y.data, wanted.detach().numpy(), rtol=1e-12, atol=1e-12, err_msg=name)
+        weights = random.uniform(-1, 1, y.shape)
+        y.backward(weights)
+        wanted.backward(torch.tensor(weights))
+        for x, tensor in zip(operands, tensors, strict=True):
+            np.testing.assert_allclose(x.grad(), tensor.grad.numpy(), rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+def test_torch_covers_the_definitions():
+    """All definitions but those that PyTorch lacks or means differently."""
+    torch = pytest.importorskip("torch")
+    from tests.fuzz.definitions import DEFINITIONS
+    from tests.fuzz.torch_ops import TORCH
+
+    assert DEFINITIONS.keys() - TORCH(torch).keys() == {"scale_gradient", "stop_gradient", "dropout", "pick"}

@@ -1,0 +1,102 @@
+"""The comparison finds what is wrong, and takes no rounding for it."""
+
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.ops import __all__ as ops
+from edbatch.memory.pool import pool_of
+from tests.fuzz import oracle
+from tests.fuzz.generate import generate
+from tests.fuzz.program import Program, Statement
+from tests.fuzz.run import Counts, check, poisoned_memory, shown
+from tests.fuzz.test_fuzz import CELLS, PROGRAMS
+
+
+@cache
+def program_of(seed):
+    program = generate(seed, CELLS)
+    return program, program.source()
+
+
+def programs(count):
+    return (program_of(seed) for seed in range(count))
+
+
+def with_faults(**changes):
+    """Runs programs on the oracle in place of EdBatch, with faults."""
+    library = SimpleNamespace(**{**vars(oracle), **changes})
+    return lambda code: shown(code, library)
+
+
+def is_found(name, faulty):
+    """Whether one of the programs that call an op fails."""
+    calling = (program for program, source in programs(4 * PROGRAMS) if f"eb.{name}(" in source)
+    return any(check(program, run=faulty) is not None for program in calling)
+
+
+SOME = {"add", "matmul", "lookup", "softmax", "sum"}
+
+
+def some(names):
+    """A few of the ops, the others with `-m slow`."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in SOME)) for name in sorted(names)]
+
+
+@pytest.mark.parametrize("name", some(set(ops) - {"split"}))
+def test_a_small_error_of_any_op_is_found(name):
+    def off(*given, **named):
+        return getattr(oracle, name)(*given, **named) * 1.0002
+
+    faulty = with_faults(**{name: off})
+    if name in ("zeros", "scalar"):  # nothing times anything; a scalar is used as a number
+        faulty = with_faults(**{name: lambda *given: getattr(oracle, name)(*given) + 0.01})
+    assert is_found(name, faulty)
+
+
+@pytest.mark.parametrize("name", some(set(ops) - {"split", "zeros", "ones", "scalar", "stop_gradient", "input"}))
+def test_a_small_error_of_any_gradient_is_found(name):
+    def off(*given, **named):
+        return oracle.scale_gradient(getattr(oracle, name)(*given, **named), 1.0002)
+
+    assert is_found(name, with_faults(**{name: off}))
+
+
+def test_gradients_that_leak_are_found():
+    faulty = with_faults(stop_gradient=lambda x: oracle.scale_gradient(x, 1.0))
+    assert is_found("stop_gradient", faulty)
+
+
+def test_rounding_is_no_error():
+    counts = Counts()
+    for program, _ in programs(100):
+        epsilon = np.finfo(program.dtype).eps
+
+        def rounding(code, epsilon=epsilon):
+            with oracle.rounding(epsilon, seed=99), np.errstate(all="ignore"):
+                return shown(code, oracle)
+
+        assert check(program, counts, rounding) is None
+    assert counts.blind <= 0.01 * counts.arrays
+
+
+def test_what_is_raised_and_shapes_and_nan_are_failures():
+    program = Program(0, statements=(Statement("show('v0', np.ones(2))"),))
+    for given, kind in ((1.0, "wrong shape"), ([1.0, np.nan], "wrong"), ([1.0, 1.0], None)):
+        failure = check(program, run=lambda code, given=given: [("v0", np.array(given))])
+        assert (failure and failure.kind) == kind
+    assert check(program, run=lambda code: 1 / 0).kind == "ZeroDivisionError in <lambda>"
+
+
+@pytest.mark.cpu
+def test_memory_is_full_of_nan():
+    pool = pool_of(eb.device("cpu").backend)
+    with poisoned_memory():
+        buffer = pool.acquire(1000, np.dtype("float32"))
+        assert np.isnan(buffer).all()
+        buffer.fill(1)
+        pool.release(buffer)
+        assert np.isnan(buffer).all()
