@@ -429,7 +429,7 @@ def test_errors(model):
             y.backward()
         with pytest.raises(eb.EdBatchError, match=r"expected a gradient of shape \(3,\), got \(2,\)"):
             y.backward([1, 2])
-        with pytest.raises(eb.EdBatchError, match="gradient of numbers"):
+        with pytest.raises(eb.EdBatchError, match="gradient: expected numbers"):
             y.backward("abc")
         with pytest.raises(eb.EdBatchError, match="expected a call of backward"):
             y.gradient()
