@@ -6,6 +6,8 @@ from tests.fuzz import oracle
 from tests.fuzz.calls import CALLS
 from tests.fuzz.program import Statement
 
+WRAPPED = {"p": "parameter", "s": "scalar"}
+
 
 class Cell:
     """A cell that is made: what it takes, what it computes, how it is called."""
@@ -69,7 +71,7 @@ class Cell:
         except LookupError:
             return None
         if scope.inlines:  # there the body would see the number itself, as without the decorator
-            given = [f"eb.parameter({x})" if x[0] == "p" else x for x in given]
+            given = [f"eb.{WRAPPED[x[0]]}({x})" if x[0] in WRAPPED else x for x in given]
             given = [x if re.fullmatch(r"[a-z]\d+|eb\..*", x) else f"eb.input({x})" for x in given]
         given = [f"{x}.0" if re.fullmatch(r"-?\d+", x) else x for x in given]  # an integer would be an index
         if first is not None:
