@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 if TYPE_CHECKING:
     from edbatch.devices import Device
@@ -21,6 +21,9 @@ _interned: dict[tuple[Shape, np.dtype], Spec] = {}
 
 #: Entries of one value, and rows or columns of a parameter: BLAS and CUDA count them in 32 bits.
 MOST_ENTRIES = 2**31 - 1
+
+#: The dtypes of values.
+FLOATS = (np.dtype("float32"), np.dtype("float64"))
 
 
 class Spec:
@@ -85,13 +88,16 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     """The one `Spec` of this shape and dtype.
 
     Raises:
-        EdBatchError: it has more than `MOST_ENTRIES` entries.
+        EdBatchError: it has more than `MOST_ENTRIES` entries, or is of no dtype that values have: what is shared by
+            all graphs of a process begins here, so that none of it is ever made of anything else.
 
     Example:
         >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
         True
     """
     found = _interned.get((shape, dtype))
+    if found is None and not (isinstance(dtype, np.dtype) and dtype in FLOATS):
+        raise EdBatchError(f"a value of {dtype!r}: expected float32 or float64")
     if found is None and math.prod(shape) > MOST_ENTRIES:
         shown = " x ".join(map(str, shape))
         raise EdBatchError(f"a value of {shown} entries: expected at most {MOST_ENTRIES:,} in all")
@@ -102,9 +108,11 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
 def float_dtype(dtype: object) -> np.dtype:
     """float32 or float64 as a NumPy dtype; anything else is an error."""
     try:
-        found = np.dtype(dtype)  # type: ignore[call-overload]
-    except TypeError:
+        # None is float64 to NumPy, also where a dtype is compared with it.
+        found = None if dtype is None else np.dtype(dtype)  # type: ignore[call-overload]
+    except Exception:  # whatever an object of another library makes of it
         found = None
-    if found not in (np.dtype("float32"), np.dtype("float64")):
-        raise EdBatchError(f"dtype {dtype!r}: expected float32 or float64")
-    return found
+    for known in FLOATS:
+        if found is not None and found == known:
+            return known
+    raise EdBatchError(f"dtype {shown(dtype)}: expected float32 or float64")

@@ -75,6 +75,9 @@ class Windows:
         found = self._plain.get((shape, dtype))
         if found is None:
             width = math.prod(shape)
+            # What is none fails here, with nothing changed: the arenas of every graph would stumble on such a layout.
+            if not isinstance(dtype, np.dtype):
+                raise TypeError(f"arena of {dtype!r}: expected a dtype")
             self.layouts.append((shape, dtype))
             arena = len(self.layouts) - 1
             self.windows.append(Window(arena, lambda array: array, True, 0, width, width))

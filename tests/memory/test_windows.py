@@ -38,3 +38,14 @@ def test_where_a_view_lies_in_a_row(windows, view, column, width, entries):
     assert np.shares_memory(seen, array)
     if width:
         np.testing.assert_array_equal(seen.reshape(2, -1), array.reshape(2, 12)[:, column : column + width])
+
+
+@pytest.mark.parametrize("dtype", [None, "abc", 3])
+def test_a_layout_that_is_none_leaves_nothing_behind(windows, dtype):
+    known = windows.plain((3,), F32)
+    for add in (lambda: windows.plain((2,), dtype), lambda: windows.look((2,), dtype, lambda x: x[:, 0])):
+        with pytest.raises(TypeError):
+            add()
+    assert windows.windows == [windows.windows[known]]
+    assert windows.layouts == [((3,), F32)]
+    assert windows.widths() == [3]

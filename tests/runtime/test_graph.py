@@ -338,3 +338,15 @@ class TestErrors:
             gc.collect()
             with pytest.raises(eb.EdBatchError, match=r"W\[2,2\] was deleted"):
                 y.value()
+
+
+@pytest.mark.parametrize(
+    "dtype", [None, "abc", 3, (2, 2), "int32", "float16", ">f4", {}, np.ones(2), complex, object()]
+)
+def test_a_dtype_that_no_value_has_is_refused_where_it_is_given(dtype):
+    for owner in (eb.Graph, eb.ParameterCollection):
+        with pytest.raises(eb.EdBatchError, match="expected float32 or float64"):
+            owner(dtype=dtype)
+    with eb.Graph():  # what graphs share is as it was
+        x = eb.tanh(eb.input([0.0, 100.0]))
+    assert x.value().tolist() == [0, 1]
