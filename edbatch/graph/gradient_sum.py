@@ -67,9 +67,14 @@ def total(spec: Spec, flows: Sequence[tuple[View | None, Expression]]) -> Expres
                 begin = interval[1]
             else:
                 left.append(interval)
-        found.append(_side_by_side(spec, [(interval, sum_of(placed[interval])) for interval in layer]))
+        found.append(_side_by_side(spec, [(interval, _sum_of_same(placed[interval])) for interval in layer]))
         intervals = left
     return sum_of(found) if found else None
+
+
+def _sum_of_same(gradients: list[Expression]) -> Expression:
+    """The sum of gradients of the same entries, in the shape that the first view gives them."""
+    return sum_of([_shaped(gradient, gradients[0].shape) for gradient in gradients])
 
 
 def _side_by_side(spec: Spec, layer: list[tuple[tuple[int, int], Expression]]) -> Expression:
