@@ -322,6 +322,8 @@ class _Sight:
             self._search._note(value.__func__)
         elif isinstance(value, functools.partial):
             self.visit([value.func, value.args, value.keywords], path, checked)
+        elif isinstance(value, slice):
+            self.visit([value.start, value.stop, value.step], path, checked)
         elif isinstance(value, ReferenceType):
             self.visit(value(), f"{path}()", checked)
         elif isinstance(value, ContextVar):

@@ -222,6 +222,16 @@ CASES = {
         setting("partial", functools.partial(eb.clip, low=0.2, high=0.4)),
         setting("partial", functools.partial(eb.clip, low=0.1, high=0.3)),
     ),
+    "slice": (
+        lambda self, x: x * x[self.part],
+        setting("part", slice(0, 1)),
+        setting("part", slice(1, None)),
+    ),
+    "slices in a tuple": (
+        lambda self, x: x * x[self.parts],
+        setting("parts", np.s_[..., :1]),
+        setting("parts", np.s_[..., 1:]),
+    ),
     "bound method": (lambda self, x: self.bound(x), setting("sub.factor", 7.0), setting("sub.factor", 2.0)),
     "weak reference": (lambda self, x: x * self.weak().rate, setting("sub.rate", 4.0), setting("sub.rate", 1.5)),
     "getattr": (
@@ -298,7 +308,7 @@ def make():
         point=Point(1.0, 2.0), sizes=Sizes(), frozen=Frozen(), mode=Mode.TRAIN, slotted=Slotted(0.5),
         array=np.array([1.0, 2.0]), half=0.25, factor=2.0, act=eb.tanh, callable=Callable(),
         partial=functools.partial(eb.clip, low=0.1, high=0.3), bound=sub.scale, weak=weakref.ref(sub), rate_b=2.0,
-        dynamic=Dynamic(rate=0.5),
+        dynamic=Dynamic(rate=0.5), part=slice(1, None), parts=np.s_[..., 1:],
     )  # fmt: skip
 
 
