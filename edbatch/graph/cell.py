@@ -24,7 +24,7 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import MISSING
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import checked_index, graph_of, to_operand
+from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
 from edbatch.graph.trace import traced
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -163,6 +163,8 @@ class Cell(Described):
             return self.function(*args, **keywords)
         given = self.arguments(args, keywords, graph)
         entry = self.entry(given, graph)
+        for at in entry.labels:
+            checked_label(given.operands[at], entry.specs[at], f"cell {self.name}, argument {given.labels[at]}")
         if any(given.operands[at] < 0 for at in entry.mixed):  # it counts from several ends: no one index stands for it
             return traced(graph, lambda: self.function(*args, **keywords))
         ids = [x.id for x in given.operands if isinstance(x, Expression)]
@@ -209,8 +211,12 @@ class Cell(Described):
         if is_integer(x):
             return x
         if not is_operand(x):
+            parts = ""
+            if isinstance(x, tuple | list | dict):
+                listed = f"*{label}.values()" if isinstance(x, dict) else f"*{label}"
+                parts = f"pass its parts as arguments: {self.name.rpartition('.')[2]}({listed}, ...); "
             raise EdBatchError(
-                f"{place}: expected an expression, a parameter, a number or an array, got {type(x).__name__}; "
+                f"{place}: expected an expression, a parameter, a number or an array, got {type(x).__name__}; {parts}"
                 "what decides what the cell computes is given by keyword"
             )
         return to_operand(place, graph, x)

@@ -65,6 +65,7 @@ class Entry:
         structure: how the expressions are returned.
         traced: the body as it was traced.
         mixed: the arguments that are integers and index things of different sizes.
+        labels: those that are labels.
     """
 
     specs: tuple[Any, ...]
@@ -74,6 +75,7 @@ class Entry:
     structure: Structure
     traced: Body
     mixed: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
 
     @property
     def form(self) -> int:

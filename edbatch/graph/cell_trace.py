@@ -83,12 +83,13 @@ def trace_cell(
     used = [next(taken) if is_integer(x) else x for x in given.operands]
     specs = tuple(x.limit if isinstance(x, Payload) else x.spec for x in used)
     mixed = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and not x.is_alike)
+    labels = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and x.is_label)
     for variant in known:
         entry = variant.entry
         if same(entry.traced, body) and (entry.structure, entry.specs) == (structure, specs):
             return Variant(entry, guard, graph.serial)
     entry = _entry(name, given, graph, body, structure, specs, len(list(taken)))
-    return Variant(replace(entry, mixed=mixed), guard, graph.serial)
+    return Variant(replace(entry, mixed=mixed, labels=labels), guard, graph.serial)
 
 
 def _entry(
@@ -117,9 +118,9 @@ def run(
     """One trace: what the function computes, how it returns it, and the integers it takes and draws."""
     trace = Trace(name, graph.dtype, graph.options)
     placed: list[Any] = []
-    for x in given.operands:
+    for x, label in zip(given.operands, given.labels, strict=True):
         if is_integer(x):
-            placed.append(trace.payload())
+            placed.append(trace.payload(label))
         else:
             placed.append(x if isinstance(x, Parameter) else trace.argument(x.spec))
     split = len(placed) - given.keywords

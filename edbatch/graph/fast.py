@@ -212,8 +212,8 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
     return call
 
 
-def indexed(op: Op) -> Callable[[Any, int], Expression]:
-    """The fast way for ops of a vector and an index into it."""
+def indexed(op: Op, check: Callable[[Any, int, str], int] = checked_index) -> Callable[[Any, int], Expression]:
+    """The fast way for ops of a vector and an index into it, or a label (`check`)."""
     entries: dict[Any, tuple[int, Any]] = {}
 
     def call(x: Any, index: int) -> Expression:
@@ -236,8 +236,6 @@ def indexed(op: Op) -> Callable[[Any, int], Expression]:
         x = to_expression(op.name, x)
         type = node_type(op, (), (x.spec,))
         entries[x.spec] = (type.id, type.out)
-        return x.graph.add(
-            type, (x.id, checked_index(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {shown(index)})"))
-        )
+        return x.graph.add(type, (x.id, check(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {shown(index)})")))
 
     return call

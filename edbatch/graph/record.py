@@ -18,7 +18,7 @@ from edbatch.graph.op import Op
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import MOST_ENTRIES, Shape, spec_of
-from edbatch.graph.trace import Payload
+from edbatch.graph.trace import Payload, Trace
 from edbatch.graph.writes import last_write
 
 
@@ -44,7 +44,10 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
     for position, operand in enumerate(operands):
         if isinstance(operand, Expression) and operand.graph is not graph:
             if graph is not None:
-                raise EdBatchError(f"{name}: operand {position} is an expression of another graph")
+                hint = ""
+                if isinstance(graph, Trace) or isinstance(operand.graph, Trace):
+                    hint = "; a cell computes with its arguments: give it as one"
+                raise EdBatchError(f"{name}: operand {position} is an expression of another graph{hint}")
             graph = operand.graph
     return current_graph() if graph is None else graph
 
@@ -57,6 +60,8 @@ def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Paramete
         return number(graph, operand)
     if isinstance(operand, np.ndarray):
         return array_input(graph, operand)
+    if isinstance(operand, Payload):
+        raise operand.refused(f", and no operand of {name}")
     raise EdBatchError(
         f"{name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}"
     )
@@ -159,6 +164,8 @@ def checked_number(place: str, value: Any) -> float:
             return float(value)
         except OverflowError:
             raise EdBatchError(f"{place}: {shown(value)} is too large") from None
+    if isinstance(value, Payload):
+        raise value.refused(f", and no {place}")
     raise EdBatchError(f"{place}: expected a number, got {type(value).__name__}")
 
 
@@ -180,3 +187,22 @@ def checked_index(index: Any, size: int, place: str) -> int:
     if not -size <= found < size:
         raise EdBatchError(f"{place}: index {shown(found)} is out of range for {size} entries")
     return found % size
+
+
+def checked_label(label: Any, classes: int, place: str) -> int:
+    """A class as a Python int in [0, classes): unlike an index, none counts from the end.
+
+    As often as not -1 stands for padding or for a missing label: it would train the last class.
+
+    Raises:
+        EdBatchError: it is no integer or out of range.
+    """
+    if isinstance(label, Payload):
+        return label.used_as_label(classes)
+    found = checked_index(label, classes, place)
+    if as_index(label) < 0:
+        raise EdBatchError(
+            f"{place}: label {shown(label)} is negative, expected one in [0, {classes}); what has no label has no "
+            "loss: leave it out"
+        )
+    return found

@@ -29,17 +29,21 @@ class Payload:
 
     Attributes:
         number: position among the cell's integer arguments.
+        name: what the cell's function calls it.
         limit: the least size it has been used to index.
         is_alike: whether all were of one size: only then does a negative one mean the same wherever it is used.
+        is_label: whether it has been used as a label, which is never negative.
     """
 
-    __slots__ = ("cell", "is_alike", "limit", "number")
+    __slots__ = ("cell", "is_alike", "is_label", "limit", "name", "number")
 
-    def __init__(self, cell: str, number: int) -> None:
+    def __init__(self, cell: str, number: int, name: str = "") -> None:
         self.cell = cell
         self.number = number
+        self.name = name or f"integer {number}"
         self.limit = 2**31
         self.is_alike = True
+        self.is_label = False
 
     def used_in(self, size: int) -> int:
         """Note a use as an index below `size`; what stands for it among a node's integers (no index is negative)."""
@@ -47,11 +51,24 @@ class Payload:
         self.limit = min(self.limit, size)
         return -1 - self.number
 
-    def _unknown(self, *_: Any) -> NoReturn:
-        raise EdBatchError(
-            f"cell {self.cell}: integer argument {self.number} is known at run time only and may only be an index "
-            "(lookup, pick, a label); pass what the cell's structure depends on as a keyword argument"
+    def used_as_label(self, classes: int) -> int:
+        """Note a use as one of so many classes; as `used_in`."""
+        self.is_label = True
+        return self.used_in(classes)
+
+    def refused(self, use: str = "") -> EdBatchError:
+        """The error about any other use."""
+        return EdBatchError(
+            f"cell {self.cell}: argument {self.name} is an integer, known at run time only{use}; it may only be an "
+            f"index (x[{self.name}], lookup, pick) or a label. To compute with it, give a float; what decides what the "
+            "cell computes is given by keyword"
         )
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _unknown(self, *_: Any) -> NoReturn:
+        raise self.refused()
 
     __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = _unknown
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __floordiv__ = _unknown
@@ -95,9 +112,9 @@ class Trace(Columns):
         """The type of an expression's node."""
         return TYPES[self.types[expression.id & NODE_MASK]]
 
-    def payload(self) -> Payload:
+    def payload(self, name: str = "") -> Payload:
         """A placeholder for one more integer of a call."""
-        self.payloads.append(Payload(self.cell, len(self.payloads)))
+        self.payloads.append(Payload(self.cell, len(self.payloads), name))
         return self.payloads[-1]
 
     def draw(self, count: int) -> Sequence[Payload]:

@@ -80,7 +80,7 @@ log_softmax = _function("log_softmax", 1, "axis")
 std = _function("std", 1, "axis", "keepdims")
 pick = _function("pick", 1, "index")
 norm = _function("norm", 1, "axis", "keepdims")
-hinge = _function("hinge", 1, "label", "margin")
+_hinge = _function("hinge", 1, "label", "margin")
 flip = _function("flip", 1, "axis")
 transpose = _function("transpose", 1, "axes")
 reshape = _function("reshape", 1, "shape")
@@ -101,8 +101,16 @@ def stack(xs, axis=0):
     return apply("stack", xs, axis=axis)
 
 
+def hinge(scores, label, *margin, **named):
+    if label < 0:
+        raise ValueError("a negative label is refused")
+    return _hinge(scores, label, *margin, **named)
+
+
 def cross_entropy(logits, label, label_smoothing=0.0):
     """Of a label or a distribution, of which a part may be spread evenly over all classes."""
+    if isinstance(label, int | np.ndarray) and np.min(label) < 0:
+        raise ValueError("a negative label is refused")
     hard = (
         apply("cross_entropy", (logits,), label=label) if isinstance(label, int) else -dot(label, log_softmax(logits))
     )

@@ -125,7 +125,7 @@ def test_integer_arguments_are_read_at_run_time():
 
     with eb.Graph(policy="sufficient") as graph:
         x = eb.input([1.0, 2.0, 4.0])
-        got = eb.forward([loss(x, label, other) for label, other in [(0, 2), (2, 1), (-1, 0)]])
+        got = eb.forward([loss(x, label, other) for label, other in [(0, 2), (2, 1), (2, -3)]])
     log_p = np.log(np.exp([1, 2, 4]) / np.exp([1, 2, 4]).sum())
     np.testing.assert_allclose(got, [-log_p[0] + 4 + 2, -log_p[2] + 2 + 2, -log_p[2] + 1 + 2], rtol=1e-6)
     assert graph.report().batches == 1

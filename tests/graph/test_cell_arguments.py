@@ -281,3 +281,88 @@ class TestRefused:
             eb.cell(lambda x: x)(eb.ones(2), eb.ones(2))
         with eb.Graph(), pytest.raises(TypeError):
             eb.cell(lambda x, y: x)(eb.ones(2))
+
+
+INDICES = {
+    "entry": lambda x, W, k: x[0][k],
+    "row": lambda x, W, k: x[k] * 2,
+    "entry of a row": lambda x, W, k: x[k, 1],
+    "part of a row": lambda x, W, k: x[k, 1:] + x[k, ..., :2],
+    "two": lambda x, W, k: x[k, k],
+    "new axis": lambda x, W, k: x[k, None] @ W,
+    "another axis": lambda x, W, k: eb.swapaxes(x, 0, 1)[k],
+    "of a parameter": lambda x, W, k: W[k] * x[k],
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize("k", [0, 2, -1, -3])
+def test_an_integer_argument_is_an_index(name, k, model):
+    W = model.add_parameters((3, 3), name="W")
+    values = np.random.default_rng(0).normal(size=(3, 3))
+
+    def once(cells):
+        def one(x, k: int):
+            return eb.tanh(INDICES[name](x, W, k))
+
+        one = eb.cell(one) if cells else one
+        with eb.Graph(policy="none"):
+            x = eb.input(values)
+            first = eb.sum(one(x, 1))
+            loss = eb.sum(one(x, k)) + first
+        loss.backward()
+        found = loss.value(), x.gradient(), W.grad()
+        W.zero_grad()
+        return found
+
+    for got, want in zip(once(True), once(False), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("use", "advice"),
+    [
+        (lambda x, label: x[:, label], r"swapaxes\(x, 0, axis\)\[label\]"),
+        (lambda x, label: x[label:], "index"),
+        (lambda x, label: x[[label, 0]], "list of integers"),
+        (lambda x, label: x * label, "give a float"),
+        (lambda x, label: label * x, "give a float"),
+        (lambda x, label: eb.tanh(label), "give a float"),
+        (lambda x, label: eb.leaky_relu(x, label), "by keyword"),
+        (lambda x, label: eb.softmax(x, label), "by keyword"),
+        (lambda x, label: x if label else -x, "by keyword"),
+        (lambda x, label: {label: x}[label], "by keyword"),
+        (lambda x, label: [x, -x][label], "by keyword"),
+        (lambda x, label: eb.zeros(label), "by keyword"),
+        (lambda x, label: x.reshape(label), "by keyword"),
+    ],
+)
+def test_an_integer_argument_that_is_none_is_named(use, advice):
+    with eb.Graph(policy="none"), pytest.raises(eb.EdBatchError, match=advice) as found:
+        eb.cell(use)(eb.ones((2, 2)), 1)
+    if "list of integers" not in advice:
+        assert "argument label is an integer, known at run time only" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "advice"),
+    [
+        (lambda x: (x, x), r"got tuple; pass its parts as arguments: step\(\*state, ...\)"),
+        (lambda x: [x, x], r"got list; pass its parts as arguments: step\(\*state, ...\)"),
+        (lambda x: {"h": x}, r"got dict; pass its parts as arguments: step\(\*state.values\(\), ...\)"),
+    ],
+)
+def test_a_state_of_several_parts(state, advice):
+    @eb.cell
+    def step(state, x):
+        return x
+
+    with eb.Graph(policy="none"), pytest.raises(eb.EdBatchError, match=advice):
+        step(state(eb.ones(2)), eb.ones(2))
+
+
+def test_an_expression_from_outside_of_a_cell():
+    with eb.Graph(policy="none"):
+        outside = eb.ones(2)
+        with pytest.raises(eb.EdBatchError, match="another graph; a cell computes with its arguments: give it as one"):
+            eb.cell(lambda x: x + outside)(eb.ones(2))

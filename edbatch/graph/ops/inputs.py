@@ -161,6 +161,11 @@ def lookup(table: LookupParameters, index: int) -> Expression:
         table.spec.enters(_rows, table.spec)
         rows = shape[0]
     if index.__class__ is not int or not 0 <= index < rows:
+        if index is not None and is_advanced(index):
+            raise EdBatchError(
+                f"lookup({table.spec!r}, {shown(index)}): expected an integer, got {index.__class__.__name__}; several "
+                f"rows, as a matrix, are {table.name}[{shown(index)}]"
+            )
         index = checked_index(index, rows, f"lookup({table.spec!r}, {shown(index)})")
     node = graph.n
     graph.n = node + 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import current_graph
+from edbatch.graph.exchange import refuse_masked
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
 from edbatch.graph.node_type import node_type
@@ -18,7 +19,7 @@ from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax, softmax
 from edbatch.graph.ops.reduce import logsumexp, mean, sum
 from edbatch.graph.parameters import LookupParameters, Parameter
-from edbatch.graph.record import checked_index, checked_number, record, to_expression, to_operand
+from edbatch.graph.record import checked_index, checked_label, checked_number, record, to_expression, to_operand
 from edbatch.graph.spec import Shape
 
 
@@ -196,7 +197,7 @@ HUBER = declare(
 )
 
 _pick = indexed(PICK)
-_cross_entropy_call = indexed(CROSS_ENTROPY)
+_cross_entropy_call = indexed(CROSS_ENTROPY, checked_label)
 _binary_cross_entropy_call = binary(BINARY_CROSS_ENTROPY)
 _squared_distance = binary(SQUARED_DISTANCE)
 _l1_distance = binary(L1_DISTANCE)
@@ -233,16 +234,37 @@ def pick(x: Any, index: int) -> Expression:
     return _pick_of_parameter(x, index) if isinstance(x, Parameter) else _pick(x, index)
 
 
+def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray:
+    """Probabilities that are given as numbers, as an array; of an expression they are not known yet.
+
+    Raises:
+        EdBatchError: it is no array of real numbers, or one is NaN, negative or above `most`.
+    """
+    refuse_masked(target, place)
+    try:
+        found = np.asarray(target)
+    except ValueError as error:
+        raise EdBatchError(f"{place}: expected an array of numbers ({error})") from None
+    if found.dtype.kind not in "fiub":
+        raise EdBatchError(f"{place}: expected real numbers, got {shown(target)}")
+    wrong = found[~((found >= 0) & (found <= most))]
+    if wrong.size:
+        raise EdBatchError(f"{place}: expected probabilities, got {wrong.flat[0]}")
+    return found
+
+
 def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expression:
     """-log softmax(logits)[label], without overflow; scores in, not probabilities.
 
     Args:
         logits: [classes].
-        label: the right class (an integer, no part of the type), or a distribution [classes]: -Σ label · log softmax.
+        label: the right class (an integer from 0 on, no part of the type), or a distribution [classes]:
+            -Σ label · log softmax.
         label_smoothing: in [0, 1]; this part of the label is spread evenly over all classes, as in PyTorch.
 
     Raises:
-        EdBatchError: the label is out of range, or `logits` is no vector.
+        EdBatchError: the label is out of range (a negative one is), a distribution given as numbers is none, or
+            `logits` is no vector.
 
     Example:
         >>> import edbatch as eb
@@ -261,9 +283,9 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     x = to_expression("cross_entropy", logits)
     if not soft:
         return (1 - smoothing) * _cross_entropy_call(x, label) + smoothing * (logsumexp(x) - mean(x))
-    target = to_operand(
-        "cross_entropy: label", x.graph, np.asarray(label) if isinstance(label, list | tuple) else label
-    )
+    if not isinstance(label, Operand):
+        label = _checked_target("cross_entropy: label", label)
+    target = to_operand("cross_entropy: label", x.graph, label)
     if x.ndim != 1 or target.shape != x.shape:
         raise EdBatchError(f"cross_entropy({x.spec!r}, {target.spec!r}): expected a vector, and one label or as many")
     scores = log_softmax(x)
@@ -273,6 +295,9 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
 
 def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     """Σ over the other classes of max(0, margin + score - score of the label).
+
+    Raises:
+        EdBatchError: the label is out of range (a negative one is), or `scores` is no vector.
 
     Example:
         >>> import edbatch as eb
@@ -284,7 +309,7 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     x = to_expression("hinge", scores)
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
-    index = checked_index(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
+    index = checked_label(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
     return record(HINGE, (x,), (index,), margin=checked_number("hinge: margin", margin))
 
 
@@ -302,6 +327,8 @@ def binary_cross_entropy(p: Any, target: Any) -> Expression:
         >>> print(f"{y.value():.4f}")
         0.6931
     """
+    if isinstance(target, int | float | np.number | np.ndarray):
+        target = _checked_target("binary_cross_entropy: target", target, 1.0)
     return _binary_cross_entropy_call(p, target)
 
 

@@ -18,6 +18,7 @@ from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_shape, entries_of, graph_of, record, to_expression, to_node
 from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.trace import Payload
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 # A static index: per axis an int or a (start, stop, step) triple, hashable as part of a type.
@@ -158,7 +159,7 @@ def _getitem(x: Expression, key: Any) -> Expression:
             step, spec = _views[x.spec, x.id >> NODE_BITS, start, stop, start.__class__, stop.__class__]
         else:
             step, spec = _views[x.spec, x.id >> NODE_BITS, *_flat(key)]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, EdBatchError):  # an integer argument of a cell refuses to be looked up
         return _index(x, key)
     return Expression(x.graph, x.id + step, spec)
 
@@ -179,7 +180,10 @@ def _flat(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
 
 def _index(x: Expression, key: Any) -> Expression:
     place = f"{x.spec!r}[{_shown(key)}]"
-    for part in key if isinstance(key, tuple) else (key,):
+    parts = key if isinstance(key, tuple) else (key,)
+    if any(part.__class__ is Payload for part in parts):
+        return _index_at_run_time(place, x, parts)
+    for part in parts:
         if part.__class__ not in _PLAIN and is_advanced(part):
             from edbatch.graph.ops.advanced_index import advanced_index
 
@@ -200,6 +204,25 @@ def _index(x: Expression, key: Any) -> Expression:
     return out
 
 
+def _index_at_run_time(place: str, x: Expression, parts: tuple[Any, ...]) -> Expression:
+    """An index that begins with an integer argument of a cell: an entry is picked, what follows is of that entry."""
+    first, *others = parts
+    if first.__class__ is not Payload or any(part is not None and is_advanced(part) for part in others):
+        found = next(part for part in parts if part.__class__ is Payload)
+        raise found.refused(
+            f" ({place}: expected it as the first index, and no list beside it: "
+            f"eb.swapaxes(x, 0, axis)[{found}] is an entry of another axis)"
+        )
+    picked = _picked(x, first)
+    return picked[tuple(others)] if others else picked
+
+
+def _picked(x: Any, index: Any) -> Expression:
+    from edbatch.graph.ops.loss import pick  # which imports this
+
+    return pick(x, index)
+
+
 def _shown(key: Any) -> str:
     if isinstance(key, tuple):
         return ", ".join(map(_shown, key))
@@ -210,6 +233,8 @@ def _shown(key: Any) -> str:
 
 
 def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
+    if key.__class__ is Payload:
+        return _picked(parameter, key)
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 
 

@@ -1,6 +1,7 @@
 """What enters a graph."""
 
 import numpy as np
+import pytest
 
 import edbatch as eb
 
@@ -12,3 +13,11 @@ def test_a_scalar_is_no_constant_of_equal_value():
         loss = x * 2 * y * y + 2 * eb.square(x)
     loss.backward()
     np.testing.assert_allclose([x.gradient(), y.gradient()], [8 + 8, 16])
+
+
+def test_several_rows_are_an_index_of_the_table():
+    table = eb.ParameterCollection().add_lookup_parameters((3, 2), name="E")
+    with eb.Graph(policy="none"):
+        with pytest.raises(eb.EdBatchError, match=r"got list; several rows, as a matrix, are E\[\[1, 2\]\]"):
+            eb.lookup(table, [1, 2])
+        assert table[[1, 2]].shape == (2, 2)
