@@ -184,26 +184,33 @@ def forward(expressions):
 
 
 def cell(function):
-    """Without the decorator the same code gives the same numbers; arguments and results are expressions."""
+    """Without the decorator the same code gives the same numbers; arguments and results are expressions.
+
+    What a call returns lies in one row, unless calls are recorded op by op, as those in another cell are.
+    """
 
     def call(*given, **static):
         given = [Expression(x) if isinstance(x, float | np.ndarray) else x for x in given]
-        found = function(*given, **static)
+        with options(Graph.training, cells=False):
+            found = function(*given, **static)
         several = isinstance(found, tuple)
         made = tuple(parameter(x) if isinstance(x, Parameter) else x for x in (found if several else (found,)))
+        if Graph.cells:
+            several_rows = len(set(map(id, made))) > 1
+            made = tuple(x.in_a_row((1 if len(x.shape) < 2 else 2) if several_rows else 0) for x in made)
         return made if several else made[0]
 
     return call
 
 
 @contextmanager
-def options(training=True, **_):
-    """Of all options one changes what is computed."""
-    kept, Graph.training = Graph.training, training
+def options(training=True, cells=True, **_):
+    """Of all options one changes what is computed, and one what results of cells are views of."""
+    kept, (Graph.training, Graph.cells) = (Graph.training, Graph.cells), (training, cells)
     try:
         yield
     finally:
-        Graph.training = kept
+        Graph.training, Graph.cells = kept
 
 
 _BINARY = {"add": add, "sub": subtract, "mul": multiply, "truediv": divide, "pow": power, "matmul": matmul}
