@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 
 class EdBatchError(ValueError):
     """Bad input: the message names the place (a call, an operand, a file and line) and what was expected.
@@ -26,6 +28,19 @@ class EdBatchWarning(UserWarning):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+
+
+def checked_flag(place: str, value: Any) -> bool:
+    """A switch as a Python bool; 0 and 1 will do, everything else that happens to be true or false will not.
+
+    Example:
+        >>> checked_flag("freeze", "no")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: freeze: expected True or False, got 'no'
+    """
+    if isinstance(value, int | np.bool_) and value in (0, 1):
+        return bool(value)
+    raise EdBatchError(f"{place}: expected True or False, got {shown(value)}")
 
 
 def shown(value: Any) -> str:

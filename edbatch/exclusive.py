@@ -12,6 +12,7 @@ parameters, gradients added to them, parameters moved into a stack - makes it wa
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -24,6 +25,11 @@ R = TypeVar("R")
 
 #: One that its thread may take again: a policy that is asked for a schedule may run a graph of its own.
 lock = threading.RLock()
+
+if hasattr(os, "register_at_fork"):
+    # A child of `os.fork` has one thread: what another held there would be held for ever, and what it was changing
+    # would stay half changed.
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
 def exclusive(function: Callable[P, R]) -> Callable[P, R]:

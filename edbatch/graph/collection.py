@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edbatch.devices import Device, opened_device
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.exclusive import Whole, lock
 from edbatch.graph.init import initial_value
 from edbatch.graph.parameters import LookupParameters, Parameter
@@ -206,8 +206,9 @@ class ParameterCollection:
 
     def freeze(self, frozen: bool = True) -> None:
         """Freeze all parameters that are there now, see `Parameter.freeze`; `freeze(False)` ends that."""
+        flag = checked_flag("ParameterCollection.freeze", frozen)
         for parameter in self:
-            parameter.freeze(frozen)
+            parameter.freeze(flag)
 
     def count(self, frozen: bool = True) -> int:
         """The number of entries of all parameters.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from operator import index as as_index
 from typing import Any
@@ -12,6 +13,8 @@ _ROUND = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
 
 _lock = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # type: ignore[attr-defined]
 _seed = 0
 _graphs = 0  # that have drawn
 

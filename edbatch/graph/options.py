@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter, Signature
+from typing import Any
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, checked_flag, shown
 
 _NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile")
 
@@ -80,11 +81,11 @@ def current_options() -> Options:
 
 
 @contextmanager
-def options(**changes: bool | str) -> Iterator[Options]:
+def options(*given: Any, **changes: bool | str) -> Iterator[Options]:
     """Graphs opened and run inside the block have these options; what is not named stays as it is.
 
     Raises:
-        EdBatchError: there is no such option, or no such precision.
+        EdBatchError: there is no such option, or it does not take this value.
 
     Example:
         >>> import edbatch as eb
@@ -97,12 +98,16 @@ def options(**changes: bool | str) -> Iterator[Options]:
         >>> graph.report().nodes
         2
     """
+    if given:
+        raise EdBatchError(f"options: expected options by name, as in options(training=False), got {shown(given[0])}")
     known = [field.name for field in fields(Options)]
-    for name in changes:
+    for name, value in changes.items():
         if name not in known:
             raise EdBatchError(f"there is no option {name!r}; there are {', '.join(known)}")
-    if changes.get("precision", PRECISIONS[0]) not in PRECISIONS:
-        raise EdBatchError(f"option precision={changes['precision']!r}: expected one of {', '.join(PRECISIONS)}")
+        if name != "precision":
+            changes[name] = checked_flag(f"option {name}", value)
+        elif not isinstance(value, str) or value not in PRECISIONS:
+            raise EdBatchError(f"option precision={shown(value)}: expected one of {', '.join(PRECISIONS)}")
     token = _current.set(replace(_current.get(), **changes))  # type: ignore[arg-type]
     try:
         yield _current.get()

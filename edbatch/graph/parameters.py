@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from edbatch.devices import Device, current_device
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.exclusive import Whole, lock
 from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.operand import Operand
@@ -151,7 +151,12 @@ class Parameter(Operand):
             self.accumulator()[0][...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
 
     def scale_grad(self, factor: float) -> None:
-        """Multiply the gradient that has come, as clipping does; see `set_grad`."""
+        """Multiply the gradient that has come, as clipping does; see `set_grad`.
+
+        Raises:
+            EdBatchError: `factor` is no number.
+        """
+        factor = _checked_factor(self, factor)
         if self.has_grad:
             with lock, Whole(), self.device.backend.active():
                 whole = self._sum()
@@ -179,9 +184,10 @@ class Parameter(Operand):
             >>> W.frozen, W.has_grad, x.gradient()
             (True, False, array([1., 1.], dtype=float32))
         """
+        flag = checked_flag(f"{self!r}.freeze", frozen)
         self.zero_grad()
         for member in self.members():
-            member._frozen = bool(frozen)
+            member._frozen = flag
         if self.stack is not None or self.parts:
             with self.device.backend.active():
                 self._sum().fill(0)  # the gradient of a stack is computed with that of its frozen parts
@@ -288,6 +294,7 @@ class LookupParameters(Parameter):
 
     def scale_grad(self, factor: float) -> None:
         """See `Parameter.scale_grad`."""
+        factor = _checked_factor(self, factor)
         with lock, Whole(), self.device.backend.active():
             found = self.gradient_rows()
             if found is not None:
@@ -332,3 +339,13 @@ class LookupParameters(Parameter):
                 rows, values = zip(*self._came, strict=True)
                 self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
             return self._came[0] if self._came else None
+
+
+def _checked_factor(parameter: Parameter, factor: Any) -> float:
+    """A number, maybe as an array without axes."""
+    if not isinstance(factor, Operand | str | bytes | np.complexfloating) and getattr(factor, "ndim", 0) == 0:
+        try:
+            return float(factor)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise EdBatchError(f"{parameter!r}.scale_grad: expected a number, got {shown(factor)}")

@@ -143,6 +143,8 @@ def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
         EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
     """
     try:
+        if isinstance(shape, bytes | bytearray):  # to Python they are lists of integers
+            raise TypeError
         sizes = tuple(int(as_index(size)) for size in entries_of(shape))
     except TypeError:
         raise EdBatchError(f"{place}: expected a shape of integers, got {shown(shape)}") from None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.policy import Policy
 from edbatch.policy.trainer import CHECK_EVERY, Trainer
@@ -69,6 +69,13 @@ def learn(
         >>> policy.training.batches, policy.training.bounds, policy.training.episodes
         ([3], [3], 0)
     """
+    try:
+        graphs = list(graphs)
+    except TypeError:
+        raise EdBatchError(f"learn: expected a list of graphs, got {shown(graphs)}") from None
+    for at, graph in enumerate(graphs):
+        if not isinstance(graph, TypedGraph):
+            raise EdBatchError(f"learn: graph {at}: expected a TypedGraph (graph.typed_graph()), got {shown(graph)}")
     if not graphs:
         raise EdBatchError("learn: at least one graph is needed")
     if encoding not in ENCODINGS:

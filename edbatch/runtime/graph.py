@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from edbatch.devices import Device, current_device, opened_device
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.exclusive import Whole, exclusive, original
 from edbatch.graph.body import Body
 from edbatch.graph.columns import Columns, _current
@@ -80,7 +80,7 @@ class Graph(Columns):
         if seed is not None:
             self.next_draw = first_draw(checked_seed("Graph: seed", seed), 0)
         self._policy = None if policy is None else get_policy(policy)
-        self._check_nan = check_nan
+        self._check_nan = checked_flag("Graph: check_nan", check_nan)
         self._device = None if device is None else opened_device(device)
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
@@ -270,7 +270,10 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
         >>> values
         [np.float32(2.0), np.float32(4.0)]
     """
-    listed = list(expressions)
+    try:
+        listed = list(expressions)
+    except TypeError:
+        raise EdBatchError(f"forward: expected a list of expressions, got {shown(expressions)}") from None
     if not listed:
         return []
     if not isinstance(listed[0], Expression):

@@ -52,7 +52,10 @@ def groups_of(place: str, given: Any, allowed: Iterable[str]) -> list[Group]:
         params = group.get("params", ())
         if not isinstance(params, ParameterCollection | Parameter):
             # A generator can be read once only.
-            group["params"] = params = list(params) if isinstance(params, Iterable) else [params]
+            try:
+                group["params"] = params = list(params)
+            except TypeError:
+                group["params"] = params = [params]
             if not all(isinstance(one, ParameterCollection | Parameter) for one in params):
                 raise EdBatchError(f"{place}: expected a model with parameters, got {given!r}")
         if not parameters_of(group):

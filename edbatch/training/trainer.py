@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.exclusive import Whole, exclusive
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.writes import note_write
@@ -32,8 +32,12 @@ class Trainer:
 
     A parameter without a gradient is left as it is and its updates are not counted, as in PyTorch. The same holds for
     each row of a look-up table: a row that was not looked up gets no weight decay, and what is remembered of it neither
-    decays nor moves it. (PyTorch's `SparseAdam`, for all optimizers: an update costs what the rows that were looked up
-    cost, not what the table does.) Bias corrections go by the number of updates of the table.
+    decays nor moves it. (The rows of PyTorch's `SparseAdam`, for all optimizers, by the formula of each: an update
+    costs what the rows that were looked up cost, not what the table does.) Bias corrections go by the number of updates
+    of the table.
+
+    Several threads may go back through graphs of one model; the updates of one trainer belong to one thread, after all
+    of them: an update applies and forgets the gradients of all.
 
     Args:
         model: what is updated: a collection (parameters may be added to it later), a part of one (`model.sub("head")`),
@@ -99,8 +103,9 @@ class Trainer:
             check_number(self._name, "clip", self.clip)
             if self.clip == 0:
                 raise EdBatchError(f"{self._name}: clip=0; expected a positive number or None")
-        if self.on_bad_gradient not in ("raise", "skip"):
-            raise EdBatchError(f"{self._name}: on_bad_gradient={self.on_bad_gradient!r}; expected 'raise' or 'skip'")
+        found: Any = self.on_bad_gradient
+        if not isinstance(found, str) or found not in ("raise", "skip"):
+            raise EdBatchError(f"{self._name}: on_bad_gradient={shown(found)}; expected 'raise' or 'skip'")
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
         """The rule's constants but the first, at a parameter's update number `updates`, which counts from 1."""
@@ -139,7 +144,11 @@ class Trainer:
         rates = [optimizer.learning_rate for optimizer in optimizers]
         storages = by_storage(parameter for parameter in group_of if parameter.has_grad)
         if not storages:
-            frozen = "all are frozen" if all(x.frozen for x in group_of) else "call loss.backward() first"
+            frozen = (
+                "all are frozen"
+                if all(x.frozen for x in group_of)
+                else ("call loss.backward() first; an update, by whatever thread, forgets all gradients")
+            )
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
         with backend_of(next(iter(storages))).computing():
             self.gradient_norm = norm(

@@ -115,3 +115,78 @@ def test_what_is_refused(call):
         with pytest.raises((eb.EdBatchError, TypeError)) as error:
             call(x)
         assert error.type is eb.EdBatchError or "unsupported operand" in str(error.value)
+
+
+def model_of_two():
+    model = eb.ParameterCollection(seed=0)
+    return model, model.add_parameters((2, 2), name="W"), model.add_lookup_parameters((3, 2), name="E")
+
+
+ODD_SWITCHES = ["no", None, 3, 2.0, float("nan"), np.ones(2), np.ones(4), object(), {}, []]
+OF_MODELS = {
+    "freeze": (lambda m, W, E, x, odd: W.freeze(odd), "expected True or False", ODD_SWITCHES),
+    "freeze all": (lambda m, W, E, x, odd: m.freeze(odd), "expected True or False", ODD_SWITCHES),
+    "check_nan": (lambda m, W, E, x, odd: eb.Graph(check_nan=odd), "check_nan: expected True or False", ODD_SWITCHES),
+    "option": (lambda m, W, E, x, odd: eb.options(fuse=odd).__enter__(), "fuse: expected True", ODD_SWITCHES),
+    "precision": (
+        lambda m, W, E, x, odd: eb.options(precision=odd).__enter__(),
+        "expected one of float32, tf32, bf16",
+        ["float16", None, 3, np.ones(2), [], {}],
+    ),
+    "options": (lambda m, W, E, x, odd: eb.options(odd).__enter__(), "options by name", [1, None, {"fuse": False}]),
+    "scale_grad": (
+        lambda m, W, E, x, odd: W.scale_grad(odd),
+        "expected a number",
+        ["abc", None, object(), 1j, np.complex64(1), [1], np.ones(2), b"1", slice(1), [[1], [1, 2]]],
+    ),
+    "scale_grad of a table": (lambda m, W, E, x, odd: E.scale_grad(odd), "expected a number", ["abc", None, 1j]),
+    "scale_grad by an operand": (lambda m, W, E, x, odd: W.scale_grad(W if odd else x), "a number", [True, False]),
+    "forward": (lambda m, W, E, x, odd: eb.forward(odd), "expected", [None, 3, np.array(3.0), "ab", [1], np.ones(2)]),
+    "concatenate": (
+        lambda m, W, E, x, odd: eb.concatenate([x, odd]),
+        "expected",
+        [[[1, 2], [3]], [np.ones(2), [1]], None, "ab", object()],
+    ),
+    "split": (lambda m, W, E, x, odd: x.chunk(odd), "expected", [b"ab", bytearray(b"ab"), "ab", None, {}, {1, 2}]),
+    "on_bad_gradient": (
+        lambda m, W, E, x, odd: eb.Adam(m, on_bad_gradient=odd),
+        "expected 'raise' or 'skip'",
+        [np.ones(4), None, 3, [], {}],
+    ),
+    "params": (
+        lambda m, W, E, x, odd: eb.Adam([{"params": odd}]),
+        "expected a model",
+        [3.0, np.array(3.0), np.ones(2), None, "ab", [], [1], [None]],
+    ),
+    "learn": (lambda m, W, E, x, odd: eb.learn(odd), "learn: ", [None, 3, [3], np.ones(4), "ab", [None], []]),
+}
+
+
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_what_models_and_graphs_take(name):
+    """One error of ours each, before anything is changed."""
+    use, match, odds = OF_MODELS[name]
+    model, W, E = model_of_two()
+    with eb.Graph(policy="none"):
+        x = eb.ones(4)
+        for odd in odds:
+            with pytest.raises(eb.EdBatchError, match=match):
+                use(model, W, E, x, odd)
+    assert not any(p.frozen or p.has_grad for p in model)
+
+
+def test_what_they_take_still():
+    model, W, _ = model_of_two()
+    for switch in (True, 1, np.True_):
+        W.freeze(switch)
+        assert W.frozen
+    model.freeze(np.False_)
+    W.set_grad(np.ones((2, 2)))
+    for factor in (2, 0.5, np.float32(2), np.array(2.0), np.int64(1)):
+        W.scale_grad(factor)
+    assert W.grad().tolist() == [[4, 4], [4, 4]]
+    with eb.Graph(policy="none", check_nan=np.True_), eb.options(fuse=0):
+        x = eb.ones(4)
+        assert len(eb.split(x, (size for size in (1, 3)))) == len(eb.split(x, np.array(2))) == 2
+        assert [len(part.value()) for part in eb.split(x, [4])] == [4]
+        assert eb.concatenate([x, 2, np.float32(3), np.array(4.0), True]).shape == (8,)

@@ -1,7 +1,11 @@
 """Graphs in several threads: each has its own current graph; types, windows and buffers are shared safely."""
 
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -149,3 +153,32 @@ def test_a_cold_process_with_eight_threads(tmp_path, often):
 def test_fifty_cold_processes_with_eight_threads(tmp_path):
     for number in range(50):
         run_cold(tmp_path, f"1e-{3 + number % 4}", *["learn"] * (number % 5 == 0))
+
+
+@pytest.mark.cpu
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_while_another_thread_runs_graphs():
+    def compute():
+        with eb.Graph(policy="sufficient"):
+            return eb.sum([eb.tanh(eb.ones(2) * k) for k in range(20)]).value()
+
+    want, over = compute(), threading.Event()
+
+    def go_on():
+        while not over.is_set():
+            compute()
+
+    other = threading.Thread(target=go_on)
+    other.start()
+    try:
+        for _ in range(8):
+            time.sleep(0.01)
+            child = os.fork()
+            if not child:
+                signal.alarm(20)  # a child that hangs is killed
+                os._exit(0 if (compute() == want).all() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        over.set()
+        other.join()

@@ -103,7 +103,9 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         if not xs or isinstance(given, Operand) or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)
-        if op is CONCATENATE and any(np.ndim(x) == 0 if not isinstance(x, Operand) else not x.shape for x in xs):
+        if op is CONCATENATE and any(
+            not x.shape if isinstance(x, Operand | np.ndarray) else isinstance(x, int | float | np.number) for x in xs
+        ):
             return call([_entries(graph, x) for x in xs], axis)
         listed = [to_operand(op.name, graph, x) for x in xs]
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))

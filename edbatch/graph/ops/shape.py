@@ -137,6 +137,15 @@ def _parse_index(place: str, shape: Shape, key: Any) -> Index:
     return tuple(index)
 
 
+def is_several(parts: Any) -> bool:
+    """Whether sizes are listed, and not one integer that says how many there are."""
+    try:
+        as_index(parts)
+    except TypeError:
+        return True
+    return False
+
+
 def is_advanced(part: Any) -> bool:
     """Whether a part of an index is None or several integers; see `advanced_index`."""
     return part is None or isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim > 0)
@@ -279,7 +288,7 @@ def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
     at = checked_axis("split", x.spec, axis)
     entries = x.spec.shape[at]
     sizes = checked_shape(place, parts)
-    if np.ndim(parts) == 0:
+    if not is_several(parts):
         (count,) = sizes
         expect(count > 0 and entries % count == 0, f"{place}: {entries} entries do not divide evenly")
         sizes = (entries // count,) * count
