@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +31,9 @@ with compiling:
     from numba.core.compiler import CompileResult
 
     from edbatch import code_cache
-    from edbatch.fingerprint import DIGEST, callees, fingerprint, type_text
+    from edbatch.code_library import our_libraries
+    from edbatch.compiling_shown import shown
+    from edbatch.fingerprint import DIGEST, fingerprint, type_text
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
 # a few checks: 17 ns instead of 3 an entry of a TreeLSTM's derivative, which writes to six places. And it checks once
@@ -62,7 +63,8 @@ class Compiled(registry.CPUDispatcher):
     """
 
     def __init__(self, function: Callable, small: bool, options: dict[str, Any]) -> None:
-        super().__init__(function, targetoptions={"nopython": True, "boundscheck": None, **options})
+        settings = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
+        super().__init__(function, targetoptions=settings)
         self._cache = _Disk(self)
         self._pays = not small
         self._small = small
@@ -104,13 +106,42 @@ class Compiled(registry.CPUDispatcher):
         given, _ = sigutils.normalize_signature(sig)
         signature = tuple(map(_wide, given))
         found = self.overloads.get(signature)
-        if found is not None:
+        if found is not None and (_thread.depth > 0 or _is_callable(found)):
             return found.entry_point
-        with compiling:
+        with compiling, our_libraries(self.targetctx.codegen()), _deeper(self):
+            found = self.overloads.get(signature)  # another thread may have compiled it meanwhile
+            if found is not None and not _is_callable(found):
+                del self.overloads[signature]
             if self._cache.has(signature):
                 return super().compile(signature)
-            with _shown(self):
+            with shown(self):
                 return super().compile(signature)
+
+    def add_overload(self, result: Any) -> None:
+        """Use a version from now on: in callers, and for calls from Python if it has code for these."""
+        if _is_callable(result):
+            super().add_overload(result)
+        else:
+            self.overloads[tuple(result.signature.args)] = result
+
+
+def _is_callable(result: Any) -> bool:
+    """Whether Python can call a version."""
+    return bool(result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name))
+
+
+@contextmanager
+def _deeper(function: Compiled) -> Iterator[None]:
+    """What a caller's compilation needs is not made to be called from Python: unpacking arguments is much code."""
+    compiler = function._compiler
+    before = compiler.targetoptions
+    compiler.targetoptions = {**before, "no_cpython_wrapper": _thread.depth > 0}
+    _thread.depth += 1
+    try:
+        yield
+    finally:
+        _thread.depth -= 1
+        compiler.targetoptions = before
 
 
 @contextmanager
@@ -181,32 +212,10 @@ def _wide(kind: Any) -> Any:
 
 class _Thread(threading.local):
     interpreting = False  # whether this thread runs small functions in Python now
-    bar: Any = None  # of the compilation that is going on
+    depth = 0  # of functions whose callees are being compiled
 
 
 _thread = _Thread()
-
-
-@contextmanager
-def _shown(function: Compiled) -> Iterator[None]:
-    """On a terminal, what is being compiled, and how many of the functions that it calls have been."""
-    if _thread.bar is not None or not sys.stderr.isatty():
-        yield
-        if _thread.bar is not None:
-            _thread.bar.update()
-        return
-    from tqdm import tqdm
-
-    missing = sum(not other.overloads for other in callees(function))
-    name = f"{function.__module__.removeprefix('edbatch.')}.{function.__name__}"
-    with tqdm(
-        total=missing, desc=f"compiling {name}, once per machine", unit="function", leave=False, delay=0.3
-    ) as bar:
-        _thread.bar = bar
-        try:
-            yield
-        finally:
-            _thread.bar = None
 
 
 class _Disk(NullCache):
@@ -220,31 +229,38 @@ class _Disk(NullCache):
         """The folder."""
         return str(code_cache.cache_folder())
 
-    def _key(self, signature: Any) -> bytes:
+    def _keys(self, signature: Any) -> list[bytes]:
+        """Of the versions that serve, best last: one for Python serves callers that are compiled, too."""
         digest = hashlib.blake2b(code_cache.environment(), digest_size=DIGEST)
         digest.update(fingerprint(self._made_of))
         for kind in signature:
             digest.update(type_text(kind).encode())
-        return digest.digest()
+        keys = [digest.digest()]
+        if _thread.depth > 1:
+            digest.update(b"callee")
+            keys.append(digest.digest())
+        return keys
 
     def has(self, signature: Any) -> bool:
         """Whether something was compiled before."""
-        return code_cache.path_of(self._key(signature)).exists()
+        return any(code_cache.path_of(key).exists() for key in self._keys(signature))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""
-        content = code_cache.kept(self._key(sig))
-        if content is None:
-            return None
-        try:
-            target_context.refresh()
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
-        except Exception as error:  # of another build of these versions: any error there may be
-            code_cache.warn(f"{code_cache.path_of(self._key(sig))}: cannot be used ({type(error).__name__}: {error})")
-            return None
+        for key in reversed(self._keys(sig)):
+            content = code_cache.kept(key)
+            if content is None:
+                continue
+            try:
+                target_context.refresh()
+                return CompileResult._rebuild(target_context, *pickle.loads(content))
+            except Exception as error:  # of another build of these versions: any error there may be
+                problem = f"cannot be used ({type(error).__name__}: {error})"
+                code_cache.warn(f"{code_cache.path_of(key)}: {problem}")
+        return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep what was compiled."""
         if cres.library.has_dynamic_globals:
             raise EdBatchError(f"{cres.fndesc.qualname}: has addresses of this process in it and cannot be kept")
-        code_cache.keep(self._key(sig), serialize.dumps(cres._reduce()))
+        code_cache.keep(self._keys(sig)[-1], serialize.dumps(cres._reduce()))

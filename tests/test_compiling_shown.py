@@ -1,0 +1,60 @@
+import sys
+import threading
+
+import pytest
+
+from edbatch import compiling_shown
+from edbatch.code_cache import cache_folder
+from edbatch.compiled import compiled
+
+
+@pytest.fixture(autouse=True)
+def long(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiling_shown, "LONG", 0.5)
+    monkeypatch.setattr(compiling_shown, "_said", threading.Event())
+
+
+def short():
+    @compiled
+    def a(x):
+        return x + 1
+
+    return a
+
+
+@compiled
+def one(x):
+    return x + 1
+
+
+@compiled
+def two(x):
+    return 2 * one(x)
+
+
+@compiled
+def three(x):
+    return 3 * two(x)
+
+
+def test_off_a_terminal_a_long_compilation_is_said_once(monkeypatch, capsys):
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "")
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    short()(1)
+    assert capsys.readouterr().err == "", "a short one"
+    three(1)
+    three(1.5)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("edbatch: compiling ")
+    assert "three for this machine, once (about 1 s" in said
+    assert str(cache_folder()) in said
+
+
+def test_among_tests_and_without_stderr_nothing_is_said(monkeypatch, capsys):
+    three(1 + 1j)
+    assert capsys.readouterr().err == ""
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    monkeypatch.setattr(sys, "stderr", None)
+    assert three(True) == 12
