@@ -33,8 +33,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: each time, and where something else is (a stack may have many layers that are traced one by one).
 MANY, VERY_MANY = 16, 100
 
-#: How many attributes every call looks at; each takes about 15 ns.
-WATCHED = 2
+#: How many attributes every call looks at, at most; each takes about 15 ns.
+WATCHED = 8
 
 _numbers = itertools.count()
 
@@ -52,10 +52,10 @@ def cell(function: F) -> F:
 
     What else it reads (attributes, items of lists and dictionaries, globals, variables of functions around it, arrays)
     is compared, exactly, with what it was, at the first call in each graph for each object: if it has changed, the
-    function is traced again, and where it is back at an earlier value, the earlier trace is found. Inside one graph
-    it must not change, but for attributes of the object itself that are numbers, truth values or texts: two of
-    these are looked at in every call. A number that is another in every mini-batch is better an argument: that is a
-    value, and needs no new trace.
+    function is traced again, and where it is back at an earlier value, the earlier trace is found. Inside one graph it
+    must not change, but for attributes of the object itself that are numbers, truth values or texts, also where the
+    class has a default for them: eight of these are looked at in every call. A number that is another in every mini-
+    batch is better an argument: that is a value, and needs no new trace.
 
     Args:
         function: a function, method, class method, static method, or any other object that can be called. Its
@@ -123,7 +123,8 @@ class Cell(Described):
         is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
         parameters: all its parameters.
         has_static: whether it has arguments that are given by keyword only.
-        watched: attributes of the owner that every call looks at.
+        watched: attributes of the owner that every call looks at; `defaulted`: those that an owner may lack, because
+            its class has a default.
         traces: all traces of all owners.
         attribute: under which an owner keeps what was recorded last, and (with `_all`) all traces.
     """
@@ -142,6 +143,7 @@ class Cell(Described):
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
         self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
         self.watched: tuple[str, ...] = ()
+        self.defaulted: frozenset[str] = frozenset()
         self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
 
     @property
@@ -273,10 +275,13 @@ class Cell(Described):
 
     def _watch(self, variant: Variant, own: Any) -> tuple[Any, ...]:
         """Have every call look at what it can; the attributes' values."""
-        names = dict.fromkeys([*self.watched, *filter(str.isidentifier, variant.guard.numbers)])
-        chosen = tuple(name for name in names if name in own)[:WATCHED] if self.is_method else ()
-        if not set(chosen) <= set(self.watched):
+        defaults = variant.guard.defaults
+        names = dict.fromkeys([*self.watched, *filter(str.isidentifier, [*variant.guard.numbers, *defaults])])
+        chosen = tuple(name for name in names if name in own or name in defaults)[:WATCHED] if self.is_method else ()
+        lacking = self.defaulted.union(name for name in chosen if name in defaults)
+        if not set(chosen) <= set(self.watched) or lacking != self.defaulted:
             self.watched = (*self.watched, *(name for name in chosen if name not in self.watched))[:WATCHED]
+            self.defaulted = lacking
             self._renew_fast()
         return tuple(own.get(name, MISSING) for name in self.watched)
 

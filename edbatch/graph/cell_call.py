@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from edbatch.graph.columns import _current
 from edbatch.graph.expression import Expression
+from edbatch.graph.guard import MISSING
 
 if TYPE_CHECKING:
     from edbatch.graph.cell import Cell
@@ -65,6 +66,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "_function": cell.function,
         "_Expression": Expression,
         "_current": _current.get,
+        "_missing": MISSING,
     }
     return _made(CAREFUL if not cell.is_plain else _source(cell, scope), cell, scope)
 
@@ -86,7 +88,9 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
     checks += [f"{name}.graph is _graph" for name in expressions[1:]] + ["not static"] * cell.has_static
     ids = [f"{name}.id" for name in expressions] + integers
     owner = [p.name for p in cell.parameters[: cell.is_method]]
-    watched = [f'_own["{name}"]' for name in cell.watched]
+    watched = [
+        f'_own.get("{name}", _missing)' if name in cell.defaulted else f'_own["{name}"]' for name in cell.watched
+    ]
     if not expressions:  # whose specs would tell; constants in the body are of the graph's dtype
         watched.append("_graph.dtype")
     checks += [f"{place} is _w{number}" for number, place in enumerate(watched)]

@@ -132,6 +132,16 @@ class Guard:
         return [key for get, key, value in self._plain if get is None and value.__class__ in ATOMS]
 
     @property
+    def defaults(self) -> list[str]:
+        """The names of attributes of that kind that the owner has of its class, and may get of its own."""
+        lacking = {key for get, key, value in self._plain if get is None and value is MISSING and isinstance(key, str)}
+        return [
+            key
+            for get, key, value in self._plain
+            if get is not None and isinstance(key, str) and key in lacking and value.__class__ in ATOMS
+        ]
+
+    @property
     def is_over(self) -> bool:
         """Whether something that it compares with is no more, so that it will never hold again."""
         return any(held() is None for _, _, held in self._objects)

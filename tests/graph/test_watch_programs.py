@@ -826,3 +826,73 @@ def test_what_cannot_be_watched_is_refused(name):
     call, _ = REFUSED[name]()
     with pytest.raises(eb.EdBatchError, match=r"cell .*: it (reads|calls) "):
         value_of(call, True)
+
+
+class TestChangedInsideOneGraph:
+    """Numbers of the object, whether of its own or of its class, are looked at in every call."""
+
+    def values(self, one, names):
+        with eb.Graph(policy="none"):
+            x = eb.ones(1)
+            found = [one.step(x)]
+            for name in names:
+                setattr(one, name, 2.0)
+                found.append(one.step(x))
+            for name in names:
+                delattr(one, name)
+                found.append(one.step(x))
+        return [y.value().item() for y in found]
+
+    def kinds(self):
+        class Defaults:
+            a = b = c = d = 1.0
+
+            @eb.cell
+            def step(self, x):
+                return x * self.a * self.b * self.c * self.d
+
+        class Mixed(Defaults):
+            def __init__(self):
+                self.d = 1.0
+
+        return Defaults, Mixed
+
+    def test_one_object(self):
+        for kind in self.kinds():
+            want = [1, 2, 4, 8, 16, 8, 4, 2, 1]
+            one = kind()
+            assert self.values(one, "abcd") == want
+            assert self.values(one, "abcd") == want
+
+    def test_objects_in_turn(self):
+        Defaults, Mixed = self.kinds()
+        ones, counts = [Defaults(), Mixed(), Defaults()], [0, 0, 0]
+        got, want = [], []
+        with eb.Graph(policy="none"):
+            x = eb.ones(1)
+            for at, name in [(0, "a"), (1, "d"), (2, "c"), (1, "b"), (0, "d"), (2, "a"), (1, "a"), (0, "b")]:
+                setattr(ones[at], name, 2.0)
+                counts[at] += 1
+                got += [one.step(x) for one in ones]
+                want += [2.0**count for count in counts]
+        assert [y.value().item() for y in got] == want
+
+    def test_a_switch_with_a_default(self):
+        class Net:
+            training = True
+
+            @eb.cell
+            def step(self, x):
+                return eb.tanh(x) if self.training else x
+
+        net, T = Net(), np.tanh(1.0)
+        with eb.Graph(policy="none"):
+            x = eb.ones(1)
+            ys = [net.step(x)]
+            net.training = False
+            ys.append(net.step(x))
+            net.training = True
+            ys.append(net.step(x))
+            del net.training
+            ys.append(net.step(x))
+        np.testing.assert_allclose([y.value().item() for y in ys], [T, 1, T, T], rtol=1e-6)
