@@ -157,6 +157,10 @@ def input(value):
 scalar = input
 
 
+def number(value):
+    return current().constant((float, np.float64(value).tobytes()), lambda: Expression(value))
+
+
 def zeros(shape):
     return current().constant(("zeros", shape), lambda: Expression(np.zeros(shape)))
 
@@ -190,7 +194,9 @@ def cell(function):
     """
 
     def call(*given, **static):
-        given = [Expression(x) if isinstance(x, float | np.ndarray) else x for x in given]
+        given = [
+            number(x) if isinstance(x, float) else Expression(x) if isinstance(x, np.ndarray) else x for x in given
+        ]
         with options(Graph.training, cells=False):
             found = function(*given, **static)
         several = isinstance(found, tuple)

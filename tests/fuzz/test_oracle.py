@@ -92,6 +92,17 @@ def test_what_a_cell_returns_lies_in_a_row():
         assert flat.gradient().tolist() == wanted
 
 
+def test_equal_numbers_given_to_cells_are_one_constant():
+    """As zeros of one shape are; equal arrays are several inputs."""
+    shown = oracle.cell(lambda x: oracle.reshape(x, (1,)))
+    for given, wanted in [((2.0, 2.0), 3), ((2.0, 1.0), 0), ((np.array(2.0), np.array(2.0)), 0)]:
+        with oracle.Graph():
+            one, other = map(shown, given)
+            y = oracle.sum(one * 3.0)
+        y.backward()
+        assert other.gradient().tolist() == [wanted]
+
+
 def test_rounding_shows_what_depends_on_it():
     """A difference of equal numbers is all rounding; what copies rounds nothing."""
     x = oracle.Parameter([3.0, 5.0])
