@@ -22,6 +22,7 @@ from weakref import WeakSet
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import Whole
 from edbatch.stopwatch import compiling
 
 with compiling:
@@ -108,7 +109,8 @@ class Compiled(registry.CPUDispatcher):
         found = self.overloads.get(signature)
         if found is not None and (_thread.depth > 0 or _is_callable(found)):
             return found.entry_point
-        with compiling, our_libraries(self.targetctx.codegen()), _deeper(self):
+        # An interrupt in one of Numba's generators would end it for the whole process, and all compiling with it.
+        with Whole(), compiling, our_libraries(self.targetctx.codegen()), _deeper(self):
             found = self.overloads.get(signature)  # another thread may have compiled it meanwhile
             if found is not None and not _is_callable(found):
                 del self.overloads[signature]

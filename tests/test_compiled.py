@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -7,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numba.core.typing import templates
 
 from edbatch import code_cache
 from edbatch import compiled as this
@@ -217,3 +219,22 @@ def test_on_a_terminal_it_says_what_is_compiled_and_how_far_it_is(monkeypatch, c
     caller(1)
     again(caller_of(7))(1)
     assert len(bars) == 2, "nothing is said where nothing is compiled"
+
+
+def test_an_interrupt_waits_for_the_compiler(monkeypatch):
+    """Numba fills its tables by generators of the process: one that an exception leaves is over, for good."""
+    original, sent = templates.BaseRegistryLoader.new_registrations, []
+
+    def interrupted(self, name):
+        if not sent:
+            sent.append(name)
+            signal.raise_signal(signal.SIGINT)
+        yield from original(self, name)
+
+    monkeypatch.setattr(templates.BaseRegistryLoader, "new_registrations", interrupted)
+    function = plus_five()
+    with pytest.raises(KeyboardInterrupt):
+        function(1)
+    assert sent
+    assert len(function.overloads) == 1
+    assert function(1) == 6
