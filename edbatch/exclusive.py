@@ -49,10 +49,12 @@ def exclusive(function: Callable[P, R]) -> Callable[P, R]:
 def original(error: BaseException) -> BaseException:
     """What was raised, by the handler of an interrupt, while compiled code made its results Python's.
 
-    Numba returns them with the exception set, and Python says so by a `SystemError`.
+    Numba returns them with the exception set, and Python says so by a `SystemError`; each function that it goes through
+    may add another.
     """
-    cause = error.__cause__
-    return cause if isinstance(error, SystemError) and cause is not None else error
+    while isinstance(error, SystemError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 class Whole:

@@ -8,7 +8,7 @@ from edbatch.errors import EdBatchError, shown
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    """A path that the system can be asked for.
+    r"""A path that the system can be asked for.
 
     Raises:
         EdBatchError: it is no path, or holds a character that no path can.
@@ -16,7 +16,7 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     Example:
         >>> checked_path("m\0")
         Traceback (most recent call last):
-        edbatch.errors.EdBatchError: 'm\\x00': no path (it holds a character that no path can)
+        edbatch.errors.EdBatchError: 'm\x00': no path (it holds a character that no path can)
     """
     try:
         encoded = os.fsencode(path)

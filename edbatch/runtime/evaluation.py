@@ -244,7 +244,7 @@ class Evaluation:
         report.types = len({name for graph in self.scheduled for name in graph.names})
         report.memory_bytes = self.arenas.bytes
         report.uses = self._uses()
-        advised = self.policy is not None and self.policy.name != "none"
+        advised = self.policy is not None and getattr(self.policy, "name", "") != "none"
         report.advice = advice(report.uses, self.scheduled, self._whole) if advised else []
         return report
 

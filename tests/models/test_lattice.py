@@ -103,5 +103,5 @@ def test_bad_lattices():
     made = LatticeLSTM(eb.ParameterCollection(), 9, 9, 2, DIM)
     with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"LatticeLSTM.hidden: expected an arc to node 2, got none"):
         made.hidden([(), ((0, 1),), ()])
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"read_word, argument 0: index 12"):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"read_word, argument word: index 12"):
         made.hidden([(), ((0, 1),), ((0, 12),)])

@@ -99,8 +99,8 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         return Expression(graph, node, spec)
 
     def remember(given: Iterable[Any], axis: int) -> Expression:
-        xs = entries_of(given)
-        if not xs or isinstance(given, Operand) or given is xs[0]:
+        xs = [] if isinstance(given, Operand) else entries_of(given)
+        if not xs or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)
         if op is CONCATENATE and any(

@@ -24,7 +24,6 @@ HOLDERS = {
     "map": lambda xs: map(eb.neg, map(eb.neg, xs)),
     "values": lambda xs: dict(enumerate(xs)).values(),
     "deque": deque,
-    "set": set,
 }
 
 
