@@ -132,14 +132,19 @@ def _is_callable(result: Any) -> bool:
     return bool(result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name))
 
 
+def _only_for_callers() -> bool:
+    """Whether what is compiled now need not be called from Python: but all that is compiled ahead may be."""
+    return _thread.depth > 1 and PATIENCE >= 0
+
+
 @contextmanager
 def _deeper(function: Compiled) -> Iterator[None]:
     """What a caller's compilation needs is not made to be called from Python: unpacking arguments is much code."""
     compiler = function._compiler
     before = compiler.targetoptions
-    compiler.targetoptions = {**before, "no_cpython_wrapper": _thread.depth > 0}
     _thread.depth += 1
     try:
+        compiler.targetoptions = {**before, "no_cpython_wrapper": _only_for_callers()}
         yield
     finally:
         _thread.depth -= 1
@@ -238,7 +243,7 @@ class _Disk(NullCache):
         for kind in signature:
             digest.update(type_text(kind).encode())
         keys = [digest.digest()]
-        if _thread.depth > 1:
+        if _only_for_callers():
             digest.update(b"callee")
             keys.append(digest.digest())
         return keys

@@ -6,7 +6,7 @@ import pytest
 
 from edbatch import code_library
 from edbatch.code_cache import cache_folder
-from edbatch.compiled import compiled
+from edbatch.compiled import at_once, compiled
 
 PROGRAM = """
 import sys
@@ -131,3 +131,19 @@ def test_what_compiled_functions_call_has_code_for_python_when_python_calls_it(f
     assert (caller(3), callee(3)) == (10, 9)
     assert compiled(callee.py_func)(4) == 12
     assert len(list(folder.iterdir())) == 3
+
+
+def test_what_is_compiled_ahead_has_code_for_python(folder):
+    @compiled
+    def callee(x):
+        return x * 5
+
+    @compiled
+    def caller(x):
+        return callee(x) + 1
+
+    with at_once():
+        assert caller(2) == 11
+    assert len(list(folder.iterdir())) == 2
+    assert callee(2) == 10
+    assert len(list(folder.iterdir())) == 2
