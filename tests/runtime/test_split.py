@@ -182,7 +182,7 @@ def test_integers_are_eager(dtype):
         for length in LENGTHS:
             h = eb.ones(DIM)
             for word in range(length):
-                made = cell.embedding(h, word, -1 - word % OUT)
+                made = cell.embedding(h, word, OUT - 1 - word % OUT)
                 h = made["h"]
                 out += list(made.values())
         return out
