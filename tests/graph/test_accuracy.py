@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 from scipy import special
 
 import edbatch as eb
 from tests.arrays import on_host
 
+torch = pytest.importorskip("torch")
 GRID = np.concatenate(
     [
         np.linspace(-20, 20, 4001),

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 
 import edbatch as eb
 
+torch = pytest.importorskip("torch")
 SHAPES = [(), (1,), (4,), (6,), (1, 1), (1, 4), (4, 1), (2, 2), (3, 3), (2, 3), (2, 2, 2), (1, 3, 1), (2, 1, 3)]
 
 

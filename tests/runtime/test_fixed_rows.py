@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 
 import edbatch as eb
 from tests.arrays import on_host
 
+torch = pytest.importorskip("torch")
 K, M = 4, 3
 ROWS = np.linspace(-1, 1, K).astype(np.float32)
 
