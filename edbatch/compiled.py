@@ -69,7 +69,7 @@ class Compiled(registry.CPUDispatcher):
         self._cache = _Disk(self)
         self._pays = not small
         self._small = small
-        self._interpreted = -1.0  # seconds; below zero: nobody has looked on the disk
+        self._interpreted = -1.0  # processor seconds; below zero: nobody has looked on the disk
         functions.add(self)
 
     def __call__(self, *args: Any) -> Any:
@@ -93,14 +93,14 @@ class Compiled(registry.CPUDispatcher):
         return self._interpreted > PATIENCE or _entries(args) > SMALL
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
-        start = thread_time() - compiling.seconds
+        start = thread_time() - compiling.processor_seconds
         try:
             _thread.interpreting = True
             with np.errstate(over="ignore"):  # compiled integers wrap around in silence
                 return _plain(self.py_func(*args))
         finally:
             _thread.interpreting = False
-            self._interpreted += max(0.0, thread_time() - compiling.seconds - start)
+            self._interpreted += thread_time() - compiling.processor_seconds - start
 
     def compile(self, sig: Any) -> Any:
         """The entry point of the version for a signature; compiled, or loaded, if there is none."""

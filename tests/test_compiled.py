@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba.core.typing import templates
 
-from edbatch import code_cache
+from edbatch import code_cache, stopwatch
 from edbatch import compiled as this
 from edbatch.code_cache import cache_folder
 from edbatch.compiled import compiled
@@ -219,6 +219,29 @@ def test_on_a_terminal_it_says_what_is_compiled_and_how_far_it_is(monkeypatch, c
     caller(1)
     again(caller_of(7))(1)
     assert len(bars) == 2, "nothing is said where nothing is compiled"
+
+
+def test_what_it_waits_for_while_others_are_compiled_is_no_interpreting(monkeypatch):
+    """On a busy machine compiling takes longer than the processor works for it."""
+    clock = dict.fromkeys(("perf_counter", "thread_time"), 0.0)
+    monkeypatch.setattr(stopwatch, "perf_counter", lambda: clock["perf_counter"])
+    for module in (stopwatch, this):
+        monkeypatch.setattr(module, "thread_time", lambda: clock["thread_time"])
+
+    def passes(waiting, working):
+        clock["perf_counter"] += waiting + working
+        clock["thread_time"] += working
+
+    @compiled(small=True)
+    def function():
+        passes(0.0, 0.125)
+        with stopwatch.compiling:
+            passes(8.0, 2.0)
+        passes(1.0, 0.03125)
+
+    function._interpreted = 0.0  # nothing is on the disk
+    function()
+    assert function._interpreted == 0.125 + 0.03125
 
 
 def test_an_interrupt_waits_for_the_compiler(monkeypatch):
