@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.exclusive import Whole, lock
 from edbatch.files import checked_path, write_atomically
 from edbatch.graph import draws
@@ -24,8 +24,9 @@ from edbatch.graph.checksum import BLANK, KEY, check_seal, sealed
 
 if TYPE_CHECKING:
     from edbatch.graph.collection import ParameterCollection
+    from edbatch.graph.parameters import Parameter
 
-VERSION = 2
+VERSION = 2  # entries that may be missing, as those of a run without a trainer, need no other one
 TRAINER = "trainer/"
 MARK = "edbatch_"  # what all entries of our headers begin with; a file without any is another library's
 
@@ -89,7 +90,8 @@ def save_checkpoint(
         raise EdBatchError(f"{path}: parameter {taken[0]!r}: names that begin with {TRAINER!r} are the trainer's")
     if not isinstance(metadata, Mapping | None):
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
-    entries = {"metadata": dict(metadata or {}), "draws": draws.state()}
+    frozen = [name for name, parameter in model.items() if parameter.frozen]
+    entries = {"metadata": dict(metadata or {}), "draws": draws.state(), "frozen": {"names": frozen}}
     if trainer is not None:
         arrays, entries["trainer"] = trainer.state()
         tensors |= {TRAINER + name: array for name, array in arrays.items()}
@@ -109,6 +111,7 @@ def load_checkpoint(
     """See `ParameterCollection.load`."""
     tensors, others, header = _read(path)
     metadata = _from_json(path, header, "metadata")
+    frozen = _frozen(path, header)
     here = dict(model.items())
     found = {name: f"{array.dtype}{list(array.shape)}" for name, array in tensors.items()} | others
     want = {name: f"{parameter.dtype}{list(parameter.shape)}" for name, parameter in here.items()}
@@ -135,6 +138,10 @@ def load_checkpoint(
         for name, parameter in here.items():
             if name not in left:
                 parameter.set_value(tensors[name])
+                if frozen is not None:
+                    # Whoever freezes a part and then loads what was trained before wants it frozen; a run that goes on
+                    # begins as it did, and may have ended that since.
+                    _freeze(parameter, name in frozen or (trainer is None and parameter.frozen))
         if trainer is not None and numbers:
             trainer.load_state(arrays, numbers)
         if trainer is not None and drawn:
@@ -174,6 +181,21 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
     if header and version != str(VERSION):
         raise EdBatchError(f"{path}: version {version or 'missing'}, this EdBatch reads version {VERSION}")
     return tensors, others, header
+
+
+def _frozen(path: str | os.PathLike[str], header: Mapping[str, str]) -> set[str] | None:
+    """The parameters that were frozen; None if the file does not say."""
+    if MARK + "frozen" not in header:
+        return None
+    names = _from_json(path, header, "frozen").get("names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise EdBatchError(f"{path}: damaged header entry 'frozen' ({shown(names)})")
+    return set(names)
+
+
+def _freeze(parameter: Parameter, frozen: bool) -> None:
+    if parameter.frozen != frozen:  # to freeze forgets gradients, which loading does not
+        parameter.freeze(frozen)
 
 
 def _to_json(path: str | os.PathLike[str], key: str, value: dict[str, Any]) -> str:

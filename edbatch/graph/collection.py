@@ -144,7 +144,8 @@ class ParameterCollection:
     ) -> None:
         """Write a checkpoint (a safetensors file), replacing the file in one step.
 
-        It also holds how far the sequence is from which dropout draws (see `edbatch.seed`).
+        It also holds which parameters are frozen, and how far the sequence is from which dropout draws (see
+        `edbatch.seed`).
 
         Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may leave a hidden file
         beside it, `.m.safetensors.*`, which may be deleted). Parameters are found by their names: give them names, and
@@ -180,6 +181,9 @@ class ParameterCollection:
         self, path: str | os.PathLike[str], *, trainer: Resumable | None = None, strict: bool = True
     ) -> Checkpoint:
         """Read a checkpoint; other safetensors files of float32 or float64 will do.
+
+        Parameters that were frozen when it was saved are frozen. Others that are frozen here stay so, unless a trainer
+        is given: then the run goes on as it was. (Files of other libraries freeze nothing.)
 
         Args:
             path: what `save` wrote.

@@ -105,6 +105,71 @@ def test_training_goes_on_as_if_nothing_had_happened(saved):
     assert same(trainer.state()[0], resumed.state()[0])
 
 
+FROZEN = {"V", "embed"}  # a part of a stack, and a table
+
+
+def frozen(model):
+    return {name for name, parameter in model.items() if parameter.frozen}
+
+
+def test_a_resumed_run_leaves_frozen_what_was(saved):
+    model, trainer, path = saved
+    for name in FROZEN:
+        model[name].freeze()
+    model.save(path, trainer=trainer)
+    other = model_of(1)
+    other["b"].freeze()  # as the script began, and not as the run had gone on
+    resumed = eb.Adam(other)
+    other.load(path, trainer=resumed)
+    assert frozen(other) == FROZEN
+    before = values(model)
+    for run, optimizer in ((model, trainer), (other, resumed)):
+        for row in range(3):
+            with eb.Graph(policy="sufficient"):
+                x = eb.concatenate([run["embed"][row], run["embed"][row + 1][:1]])
+                loss = eb.sum(eb.tanh(run["V"] @ x)) + eb.sum(run["W"] @ x) + eb.sum(run["b"]) * run["n"]
+            loss.backward()
+            optimizer.update()
+    assert same(values(model), values(other))
+    assert all(np.array_equal(before[name], other[name].value()) == (name in FROZEN) for name in before)
+
+
+def test_loading_without_a_trainer_freezes_and_does_not_unfreeze(saved):
+    model, _, path = saved
+    model.freeze()
+    model.load(path)
+    assert frozen(model) == set(values(model))  # the file is of a model in which nothing was
+    model.freeze(False)
+    for name in FROZEN:
+        model[name].freeze()
+    model.save(path)
+    other = model_of(1)
+    other.load(path)
+    assert frozen(other) == FROZEN
+    part = eb.ParameterCollection()
+    part.sub("encoder").add_lookup_parameters((7, 2), name="embed")
+    part.sub("encoder").load(path, strict=False)
+    assert frozen(part) == {"encoder.embed"}
+
+
+def test_loading_forgets_no_gradients_of_what_stays_as_it_is(saved):
+    model, _, path = saved
+    model["b"].set_grad(np.ones(5))
+    model.load(path)
+    assert model["b"].has_grad
+
+
+def test_files_from_before_frozen_parameters_were_saved(saved):
+    model, trainer, path = saved
+    with safetensors.safe_open(path, framework="numpy") as file:
+        header = {key: entry for key, entry in file.metadata().items() if key != MARK + "frozen"} | {KEY: BLANK}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no dict)
+    path.write_bytes(sealed(safetensors.numpy.save(tensors, header)))
+    model["V"].freeze()
+    model.load(path, trainer=trainer)
+    assert frozen(model) == {"V"}
+
+
 def test_metadata_and_random_state(tmp_path):
     path = tmp_path / "m.safetensors"
     model, rng = model_of(), np.random.default_rng(7)
@@ -274,6 +339,9 @@ def test_a_checksum_is_required(saved):
         ({"metadata": "[" * 100_000}, "damaged header entry 'metadata'"),
         ({"metadata": "[1" + "0" * 5000 + "]"}, "damaged header entry 'metadata'"),
         ({"metadata": "[1]"}, "damaged header entry 'metadata' .no object"),
+        ({"frozen": '{"names": "W"}'}, "damaged header entry 'frozen' .'W'"),
+        ({"frozen": '{"names": [1]}'}, "damaged header entry 'frozen' ..1."),
+        ({"frozen": "{}"}, "damaged header entry 'frozen' .None"),
         ({"trainer": '{"optimizer": "Adam", "steps": -1}'}, "are not those of a trainer"),
         ({"trainer": '{"optimizer": "Adam", "steps": 1, "skipped": 0, "updates": {"W": "x"}}'}, "are not those of"),
         ({"trainer": '{"optimizer": "Adam", "steps": true, "skipped": 0, "updates": {}}'}, "are not those of"),
