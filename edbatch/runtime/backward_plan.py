@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,7 @@ class BackwardPlan:
                 backend.address(scratch),
             )  # fmt: skip
             if at == begin:
-                rows = self._tables.of_program.get(int(plan.batches[at, 0]))
-                with nullcontext() if rows is None else self._lines.shown(rows.type.type, self._nodes_of(rows.type)):
-                    self._run_batch(plan, at)
+                self._run_batch(plan, at)
                 at += 1
             if self._check_nan:
                 self._check_batch(plan, begin)
@@ -123,7 +121,8 @@ class BackwardPlan:
         if kind < tables.caller:
             rows = tables.of_program[kind]
             operands = plan.operands[first : first + len(rows.how.derivative.given)].tolist()
-            self._back(plan, rows, begin, n, operands, payload)
+            with self._lines.shown(rows.type.type, partial(self._nodes_of, rows.type)):
+                self._back(plan, rows, begin, n, operands, payload)
         elif kind == tables.caller:
             self._back_variadic(begin)
         else:
@@ -231,4 +230,5 @@ class BackwardPlan:
     def _nodes_of(self, type: BoundType) -> np.ndarray:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
         nodes = self._ran.nodes[self._active[self._ran.nodes]]
-        return np.array([v for v in nodes if self._table.bound[self._nodes.types[v]] is type], np.int64)
+        found: np.ndarray = nodes[self._nodes.types[nodes] == self._table.bound.index(type)]
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -87,7 +88,8 @@ class Executor:
                     self._backend.address(buffer),
                 )  # fmt: skip
             if at == begin:
-                with self._lines.shown(self._table.bound[int(plan.batches[at, 0])].type, _of(nodes, plan, at)):
+                type = self._table.bound[int(plan.batches[at, 0])].type
+                with self._lines.shown(type, partial(_of, nodes, plan, at)):
                     self._run_batch(plan, at)
                 at += 1
             if self._profile is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -37,12 +37,17 @@ class Lines:
         return f", recorded at {', '.join(found[:_SHOWN])}{more}" if found else ""
 
     @contextmanager
-    def shown(self, type: NodeType, nodes: np.ndarray) -> Iterator[None]:
-        """In its block, exceptions get a note, and NumPy's floating-point warnings are ours; if lines are known."""
+    def shown(self, type: NodeType, nodes: Callable[[], np.ndarray]) -> Iterator[None]:
+        """In its block, exceptions get a note, and NumPy's floating-point warnings are ours; if lines are known.
+
+        Args:
+            type: of the batch.
+            nodes: finds those of the batch; not called where lines are not known.
+        """
         if self._lines is None:
             yield
             return
-        text = f"in a batch of {type}{self.of(nodes)}"
+        text = f"in a batch of {type}{self.of(nodes())}"
 
         def warn(problem: str, _: int) -> None:
             warnings.warn(f"{problem} {text}", EdBatchWarning, stacklevel=2)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.runtime import backward_plan, execute
 
 
 def here():
@@ -119,3 +120,21 @@ def test_without_it_the_error_says_how():
     with np.errstate(invalid="ignore"), raises(r"edbatch\.options\(trace_lines=True\)"):
         y.value()
     assert type(y.graph.types) is list
+
+
+def test_nodes_of_a_batch_are_looked_for_only_where_lines_are_known(monkeypatch):
+    """Finding them takes a pass over the graph, for each batch that is run from Python."""
+
+    def refuse(*_):
+        raise AssertionError("looked for")
+
+    monkeypatch.setattr(execute, "_of", refuse)
+    monkeypatch.setattr(backward_plan.BackwardPlan, "_nodes_of", refuse)
+    W = eb.ParameterCollection().add_parameters((3, 2), init=1.0)
+    with eb.Graph(policy="sufficient"):
+        loss = eb.sum([eb.cross_entropy(W @ eb.input([1.0, x]), 0) for x in (2.0, 3.0)])
+    loss.backward()
+    with eb.options(trace_lines=True), eb.Graph(policy="sufficient"):
+        loss = eb.sum([eb.cross_entropy(W @ eb.input([1.0, x]), 0) for x in (2.0, 3.0)])
+    with pytest.raises(AssertionError, match="looked for"):
+        loss.backward()
