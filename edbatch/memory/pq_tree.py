@@ -34,7 +34,7 @@ class PQTree(Generic[T]):
     node may be permuted, those of a Q node reversed; in print these are `{...}` and `[...]`.
 
     Reducing costs O(elements + subsets + sum of subset sizes) over the life of a tree (`pq_reduction` says why,
-    `scripts/bench_pq_tree.py` measures it); everything else is linear in the elements. No method recurses.
+    `scripts/bench/pq_tree.py` measures it); everything else is linear in the elements. No method recurses.
 
     Args:
         elements: hashable and distinct.

@@ -1,0 +1,29 @@
+"""Benchmarks, checks of a GPU, networks to compare with, and training scripts: run from the root of the repository.
+
+    python -m scripts.bench.core --rounds 5
+
+`bench` measures, `peers` are the same models in PyTorch, `gpu` checks and measures a GPU, `train` trains on real data.
+What the environment says is settled here, before any of them loads NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+# One BLAS thread: two on a busy machine can be 100 times slower. And no pinned instruction set: it would halve the
+# matrix products, and flatter everything that is divided by them.
+UNPINNED = dict(os.environ)
+for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    UNPINNED.pop(_name, None)
+    os.environ.pop(_name, None)
+    if _name.endswith("THREADS"):
+        os.environ[_name] = "1"
+
+
+def data_folder() -> Path | None:
+    """The folder that EDBATCH_DATA names, if there is one."""
+    folder = os.environ.get("EDBATCH_DATA")
+    return Path(folder) if folder and Path(folder).is_dir() else None

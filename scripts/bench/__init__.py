@@ -1,0 +1,1 @@
+"""Measures what EdBatch costs, beside what it is compared with."""

@@ -1,0 +1,62 @@
+"""The matrix products of a graph and nothing else: what the time of everything is divided by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.graph.cell_entry import CellOp
+from edbatch.graph.spec import ParameterSpec, Spec
+
+
+def products(graph: eb.Graph, policy: eb.Policy) -> Callable[[], None]:
+    """A function that computes the products of every batch that the policy makes, in that order, batch by batch.
+
+    Those in cells are found in the cells' bodies, after their compiler has joined what it joins. A product with a
+    parameter is one product of all rows; its weight is one array, used again by every batch as a model uses it, and
+    in the order [in, out], which is the fastest. Operands and results have rows of their own, as values have.
+    """
+    calls: list[tuple[Any, Any, Any]] = []
+    weights: dict[Spec, Any] = {}
+    random = np.random.default_rng(0)
+
+    def filled(*shape: int) -> Any:
+        return random.standard_normal(shape, np.float32)
+
+    for a, b, out, size in _products(graph, policy):
+        if isinstance(a, ParameterSpec) and len(b.shape) == 1:
+            if a not in weights:
+                weights[a] = filled(*a.shape[::-1])
+            calls.append((filled(size, *b.shape), weights[a], np.empty((size, *out.shape), np.float32)))
+        else:
+            left, right = (filled(1 if isinstance(x, ParameterSpec) else size, *x.shape) for x in (a, b))
+            left = left[:, None] if len(a.shape) == 1 else left
+            right = right[..., None] if len(b.shape) == 1 else right
+            calls.append((left, right, np.empty((size, left.shape[1], right.shape[2]), np.float32)))
+
+    def run() -> None:
+        for left, right, out in calls:
+            np.matmul(left, right, out=out)
+
+    return run
+
+
+def _products(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec, Spec, int]]:
+    """Left, right, result of every product of every batch, and the size of the batch."""
+    typed = graph.typed_graph()
+    schedule = policy.schedule(typed)
+    # Names do not tell apart the types of two layers of one class, so the graph's own table is asked.
+    evaluation = graph._taken_over()
+    bound, nodes = evaluation.table.bound, evaluation.split()
+    kinds = [kind for kind in np.unique(nodes.types[: nodes.n]).tolist() if not evaluation.table.is_source[kind]]
+    types = [bound[kind].type for kind in kinds]
+    assert [type.name for type in types] == [name.partition(" #")[0] for name in typed.names]
+    for kind, size in zip(schedule.types.tolist(), np.diff(schedule.offsets).tolist(), strict=True):
+        type = types[kind]
+        inside = [node.type for node in type.op.body.nodes] if isinstance(type.op, CellOp) else [type]
+        for found in inside:
+            if found.op.name in ("matmul", "affine"):
+                yield found.operands[0], found.operands[1], found.out, size

@@ -1,0 +1,111 @@
+"""What GPU kernels take of a processor, as their compiler says: registers, spills, shared memory, and so occupancy.
+
+Nothing is measured, and no GPU is needed: NVRTC compiles, with CuPy's options, the kernels that are written by hand,
+the optimizers' and those that models of hidden size 256 generate when they are trained on a driver that runs nothing
+(that of `scripts.gpu.host`).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+import edbatch as eb
+from edbatch.kernels.call import Call
+from edbatch.kernels.cuda import backend as cuda_backend
+from edbatch.kernels.cuda.geometry import THREADS
+from edbatch.kernels.cuda.loops import source_of
+from edbatch.kernels.cuda.source import rows
+from edbatch.kernels.cuda.update import module_of
+from edbatch.kernels.recipe import Load, Recipe
+from scripts import data_folder
+from scripts.bench import report as bench
+from scripts.gpu.host import NothingDriver
+from scripts.peers.tasks import all_tasks
+from tests.kernels import nvrtc
+
+CAPABILITIES = (80, 90, 100)  # A100, H100, B200
+OPTIMIZERS = (eb.SGD, eb.Momentum, eb.Adagrad, eb.RMSProp, eb.Adadelta, eb.Adam, eb.AMSGrad)
+# Of a multiprocessor of any of these: registers, threads, warps that get registers in units of 8 a thread.
+REGISTERS, RESIDENT = 65536, 2048
+
+
+def occupancy(registers: int, threads: int) -> float:
+    """The part of a multiprocessor's threads that can be resident, in blocks of so many.
+
+    Shared memory is no limit here: eight blocks of these kernels take a twentieth of what there is.
+    """
+    allocated = -(-registers // 8) * 8 * threads
+    return min(RESIDENT // threads, REGISTERS // allocated) * threads / RESIDENT
+
+
+def described(kernel: Recipe | Call) -> str:
+    """What a generated kernel does."""
+    if isinstance(kernel, Call):
+        return f"{kernel.op} of {kernel.operands[0].shape}"
+    reads = sum(isinstance(step, Load) for step in kernel.instructions)
+    return f"fused: {reads} reads, {len(kernel.instructions) - reads} ops, {len(kernel.stores)} writes"
+
+
+def generated(hidden: int) -> Iterator[tuple[str, Recipe | Call]]:
+    """Kernels of models, each once, where it is first used."""
+    cuda_backend.open_backend = lambda number: cuda_backend.CudaBackend(NothingDriver())  # type: ignore[assignment]
+    device = eb.device("cuda")
+    made = device.backend.loops._made
+    with device:
+        for task in all_tasks(data_folder()).values():
+            network = task.network(eb.ParameterCollection(seed=0), hidden)
+            (samples,) = task.mini_batches(10, 1)
+            for when in ("forward", "training"):
+                before = len(made)
+                with eb.Graph() as graph:
+                    loss = eb.sum([network.loss(*sample) for sample in samples])
+                if when == "forward":
+                    graph.run()
+                else:
+                    loss.backward()
+                for kernel in list(made)[before:]:
+                    yield f"{task.name}, {when}", kernel
+
+
+def table(sources: dict[str, str]) -> list[dict[str, Any]]:
+    """A row for each kernel for float32 of some modules, which are named; by the compute capability."""
+    found: list[dict[str, Any]] = []
+    for module, source in sources.items():
+        by_capability = [nvrtc.resources(capability, source) for capability in CAPABILITIES]
+        for name in reversed(by_capability[0]):
+            if name.endswith("_double"):
+                continue
+            threads = 1024 if name.startswith("add_all") else THREADS
+            here = [resources[name] for resources in by_capability]
+            found.append(
+                {
+                    "kernel": module if name == "kernel" else name.removesuffix("_float"),
+                    "registers": " / ".join(str(x.registers) for x in here),
+                    "occupancy, %": " / ".join(f"{100 * occupancy(x.registers, threads):.0f}" for x in here),
+                    "spilled bytes": max(x.spilled + x.stack for x in here),
+                    "shared bytes": max(x.shared for x in here),
+                }
+            )
+    return found
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Print the tables."""
+    rules = {optimizer.__name__: optimizer.rule for optimizer in OPTIMIZERS}
+    of_models = {
+        f"{where}: {described(kernel)}": source_of({"kernel": kernel}) for where, kernel in generated(arguments.hidden)
+    }
+    results = {
+        "Kernels written by hand": table({"": rows()}),
+        "Updates": table({"": module_of(rules)}),
+        "Kernels generated for models": table(of_models),
+    }
+    bench.finish(results, arguments.json)
+
+
+if __name__ == "__main__":
+    parser = bench.parser(__doc__ or "")
+    parser.add_argument("--hidden", type=int, default=256, help="size of the models' states")
+    main(parser.parse_args())

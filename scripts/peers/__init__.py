@@ -1,0 +1,1 @@
+"""Three models of `edbatch.models` as one writes them in PyTorch, to compare with."""

@@ -1,0 +1,46 @@
+"""Tests that the check runs: what is told of them."""
+
+from time import perf_counter
+
+import pytest
+
+from scripts.gpu.suite import run_tests
+
+GOOD = "def test_good():\n    pass\n"
+BAD = "import pytest\n\n\n@pytest.mark.parametrize('x', ['a b'])\ndef test_bad(x):\n    assert x == 'c'\n"
+SLOW = "from time import sleep\n\n\ndef test_slow():\n    sleep(10_000)\n"
+LONG = 600
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(**sources):
+        paths = [tmp_path / f"test_{name}.py" for name in sources]
+        for path, source in zip(paths, sources.values(), strict=True):
+            path.write_text(source)
+        return tuple(map(str, paths))
+
+    return write
+
+
+def test_counts_and_failures(written):
+    found = run_tests("cpu", LONG, written(bad=BAD, good=GOOD))
+    assert found["tests"] == "1 failed, 1 passed"
+    assert not found["right"]
+    assert [name.rpartition("::")[2] for name in found["failed"]] == ["test_bad[a b]"]
+    assert "assert 'a b' == 'c'" in found["output"]
+    assert run_tests("cpu", LONG, written(good=GOOD))["right"]
+
+
+def test_those_before_time_is_over_count(written):
+    begin = perf_counter()
+    run_tests("cpu", LONG, written(good=GOOD))
+    seconds = 3 + 3 * (perf_counter() - begin)  # until the first has run, however busy the machine
+    found = run_tests("cpu", seconds, written(good=GOOD, slow=SLOW))
+    assert found["tests"] == f"1 passed; stopped after {seconds:.0f} s"
+    assert found["right"]
+    assert not run_tests("cpu", seconds, written(bad=BAD, slow=SLOW))["right"]
+
+
+def test_no_tests_at_all_are_not_right(written):
+    assert not run_tests("cpu", LONG, written(none=""))["right"]
