@@ -21,6 +21,7 @@ from edbatch.graph.ops.reduce import logsumexp, mean, sum
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import checked_index, checked_label, checked_number, record, to_expression, to_operand
 from edbatch.graph.spec import Shape
+from edbatch.graph.trace import Trace
 
 
 def _vector_and_index(shape: Shape, **_: Any) -> Shape:
@@ -214,11 +215,31 @@ def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
     return current_graph().add(type, (checked_index(index, parameter.shape[0], place),))
 
 
+_LARGE = 8192  # entries
+_BLOCK = 1024
+
+
+def _pick_of_large(x: Expression, index: Any) -> Expression:
+    """From a view of some rows: the gradient of each pick is of the size of what it picks from.
+
+    All blocks have as many rows, so that picks stay one type, and there are few: a view of each row would do, but views
+    are never forgotten.
+    """
+    rows = x.spec.shape[0]
+    block = max(1, _BLOCK * rows // x.spec.size)
+    if rows <= 2 * block:
+        return _pick(x, index)
+    if index.__class__ is not int or not 0 <= index < rows:
+        index = checked_index(index, rows, f"pick({x.spec!r}, {shown(index)})")
+    begin = min(index - index % block, rows - block)
+    return _pick(x[begin : begin + block], index - begin)
+
+
 def pick(x: Any, index: int) -> Expression:
     """Entry (or row) `index` of `x`; picks of different entries are one type and one batch.
 
     Args:
-        x: expression or parameter with at least one axis; of a parameter as quick as a look-up.
+        x: expression or parameter with at least one axis; of a large one, too, as quick as a look-up.
         index: on the first axis; negative counts from the end.
 
     Raises:
@@ -231,6 +252,8 @@ def pick(x: Any, index: int) -> Expression:
         >>> y.value()
         np.float32(2.0)
     """
+    if x.__class__ is Expression:
+        return _pick_of_large(x, index) if x.spec.size > _LARGE and x.graph.__class__ is not Trace else _pick(x, index)
     return _pick_of_parameter(x, index) if isinstance(x, Parameter) else _pick(x, index)
 
 
