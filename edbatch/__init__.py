@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from edbatch import data, models, training
     from edbatch.models.torch_weights import from_torch
     from edbatch.policy.qlearning import learn
-    from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, schedules
+    from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, Run, schedules
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "Policy",
     "RMSProp",
     "Report",
+    "Run",
     "SGD",
     "cell",
     "data",
@@ -69,7 +70,8 @@ __all__ = [
 
 # Not imported before they are used: those that import Numba, which takes 0.2 s, and models, which import this module.
 _LAZY = {"learn": "edbatch.policy.qlearning", "from_torch": "edbatch.models.torch_weights"} | dict.fromkeys(
-    ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "AMSGrad", "Momentum", "RMSProp", "schedules"], "edbatch.training"
+    ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "AMSGrad", "Momentum", "RMSProp", "Run", "schedules"],
+    "edbatch.training",
 )
 
 

@@ -53,10 +53,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def programs() -> Iterator[tuple[str, Callable[[], object]]]:
     """What is run, each with its name; all that a program of a user's may need is in one of them."""
+    from edbatch import training
     from edbatch.models.workloads import WORKLOADS
     from edbatch.policy.encodings import ENCODINGS
     from edbatch.policy.heuristics import RULES
-    from edbatch.training import __all__ as names
 
     for rule in RULES:
         yield f"the policy {rule}", partial(_schedule, rule)
@@ -64,8 +64,10 @@ def programs() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"learning with {encoding}", partial(_learn, encoding)
     for name in WORKLOADS:
         yield name, partial(_train, name)
-    for name in sorted(set(names) - {"schedules", "Trainer"}):
-        yield name, partial(_update, name)
+    for name in training.__all__:
+        kind = getattr(training, name)
+        if isinstance(kind, type) and issubclass(kind, training.Trainer) and kind is not training.Trainer:
+            yield name, partial(_update, kind)
 
 
 def _graph() -> Any:
@@ -114,13 +116,12 @@ def _train(name: str) -> None:
         model.zero_grad()
 
 
-def _update(name: str) -> None:
+def _update(kind: Any) -> None:
     import edbatch as eb
-    import edbatch.training
 
     model = eb.ParameterCollection(seed=0)
     W, E = model.add_parameters((4, 4), name="W"), model.add_lookup_parameters((5, 4), name="E")
     with eb.Graph(policy="sufficient"):
         loss = eb.sum([eb.dot(W @ eb.lookup(E, at), eb.lookup(E, 0)) for at in range(3)])
     loss.backward()
-    getattr(edbatch.training, name)(model, lr=0.1).update()
+    kind(model, lr=0.1).update()

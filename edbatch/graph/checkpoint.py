@@ -150,6 +150,16 @@ def load_checkpoint(
     return Checkpoint(metadata, beside if beside.exists() else None, left)
 
 
+def saved_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The caller's metadata in a checkpoint, whatever model it is of.
+
+    Raises:
+        EdBatchError: the file is missing, truncated or damaged.
+    """
+    _, _, header = _read(path)
+    return _from_json(path, header, "metadata")
+
+
 def policy_path(path: str | os.PathLike[str]) -> Path:
     """Where the policy of a checkpoint is: `m.policy.json` beside `m.safetensors`."""
     place = checked_path(path)

@@ -43,9 +43,7 @@ SCRIPT = Script(
     description=__doc__.splitlines()[0],
     name="lattice-lstm",
     prepare=prepare,
-    train=("lattice/train.txt",),
     dev=("lattice/dev.txt",),
-    defaults={"epochs": 10},
 )
 
 if __name__ == "__main__":

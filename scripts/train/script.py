@@ -1,31 +1,25 @@
-"""What all training scripts share: command line, mini-batches, checkpoints, the learning curve.
+"""What all training scripts share: the command line, the data, and what is trained and measured how.
 
-A run lives in one folder. `checkpoint.safetensors` is its whole state: parameters, what the trainer remembers,
-settings, mini-batches done, the curve so far. It is replaced in one step, so a run that is killed at any moment goes on
-from its last checkpoint, with the same curve as if it had never stopped. The order of the samples follows from the seed
-and the epoch; nothing else is random.
+A run lives in one folder and goes on from its last checkpoint; see `edbatch.Run`.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
-import json
-import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 import edbatch as eb
-from edbatch.files import read_text, write_atomically
+from edbatch.files import read_text
 from edbatch.models.workloads import get_workload
+from scripts import data_folder
 
 Scores = list[np.ndarray]  # per sample [places, labels]
 HELD_OUT = 10  # without a file of its own, one sample in so many is for measuring
@@ -44,14 +38,33 @@ class Task(NamedTuple):
     Attributes:
         network: has `hidden` and what a `Classifier` has.
         train, dev: samples to learn from, and to measure on.
-        measure: figures by name from the scores of all labels at every place, and the samples. The first figure is what
-            the best epoch is told by; more is better.
+        measure: figures by name from the scores of all labels at every place, and the samples.
     """
 
     network: Any
     train: list[Sample]
     dev: list[Sample]
     measure: Callable[[Scores, list[Sample]], dict[str, float]]
+
+    def losses(self, batch: list[Sample]) -> list[eb.Expression]:
+        """One per label."""
+        network = self.network
+        return [
+            network.cross_entropy(h, label)
+            for sample in batch
+            for h, label in zip(network.hidden(*sample.inputs), sample.labels, strict=True)
+        ]
+
+    def evaluated(self, batch_size: int) -> dict[str, float]:
+        """The figures of all samples to measure on."""
+        found: Scores = []
+        for at in range(0, len(self.dev), batch_size):
+            batch = self.dev[at : at + batch_size]
+            with eb.Graph(policy="sufficient"):
+                scores = [[self.network.scores(h) for h in self.network.hidden(*sample.inputs)] for sample in batch]
+                values = iter(eb.forward([score for of_sample in scores for score in of_sample]))
+            found += [np.stack([next(values) for _ in of_sample]) for of_sample in scores]
+        return self.measure(found, self.dev)
 
 
 @dataclass(frozen=True)
@@ -62,36 +75,55 @@ class Script:
         description: of the command line.
         name: of the workload, see `edbatch.models.workloads`.
         prepare: from the model, training and measuring samples as they were read, and the size of states.
-        train, dev: where the real data is in the folder that EDBATCH_DATA names; no `dev`: some is held out.
+        dev: where the data to measure on is in the folder that EDBATCH_DATA names; none: some is held out.
         defaults: of the command line.
+        drawn: figures in the picture; none: all.
     """
 
     description: str
     name: str
     prepare: Callable[[eb.ParameterCollection, list[Any], list[Any], int], Task]
-    train: tuple[str, ...]
-    dev: tuple[str, ...]
-    defaults: dict[str, Any]
+    dev: tuple[str, ...] = ()
+    defaults: dict[str, Any] = field(default_factory=dict)
+    drawn: tuple[str, ...] | None = None
 
-    def run(self, arguments: Sequence[str] | None = None) -> dict[str, Any]:
-        """Train as the command line says, from the last checkpoint if there is one; returns the learning curve.
+    def run(self, arguments: Sequence[str] | None = None) -> eb.Run:
+        """Train as the command line says, from the last checkpoint if there is one.
 
         Raises:
             EdBatchError: bad data, a number out of range, or the folder holds another run.
         """
         options = self._parser().parse_args(arguments)
-        for name in ("epochs", "batch", "hidden", "samples", "checkpoint_every"):
+        for name in ("hidden", "samples"):
             if getattr(options, name) < 1:
-                raise eb.EdBatchError(f"--{name.replace('_', '-')} {getattr(options, name)}: expected 1 or more")
-        if options.seed < 0:
-            raise eb.EdBatchError(f"--seed {options.seed}: expected 0 or more")
-        train, dev, source = self.data(options)
+                raise eb.EdBatchError(f"--{name} {getattr(options, name)}: expected 1 or more")
         model = eb.ParameterCollection(seed=options.seed)
+        train, dev, source = self.data(options)
         task = self.prepare(model, train, dev, options.hidden)
-        trainer = eb.Adam(model, lr=options.lr, clip=options.clip)
-        named = ("batch", "hidden", "lr", "clip", "seed")
-        settings = {"workload": self.name, "data": source} | {name: getattr(options, name) for name in named}
-        return _train(task, model, trainer, Checkpoint(options.out, settings), options)
+        start = perf_counter()
+        run = eb.Run(
+            options.out, model, eb.Adam(model, lr=options.lr, clip=options.clip), task.losses, task.train,
+            batch_size=options.batch, seed=options.seed, save_every=options.save_every,
+            evaluate=lambda: task.evaluated(options.batch),
+            settings={"workload": self.name, "data": source, "hidden": options.hidden, "lr": options.lr,
+                      "clip": options.clip},
+        )  # fmt: skip
+        if run.step:
+            print(f"{options.out}: goes on after {run.step:,} mini-batches")
+            self._draw(run, options.out)  # it may have been killed between checkpoint and picture
+        for figures in run.epochs(options.epochs):
+            line = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+            print(f"{line}; {perf_counter() - start:.0f} s")
+            self._draw(run, options.out)
+        return run
+
+    def _draw(self, run: eb.Run, folder: Path) -> None:
+        if not run.curve.epochs:
+            return
+        try:
+            run.curve.plot(folder / "curve.png", self.drawn)
+        except eb.EdBatchError as error:  # without Matplotlib, training goes on
+            print(error, file=sys.stderr)
 
     def main(self) -> None:
         """What the script does when it is run."""
@@ -101,15 +133,18 @@ class Script:
             sys.exit(f"error: {error}")
 
     def _parser(self) -> argparse.ArgumentParser:
-        files = get_workload(self.name).files
+        workload = get_workload(self.name)
+        n, files = len(workload.files), ", ".join(workload.files)
         parser = argparse.ArgumentParser(
             description=self.description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
         )
         add = parser.add_argument
         data = parser.add_argument_group("data (default: made up)")
-        data.add_argument("--real", action="store_true", help=f"{self.train[0]} in the folder that EDBATCH_DATA names")
-        data.add_argument("--train", nargs=len(files), metavar="FILE", help=f"to learn from: {', '.join(files)}")
-        data.add_argument("--dev", nargs=len(files), metavar="FILE", help="to measure on; else some are held out")
+        data.add_argument(
+            "--real", action="store_true", help=f"{workload.folder[0]} in the folder that EDBATCH_DATA names"
+        )
+        data.add_argument("--train", nargs=n, metavar="FILE", help=f"to learn from: {files}")
+        data.add_argument("--dev", nargs=n, metavar="FILE", help="to measure on; else some are held out")
         data.add_argument("--samples", type=int, default=2000, help="how many are made up")
         add("--out", type=Path, default=Path("runs") / self.name, help="folder of the run; goes on if it has begun")
         add("--epochs", type=int, default=10)
@@ -118,7 +153,7 @@ class Script:
         add("--lr", type=float, default=2e-3, help="learning rate of Adam")
         add("--clip", type=float, default=5.0, help="largest norm of the gradients")
         add("--seed", type=int, default=0)
-        add("--checkpoint-every", type=int, default=200, help="mini-batches; there is one after every epoch too")
+        add("--save-every", type=int, default=200, help="mini-batches; there is a checkpoint after every epoch too")
         parser.set_defaults(**self.defaults)
         return parser
 
@@ -127,11 +162,11 @@ class Script:
         workload = get_workload(self.name)
         train, dev = options.train, options.dev
         if options.real:
-            folder = os.environ.get("EDBATCH_DATA")
-            if not folder or not Path(folder).is_dir():
-                raise eb.EdBatchError(f"--real: expected a folder in EDBATCH_DATA, found {folder or 'nothing'!r}")
-            train = train or [Path(folder) / name for name in self.train]
-            dev = dev or [Path(folder) / name for name in self.dev]
+            folder = data_folder()
+            if folder is None:
+                raise eb.EdBatchError("--real: expected EDBATCH_DATA to name a folder with the data")
+            train = train or [folder / name for name in workload.folder]
+            dev = dev or [folder / name for name in self.dev]
         if dev and not train:
             raise eb.EdBatchError("--dev: expected --train as well")
         if train:
@@ -147,152 +182,3 @@ class Script:
         if not found:
             raise eb.EdBatchError("expected at least two samples, to learn from and to measure on, got one")
         return found, measured, source
-
-
-class Checkpoint:
-    """The state of a run, in one file of its folder.
-
-    Args:
-        folder: made if it is not there.
-        settings: what the curve depends on; a run with others cannot go on here.
-
-    Attributes:
-        step: mini-batches done.
-        curve: the loss per label of every mini-batch, and the figures of every epoch.
-    """
-
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        self.folder = folder
-        self.settings = settings
-        self.step = 0
-        self.curve: dict[str, list[Any]] = {"loss": [], "epochs": []}
-        self._path = folder / "checkpoint.safetensors"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise eb.EdBatchError(f"{folder}: cannot be made ({error.strerror})") from error
-
-    def load(self, model: eb.ParameterCollection, trainer: Any) -> None:
-        """Go back to the last checkpoint, if there is one.
-
-        Raises:
-            EdBatchError: it is damaged, was made with other settings, or by something else.
-        """
-        if not self._path.exists():
-            return
-        found = model.load(self._path, trainer=trainer, strict=False)  # settings first: they say why it does not fit
-        try:
-            settings, step, curve = (found.metadata[name] for name in ("settings", "step", "curve"))
-        except KeyError as error:
-            raise eb.EdBatchError(f"{self._path}: not a checkpoint of a training script (no {error})") from None
-        differ = [f"{key} {settings[key]}, now {now}" for key, now in self.settings.items() if settings[key] != now]
-        if differ:
-            raise eb.EdBatchError(
-                f"{self._path}: this run began with {'; '.join(differ)}; expected the same, or another folder (--out)"
-            )
-        if found.left:
-            raise eb.EdBatchError(f"{self._path}: does not fit: {found.left}")
-        self.step, self.curve = step, curve
-
-    def save(self, model: eb.ParameterCollection, trainer: Any) -> None:
-        """Replace the last checkpoint.
-
-        Raises:
-            EdBatchError: it cannot be written; the last one is intact.
-        """
-        metadata = {"settings": self.settings, "step": self.step, "curve": self.curve}
-        model.save(self._path, trainer=trainer, metadata=metadata)
-
-
-def _train(
-    task: Task, model: eb.ParameterCollection, trainer: Any, checkpoint: Checkpoint, options: argparse.Namespace
-) -> dict[str, Any]:
-    start = perf_counter()
-    policy = eb.learn([_loss(task, batch).graph.typed_graph() for batch in _first(task.train, options)], progress=False)
-    checkpoint.load(model, trainer)
-    begun, steps = checkpoint.step, -(-len(task.train) // options.batch)
-    if begun:
-        print(f"{options.out}: goes on after {begun:,} mini-batches")
-        _show(checkpoint, steps)  # it may have been killed between checkpoint and curve
-    for epoch in range(begun // steps, options.epochs):
-        order = np.random.default_rng([options.seed, epoch]).permutation(len(task.train))
-        batches = [order[at : at + options.batch].tolist() for at in range(0, len(order), options.batch)]
-        done = checkpoint.step - epoch * steps
-        with tqdm(total=steps, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=None) as bar:
-            for chosen in batches[done:]:
-                batch = [task.train[i] for i in chosen]
-                loss = _loss(task, batch, policy)
-                loss.backward()
-                trainer.update()
-                checkpoint.curve["loss"].append(float(loss.value()) / sum(len(sample.labels) for sample in batch))
-                checkpoint.step += 1
-                bar.set_postfix(loss=f"{checkpoint.curve['loss'][-1]:.3f}", refresh=False)
-                bar.update()
-                if checkpoint.step % options.checkpoint_every == 0 and checkpoint.step % steps:
-                    checkpoint.save(model, trainer)
-        figures = task.measure(_scores(task, options.batch), task.dev)
-        loss_of_epoch = float(np.mean(checkpoint.curve["loss"][-steps:]))
-        checkpoint.curve["epochs"].append({"epoch": epoch + 1, "loss": loss_of_epoch, **figures})
-        checkpoint.save(model, trainer)
-        _show(checkpoint, steps)
-        line = ", ".join(f"{name} {value:.4g}" for name, value in checkpoint.curve["epochs"][-1].items())
-        print(f"{line}; {perf_counter() - start:.0f} s")
-    return checkpoint.curve
-
-
-def _loss(task: Task, batch: list[Sample], policy: eb.Policy | None = None) -> eb.Expression:
-    """The sum of the cross-entropies of a mini-batch."""
-    network = task.network
-    with eb.Graph(policy=policy):
-        return eb.sum([network.cross_entropies(network.hidden(*sample.inputs), sample.labels) for sample in batch])
-
-
-def _first(samples: list[Sample], options: argparse.Namespace) -> Iterator[list[Sample]]:
-    """Mini-batches to learn the batching policy from: always the same, also in a run that goes on."""
-    for at in range(0, min(2 * options.batch, len(samples)), options.batch):
-        yield samples[at : at + options.batch]
-
-
-def _scores(task: Task, batch: int) -> Scores:
-    """Of all labels at every place of the samples to measure on."""
-    found: Scores = []
-    for at in range(0, len(task.dev), batch):
-        with eb.Graph(policy="sufficient"):
-            scores = [
-                [task.network.scores(h) for h in task.network.hidden(*sample.inputs)]
-                for sample in task.dev[at : at + batch]
-            ]
-            values = iter(eb.forward([score for of_sample in scores for score in of_sample]))
-        found += [np.stack([next(values) for _ in of_sample]) for of_sample in scores]
-    return found
-
-
-def _show(checkpoint: Checkpoint, steps: int) -> None:
-    """Write the curve as JSON and, where Matplotlib is installed, as PNG; nothing before the end of an epoch."""
-    epochs = checkpoint.curve["epochs"]
-    if not epochs:
-        return
-    curve = {"settings": checkpoint.settings, **checkpoint.curve}
-    write_atomically(checkpoint.folder / "curve.json", json.dumps(curve, indent=1))
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print("no curve.png: Matplotlib is not installed; expected pip install 'edbatch[plot]'", file=sys.stderr)
-        return
-    figure = Figure(figsize=(7, 2.8), dpi=80, layout="constrained")
-    left, right = figure.subplots(1, 2)
-    losses = checkpoint.curve["loss"]
-    window = max(1, steps // 10)
-    smooth = np.convolve(losses, np.ones(window) / window, "valid")
-    left.plot((np.arange(len(smooth)) + window) / steps, smooth)
-    left.set(xlabel="epoch", ylabel="training loss per label")
-    for name in epochs[0]:
-        if name not in ("epoch", "loss", "perplexity"):
-            right.plot([x["epoch"] for x in epochs], [x[name] for x in epochs], marker=".", label=name)
-    right.set(xlabel="epoch", ylabel="on dev")
-    right.legend()
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png")
-    write_atomically(checkpoint.folder / "curve.png", drawn.getvalue())

@@ -43,7 +43,6 @@ SCRIPT = Script(
     description=__doc__.splitlines()[0],
     name="tree-lstm",
     prepare=prepare,
-    train=("sst/train.txt",),
     dev=("sst/dev.txt",),
     defaults={"epochs": 6},
 )

@@ -68,9 +68,7 @@ SCRIPT = Script(
     description=__doc__.splitlines()[0],
     name="tagger-characters",
     prepare=prepare,
-    train=("wikiner/train.txt",),
     dev=("wikiner/dev.txt",),
-    defaults={"epochs": 10},
 )
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""Learning curves: what a training run found out, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.files import write_atomically
+
+
+@dataclass
+class Curve:
+    """The learning curve of a run.
+
+    Args:
+        steps_per_epoch: mini-batches of an epoch.
+        losses: the mean loss of every mini-batch.
+        epochs: of every epoch that has ended its number, its mean loss, and what was measured after it.
+
+    Example:
+        >>> curve = Curve(steps_per_epoch=2, losses=[3.0, 1.0])
+        >>> curve.end_epoch({"accuracy": 0.5})
+        >>> curve.epochs
+        [{'epoch': 1, 'loss': 2.0, 'accuracy': 0.5}]
+    """
+
+    steps_per_epoch: int
+    losses: list[float] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+
+    def end_epoch(self, figures: dict[str, float]) -> None:
+        """Add the figures of the epoch that the last mini-batches were."""
+        loss = float(np.mean(self.losses[-self.steps_per_epoch :]))
+        self.epochs.append({"epoch": len(self.epochs) + 1, "loss": loss, **figures})
+
+    def state(self) -> dict[str, Any]:
+        """The lists, as JSON can hold them."""
+        return {"loss": self.losses, "epochs": self.epochs}
+
+    def write(self, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
+        """As JSON, with the settings of the run; replaces the file in one step."""
+        write_atomically(path, json.dumps({"settings": settings, **self.state()}, indent=1))
+
+    def plot(self, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
+        """As a PNG: the training loss of all mini-batches, smoothed, beside the figures of the epochs.
+
+        Args:
+            path: of the picture, which is replaced in one step.
+            names: which figures; None: all that were measured.
+
+        Raises:
+            EdBatchError: Matplotlib is not installed (it comes with the extra `plot`), no epoch has ended, no epoch has
+                a figure of that name, or the file cannot be written.
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise EdBatchError(f"{path}: Matplotlib is not installed; expected pip install 'edbatch[plot]'") from None
+        if not self.epochs:
+            raise EdBatchError(f"{path}: nothing to draw before the first epoch has ended")
+        measured = [name for name in self.epochs[0] if name not in ("epoch", "loss")]
+        if unknown := set(names or ()) - set(measured):
+            raise EdBatchError(f"{path}: no figure is named {', '.join(sorted(unknown))}; there are {measured}")
+        figure = Figure(figsize=(7, 2.8), dpi=80, layout="constrained")
+        left, right = figure.subplots(1, 2)
+        window = max(1, self.steps_per_epoch // 10)
+        smooth = np.convolve(self.losses, np.ones(window) / window, "valid")
+        left.plot((np.arange(len(smooth)) + window) / self.steps_per_epoch, smooth)
+        left.set(xlabel="epoch", ylabel="training loss")
+        for name in measured if names is None else names:
+            right.plot([x["epoch"] for x in self.epochs], [x[name] for x in self.epochs], marker=".", label=name)
+        right.set(xlabel="epoch", ylabel="on dev")
+        if right.lines:
+            right.legend()
+        for axes in (left, right):
+            axes.grid(alpha=0.3)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format="png")
+        write_atomically(path, drawn.getvalue())

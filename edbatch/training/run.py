@@ -1,0 +1,262 @@
+"""A training run that goes on where it stopped: mini-batches in a seeded order, evaluation, checkpoints, the curve.
+
+It is a loop around the public API and no framework: what a loss is, what is measured, when to stop and what to print
+stay in the caller's code. Whoever wants another loop writes it with `model.save` and `model.load`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, shown
+from edbatch.exclusive import Whole
+from edbatch.files import checked_path
+from edbatch.graph import draws
+from edbatch.graph.checkpoint import saved_metadata
+from edbatch.graph.collection import ParameterCollection
+from edbatch.graph.expression import Expression
+from edbatch.graph.ops import sum as sum_of
+from edbatch.graph.options import options
+from edbatch.policy.policy import Policy
+from edbatch.runtime.graph import Graph
+from edbatch.training.curve import Curve
+from edbatch.training.trainer import Trainer
+
+TO_LEARN_FROM = 2  # mini-batches
+
+
+@dataclass(eq=False)
+class Run:
+    """Training in epochs that a kill cannot harm: started again, it goes on, and its curve is what it would have been.
+
+    Everything lives in one folder. `checkpoint.safetensors` is the state of the run: parameters, what the trainer
+    remembers, what dropout will draw, mini-batches done and the curve so far. It is replaced in one step, every
+    `save_every` mini-batches and after every epoch. `curve.json` is the curve alone, for other programs. To make a run
+    is to load its checkpoint, if there is one, into the model and the trainer; hyper-parameters stay those of the
+    trainer.
+
+    The order of the samples follows from the seed and the epoch, and the batching policy from the first samples, so a
+    run that was killed computes the same numbers to the last bit as one that was not, on the same machine.
+
+    Args:
+        folder: of the run; made if it is not there.
+        model: what is saved, and loaded.
+        trainer: updates the model, once per mini-batch.
+        losses: from a list of samples their losses, recorded in the graph that is current: expressions of shape (),
+            as many as there are things to predict, or one. Their sum is minimised; the curve has their mean.
+        data: the samples to learn from.
+        batch_size: samples of a mini-batch; the last of an epoch may have fewer.
+        seed: of the order of the samples.
+        evaluate: figures by name, measured after every epoch with dropout off.
+        settings: what else the curve depends on, as JSON can hold it: a run that began with others is refused, as one
+            with another `batch_size`, `seed` or number of samples is.
+        save_every: mini-batches from one checkpoint to the next.
+        policy: as of `edbatch.Graph`; None: it is learned from the first two mini-batches of `data`.
+        progress: show a progress bar; None shows it on a terminal.
+
+    Attributes:
+        step: mini-batches done.
+        curve: the mean loss of every mini-batch, and the figures of every epoch; see `Curve`.
+
+    Raises:
+        EdBatchError: a number is out of range, there is no data, the folder cannot be made, or the checkpoint in it is
+            damaged, does not fit, or belongs to a run with other settings. Of what does not fit, nothing is loaded.
+
+    Example:
+        >>> import edbatch as eb, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> def start():
+        ...     model = eb.ParameterCollection(seed=0)
+        ...     w = model.add_parameters(1, name="w")
+        ...     def losses(samples):
+        ...         return [eb.sum(eb.square(w * x - y)) for x, y in samples]
+        ...     data = [(x, 2.0 * x) for x in (1.0, 2.0, 3.0, 4.0)]
+        ...     return eb.Run(folder, model, eb.SGD(model, lr=0.01), losses, data, batch_size=2,
+        ...                   evaluate=lambda: {"w": w.value()[0]})
+        >>> for figures in start().epochs(2):
+        ...     print(", ".join(f"{name} {value:.3g}" for name, value in figures.items()))
+        epoch 1, loss 22.8, w 1.04
+        epoch 2, loss 5.22, w 1.53
+        >>> run = start()  # in another process, say
+        >>> run.step, [figures["epoch"] for figures in run.epochs(3)]
+        (4, [3])
+    """
+
+    folder: str | os.PathLike[str]
+    model: ParameterCollection
+    trainer: Trainer
+    losses: Callable[[list[Any]], Expression | Sequence[Expression]]
+    data: Sequence[Any]
+    _: KW_ONLY
+    batch_size: int = 25
+    seed: int = 0
+    evaluate: Callable[[], Mapping[str, float]] | None = None
+    settings: Mapping[str, Any] | None = None
+    save_every: int = 200
+    policy: str | os.PathLike[str] | Policy | None = None
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "save_every"):
+            _check_count(name, getattr(self, name))
+        draws.checked_seed("Run: seed", self.seed)
+        if not len(self.data):
+            raise EdBatchError("Run: data: expected samples, got none")
+        for name, given in (("losses", self.losses), ("evaluate", self.evaluate or len)):
+            if not callable(given):
+                raise EdBatchError(f"Run: {name}: expected a function, got {type(given).__name__}")
+        self.step = 0
+        self._settings = self._checked_settings()
+        self.curve = Curve(self.steps_per_epoch)
+        place = checked_path(self.folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EdBatchError(f"{place}: cannot be made ({error.strerror or error})") from error
+        self._checkpoint, self._curve_file = place / "checkpoint.safetensors", place / "curve.json"
+        if self._checkpoint.exists():
+            self._load()
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Mini-batches of an epoch."""
+        return -(-len(self.data) // self.batch_size)
+
+    def epochs(self, number: int) -> Iterator[dict[str, Any]]:
+        """Train until so many epochs are done; give the figures of each that ends: its loss, and what is measured.
+
+        What is given has been saved: the caller may print it, draw `run.curve`, or stop. After an error, or an
+        interrupt, it may be called again, and goes on with the mini-batch that was not done.
+
+        Args:
+            number: of epochs, those included that were done before.
+
+        Raises:
+            EdBatchError: the losses are no losses, a gradient is not finite, or a checkpoint cannot be written; the
+                last one is intact.
+        """
+        _check_count("epochs", number)
+        return self._epochs(number)
+
+    def _epochs(self, number: int) -> Iterator[dict[str, Any]]:
+        if self.step < number * self.steps_per_epoch and self.policy is None:
+            self.policy = self._learned()
+        for epoch in range(len(self.curve.epochs), number):
+            self._train(epoch)
+            figures = self._evaluated()
+            self.curve.end_epoch(figures)
+            self._save()
+            self._write_curve()
+            yield dict(self.curve.epochs[-1])
+
+    def _train(self, epoch: int) -> None:
+        """What is left of an epoch."""
+        from tqdm import tqdm
+
+        steps = self.steps_per_epoch
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.data))
+        disable = None if self.progress is None else not self.progress
+        done = self.step - epoch * steps
+        with tqdm(total=steps, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=disable) as bar:
+            for at in range(done * self.batch_size, len(order), self.batch_size):
+                batch = [self.data[i] for i in order[at : at + self.batch_size].tolist()]
+                _, total, n = self._recorded(batch)
+                total.backward()
+                loss = float(total.value()) / n
+                with Whole():  # an interrupt comes before the step or after it
+                    self.trainer.update()
+                    self.curve.losses.append(loss)
+                    self.step += 1
+                bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+                bar.update()
+                if self.step % self.save_every == 0 and self.step % steps:
+                    self._save()
+
+    def _recorded(self, batch: list[Any]) -> tuple[Graph, Expression, int]:
+        """The graph of a mini-batch, not run yet; the sum of its losses; and how many there are."""
+        with Graph(policy=self.policy, dtype=self.model.dtype) as graph:
+            found = self.losses(batch)
+            if not isinstance(found, Expression | Sequence):
+                raise EdBatchError(f"Run: losses: expected expressions, got {type(found).__name__}")
+            losses = [found] if isinstance(found, Expression) else list(found)
+            for at, loss in enumerate(losses):
+                if not isinstance(loss, Expression) or loss.shape:
+                    what = f"shape {loss.shape}" if isinstance(loss, Expression) else type(loss).__name__
+                    raise EdBatchError(f"Run: losses: loss {at} of a mini-batch: expected shape (), got {what}")
+            if not losses:
+                raise EdBatchError(f"Run: losses: none for {len(batch)} samples; expected at least one")
+            return graph, sum_of(losses), len(losses)
+
+    def _learned(self) -> Policy:
+        """From the same mini-batches whether the run begins or goes on; dropout then draws as if they had not been."""
+        from edbatch.policy.qlearning import learn
+
+        drawn, size = draws.state(), self.batch_size
+        n = min(TO_LEARN_FROM * size, len(self.data))
+        batches = [[self.data[i] for i in range(at, min(at + size, n))] for at in range(0, n, size)]
+        try:
+            return learn([self._recorded(batch)[0].typed_graph() for batch in batches], progress=False)
+        finally:
+            draws.restore(drawn)
+
+    def _evaluated(self) -> dict[str, float]:
+        if self.evaluate is None:
+            return {}
+        with options(training=False):
+            found = self.evaluate()
+        try:
+            return {str(name): float(value) for name, value in found.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise EdBatchError(f"Run: evaluate: expected numbers by name, got {shown(found)}") from None
+
+    def _checked_settings(self) -> dict[str, Any]:
+        """As a checkpoint gives them back."""
+        own = {"samples": len(self.data), "batch_size": index(self.batch_size), "seed": index(self.seed)}
+        try:
+            return dict(json.loads(json.dumps(dict(self.settings or {}) | own)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise EdBatchError(f"Run: settings: expected what JSON can hold ({error})") from error
+
+    def _save(self) -> None:
+        metadata = {"settings": self._settings, "step": self.step, "curve": self.curve.state()}
+        self.model.save(self._checkpoint, trainer=self.trainer, metadata=metadata)
+
+    def _load(self) -> None:
+        """Go on from the checkpoint; its settings are compared first, for they say why a model would not fit."""
+        path = self._checkpoint
+        found = saved_metadata(path)
+        try:
+            began, step, curve = found["settings"], found["step"], found["curve"]
+        except KeyError as name:
+            raise EdBatchError(f"{path}: not a checkpoint of a training run (no {name})") from None
+        differ = [
+            f"{name} {began.get(name)}, now {self._settings.get(name)}"
+            for name in {**began, **self._settings}
+            if began.get(name) != self._settings.get(name)
+        ]
+        if differ:
+            raise EdBatchError(f"{path}: this run began with {'; '.join(differ)}; expected the same, or another folder")
+        self.model.load(path, trainer=self.trainer)
+        self.step, self.curve.losses, self.curve.epochs = step, curve["loss"], curve["epochs"]
+        if self.curve.epochs:
+            self._write_curve()  # it may have been killed between checkpoint and curve
+
+    def _write_curve(self) -> None:
+        self.curve.write(self._curve_file, self._settings)
+
+
+def _check_count(name: str, value: Any) -> None:
+    """Raise an `EdBatchError` unless it is a positive integer."""
+    try:
+        good = index(value) >= 1
+    except TypeError:
+        good = False
+    if not good:
+        raise EdBatchError(f"Run: {name}={shown(value)}; expected an integer of 1 or more")

@@ -1,0 +1,283 @@
+"""Training runs: a killed one goes on as if nothing had happened, whatever stopped it; what does not fit is said."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+import edbatch as eb
+from edbatch import EdBatchError
+
+ROOT = Path(__file__).parents[2]
+RNG = np.random.default_rng(0)
+SAMPLES = [(RNG.integers(0, 9, n).tolist(), int(n % 3)) for n in RNG.integers(1, 6, 23)]  # 5 mini-batches of 5
+
+
+class Net:
+    """A class for a sequence, by the last output of an LSTM, with dropout."""
+
+    def __init__(self, dim=4, dtype="float32"):
+        self.model = eb.ParameterCollection(seed=0, dtype=dtype)
+        self.embed = self.model.add_lookup_parameters((9, dim), name="embed")
+        self.lstm = eb.models.LSTM(self.model, dim, dim)
+        self.W = self.model.add_parameters((3, dim), name="W")
+
+    def loss(self, words, label):
+        h = self.lstm.initial_state().transduce([self.embed[word] for word in words])[-1]
+        return eb.cross_entropy(self.W @ eb.dropout(h, 0.3), label)
+
+    def losses(self, samples):
+        return [self.loss(*sample) for sample in samples]
+
+    def right(self):
+        """Also tells whether dropout is off."""
+        with eb.Graph(policy="sufficient"):
+            return {"loss on dev": sum(eb.forward(self.losses(SAMPLES[:4])))}
+
+
+def started(folder, net=None, **changes):
+    net = net or Net(dim=changes.pop("dim", 4))
+    given = {"losses": net.losses, "data": SAMPLES, "batch_size": 5, "seed": 3, "evaluate": net.right, "save_every": 2}
+    given |= {"settings": {"model": "Net"}, **changes}
+    return eb.Run(folder, net.model, eb.Adam(net.model, lr=0.05, clip=1.0), **given)
+
+
+def finished(folder, **changes):
+    eb.seed(5)
+    run = started(folder, **changes)
+    figures = list(run.epochs(3))
+    return run, figures
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that nothing stopped."""
+    folder = tmp_path_factory.mktemp("whole")
+    finished(folder)
+    return folder
+
+
+def assert_same(a, b):
+    """The curve, to the last byte; parameters, what Adam remembers, and what dropout will draw."""
+    assert (a / "curve.json").read_bytes() == (b / "curve.json").read_bytes()
+    with (
+        safe_open(a / "checkpoint.safetensors", "numpy") as one,
+        safe_open(b / "checkpoint.safetensors", "numpy") as two,
+    ):
+        assert one.keys() == two.keys()
+        for name in one.keys():  # noqa: SIM118 (it is no dict)
+            np.testing.assert_array_equal(one.get_tensor(name), two.get_tensor(name))
+        for entry in ("metadata", "trainer", "draws"):
+            assert one.metadata()[f"edbatch_{entry}"] == two.metadata()[f"edbatch_{entry}"]
+
+
+def test_it_learns_and_says_so(tmp_path):
+    run, figures = finished(tmp_path)
+    assert [of["epoch"] for of in figures] == [1, 2, 3]
+    assert figures == run.curve.epochs
+    assert figures[-1]["loss"] < figures[0]["loss"]
+    assert (run.step, len(run.curve.losses)) == (15, 15)
+    found = json.loads((tmp_path / "curve.json").read_text())
+    assert found["epochs"] == figures
+    assert found["loss"] == run.curve.losses
+    assert found["settings"] == {"model": "Net", "samples": 23, "batch_size": 5, "seed": 3}
+
+
+def test_the_losses_are_those_of_a_loop_by_hand(tmp_path):
+    eb.seed(5)
+    run = started(tmp_path, evaluate=None)
+    for _ in run.epochs(2):
+        pass
+    eb.seed(5)
+    net = Net()
+    trainer = eb.Adam(net.model, lr=0.05, clip=1.0)
+    losses = []
+    for epoch in range(2):
+        order = np.random.default_rng([3, epoch]).permutation(len(SAMPLES))
+        for at in range(0, len(order), 5):
+            with eb.Graph(policy=run.policy):
+                chosen = order[at : at + 5]
+                loss = eb.sum(net.losses([SAMPLES[i] for i in chosen]))
+            loss.backward()
+            losses.append(float(loss.value()) / len(chosen))
+            trainer.update()
+    assert run.curve.losses == losses
+    np.testing.assert_array_equal(net.W.value(), run.model["W"].value())
+
+
+# The process is killed instead of the n-th call: of an update, or of replacing a checkpoint or a curve.
+KILLED = """
+import os, sys
+import edbatch as eb
+from tests.training.test_run import finished
+
+where, last, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+owner = eb.Adam if where == "update" else os
+original, calls = getattr(owner, where), 0
+
+def call(*given, **named):
+    global calls
+    calls += where == "update" or os.path.basename(given[1]) in ("checkpoint.safetensors", "curve.json")
+    if calls == last:
+        os.kill(os.getpid(), 9)
+    return original(*given, **named)
+
+setattr(owner, where, call)
+finished(folder)
+"""
+
+
+# Replaced are checkpoints after 2, 4 and 5 mini-batches, then the curve, and so on.
+@pytest.mark.parametrize(
+    ("where", "number"), [("update", 1), ("update", 8), ("replace", 1), ("replace", 3), ("replace", 4), ("replace", 12)]
+)
+def test_a_killed_run_goes_on_with_the_same_curve(where, number, whole, tmp_path):
+    command = [sys.executable, "-c", KILLED, where, str(number), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    if (where, number) == ("replace", 4):  # a run goes on with what its checkpoint knows
+        assert not (tmp_path / "curve.json").exists()
+    finished(tmp_path)
+    assert_same(tmp_path, whole)
+
+
+def test_a_run_that_was_stopped_in_its_process_goes_on_there(whole, tmp_path):
+    """By an interrupt, say, in a notebook: anywhere."""
+    net = Net()
+    calls = {"losses": 0, "evaluate": 0}
+
+    def stopping(name, at, function):
+        def call(*given):
+            calls[name] += 1
+            if calls[name] == at:
+                raise KeyboardInterrupt
+            return function(*given)
+
+        return call
+
+    eb.seed(5)
+    losses, evaluate = stopping("losses", 10, net.losses), stopping("evaluate", 2, net.right)
+    run = started(tmp_path, net, losses=losses, evaluate=evaluate)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            list(run.epochs(3))
+    list(run.epochs(3))
+    assert calls["losses"] == 2 + 15 + 1  # two to learn the policy from
+    assert_same(tmp_path, whole)
+
+
+def test_more_epochs_and_no_more(whole, tmp_path):
+    eb.seed(5)
+    run = started(tmp_path)
+    assert len(list(run.epochs(1))) == 1
+    again = started(tmp_path)
+    assert again.step == 5
+    assert list(again.epochs(1)) == []
+    assert [of["epoch"] for of in again.epochs(3)] == [2, 3]
+    assert_same(tmp_path, whole)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_loss_for_a_mini_batch_and_no_evaluation(dtype, tmp_path):
+    net = Net(dtype=dtype)
+    run = started(tmp_path, net, losses=lambda samples: eb.mean(net.losses(samples)), evaluate=None, policy="depth")
+    (figures,) = run.epochs(1)
+    assert figures.keys() == {"epoch", "loss"}
+    assert figures["loss"] == pytest.approx(np.mean(run.curve.losses))
+    assert 0.5 < figures["loss"] < 2
+
+
+def test_a_picture(whole, tmp_path):
+    curve = started(whole).curve
+    pytest.importorskip("matplotlib", reason="the extra plot")
+    curve.plot(tmp_path / "curve.png", ["loss on dev"])
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(EdBatchError, match=r"no figure is named F1; there are \['loss on dev'\]"):
+        curve.plot(tmp_path / "curve.png", ["F1"])
+    with pytest.raises(EdBatchError, match="nothing to draw before"):
+        started(tmp_path / "new").curve.plot(tmp_path / "curve.png")
+
+
+def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(EdBatchError, match=r"Matplotlib is not installed; expected pip install 'edbatch\[plot\]'"):
+        started(whole).curve.plot(tmp_path / "curve.png")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_size": 0}, "Run: batch_size=0; expected an integer of 1 or more"),
+        ({"save_every": 1.5}, "Run: save_every=1.5; expected an integer of 1 or more"),
+        ({"seed": -1}, "Run: seed: expected an integer of at least 0"),
+        ({"data": []}, "Run: data: expected samples, got none"),
+        ({"losses": 3}, "Run: losses: expected a function, got int"),
+        ({"evaluate": {}.get("x", 3)}, "Run: evaluate: expected a function, got int"),
+        ({"settings": {"a": object()}}, "Run: settings: expected what JSON can hold"),
+    ],
+)
+def test_bad_arguments(changes, message, tmp_path):
+    with pytest.raises(EdBatchError, match=message):
+        started(tmp_path, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"losses": lambda samples: [eb.ones(2)]},
+            r"loss 0 of a mini-batch: expected shape \(\), got shape \(2,\)",
+        ),
+        ({"losses": lambda samples: [1.0]}, r"loss 0 of a mini-batch: expected shape \(\), got float"),
+        ({"losses": lambda samples: 1.0}, "losses: expected expressions, got float"),
+        ({"losses": lambda samples: []}, "losses: none for 5 samples; expected at least one"),
+        ({"evaluate": lambda: 0.5}, "evaluate: expected numbers by name, got 0.5"),
+        ({"evaluate": lambda: {"accuracy": "high"}}, "evaluate: expected numbers by name"),
+    ],
+)
+def test_functions_that_return_something_else(changes, message, tmp_path):
+    with pytest.raises(EdBatchError, match=message):
+        list(started(tmp_path, **changes).epochs(1))
+
+
+def test_no_epochs(tmp_path):
+    with pytest.raises(EdBatchError, match="Run: epochs=0; expected an integer of 1 or more"):
+        started(tmp_path).epochs(0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 4, "batch_size": 6}, "this run began with batch_size 5, now 6; seed 3, now 4; expected the same, or"),
+        ({"data": SAMPLES[1:]}, "samples 23, now 22"),
+        ({"settings": None}, "model Net, now None"),
+        ({"settings": {"model": "Net", "data": "b"}}, "data None, now b"),
+        ({"dim": 5}, r"does not fit, nothing was loaded: .*embed: float32\[9, 4\] in the file"),
+    ],
+)
+def test_another_run_is_refused(changes, message, whole):
+    net = Net(changes.pop("dim", 4))
+    before = net.model["embed"].value()
+    with pytest.raises(EdBatchError, match=rf"checkpoint.safetensors: .*{message}"):
+        started(whole, net, **changes)
+    np.testing.assert_array_equal(net.model["embed"].value(), before)
+
+
+def test_folders_that_hold_something_else(whole, tmp_path):
+    damaged, other = tmp_path / "damaged", tmp_path / "other"
+    for folder in (damaged, other):
+        folder.mkdir()
+    (damaged / "checkpoint.safetensors").write_bytes((whole / "checkpoint.safetensors").read_bytes()[:100])
+    Net().model.save(other / "checkpoint.safetensors")
+    (tmp_path / "file").touch()
+    with pytest.raises(EdBatchError, match=r"checkpoint.safetensors: not a whole safetensors file"):
+        started(damaged)
+    with pytest.raises(EdBatchError, match=r"not a checkpoint of a training run \(no 'settings'\)"):
+        started(other)
+    with pytest.raises(EdBatchError, match="file: cannot be made"):
+        started(tmp_path / "file")
