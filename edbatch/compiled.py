@@ -15,6 +15,7 @@ import pickle
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from time import thread_time
 from typing import Any, TypeVar, overload
 from weakref import WeakSet
@@ -74,7 +75,7 @@ class Compiled(registry.CPUDispatcher):
 
     def __call__(self, *args: Any) -> Any:
         """Run it, in Python or compiled."""
-        if self._small and _thread.interpreting:
+        if self._small and _interpreting.get():
             return self.py_func(*args)
         if not self._pays:
             self._pays = self._judge(args)
@@ -95,12 +96,15 @@ class Compiled(registry.CPUDispatcher):
     def _interpret(self, args: tuple[Any, ...]) -> Any:
         start = thread_time() - compiling.processor_seconds
         try:
-            _thread.interpreting = True
-            with np.errstate(over="ignore"):  # compiled integers wrap around in silence
-                return _plain(self.py_func(*args))
+            # Whatever ends it, with its context it is over that this thread interprets.
+            return _plain(copy_context().run(self._in_python, args))
         finally:
-            _thread.interpreting = False
             self._interpreted += thread_time() - compiling.processor_seconds - start
+
+    def _in_python(self, args: tuple[Any, ...]) -> Any:
+        _interpreting.set(True)
+        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
+            return self.py_func(*args)
 
     def compile(self, sig: Any) -> Any:
         """The entry point of the version for a signature; compiled, or loaded, if there is none."""
@@ -217,8 +221,11 @@ def _wide(kind: Any) -> Any:
     return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 
+#: Whether small functions run in Python now.
+_interpreting = ContextVar("edbatch_interpreting", default=False)
+
+
 class _Thread(threading.local):
-    interpreting = False  # whether this thread runs small functions in Python now
     depth = 0  # of functions whose callees are being compiled
 
 

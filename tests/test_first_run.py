@@ -12,6 +12,7 @@ import pytest
 import edbatch as eb
 from edbatch import compiled
 from edbatch.runtime import learned
+from tests.interrupts import FOREVER, Interrupt
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
 FIRST = re.search(r"```python\n(.*?)```", README, re.DOTALL).group(1)
@@ -164,8 +165,22 @@ def test_errors_in_interpreted_functions_leave_it_usable(interpreted):
 
     with pytest.raises(IndexError):
         read(np.zeros(3), 5)
-    assert not compiled._thread.interpreting
-    assert read(np.ones(3), 1) == 1.0
+    assert type(read(np.arange(3), 1)) is int, "not as within another"
+
+
+@pytest.mark.cpu
+def test_an_interrupt_at_any_line_leaves_interpreted_functions_usable(interpreted):
+    @compiled.compiled(small=True)
+    def read(x, at):
+        return x[at]
+
+    x, counter = np.arange(3), Interrupt(FOREVER)
+    read(x, 0)
+    counter.run(lambda: read(x, 0))
+    assert counter.lines > 5
+    for at in range(1, counter.lines + 1):
+        assert Interrupt(at).run(lambda: read(x, 0))
+        assert type(read(x, 1)) is int, f"not as within another, after line {at}"
 
 
 def chain(n, op=eb.tanh):

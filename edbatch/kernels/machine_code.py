@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from edbatch.code_cache import environment, keep, kept
 from edbatch.errors import EdBatchError
+from edbatch.exclusive import Whole
 from edbatch.kernels import scalars
 from edbatch.stopwatch import compiling
 
@@ -306,7 +307,7 @@ def address_of(source: str) -> int:
     """
     import llvmlite.binding as llvm
 
-    with compiling, _lock:
+    with Whole(), compiling, _lock:
         text = llvm_of(source)
         key = hashlib.blake2b(environment() + b"kernel" + text.encode(), digest_size=20).digest()
         name = f"kernel_{key.hex()}"

@@ -1,6 +1,7 @@
 """Kernels translated to machine code, against Python's own reading of them."""
 
 import math
+import signal
 import threading
 
 import numpy as np
@@ -12,6 +13,7 @@ from edbatch.kernels import fused, machine_code, scalars
 from edbatch.kernels.machine_code import address_of, llvm_of
 from edbatch.kernels.pointers import call_kernel
 from edbatch.kernels.recipe import Compute, Load, Recipe, Store
+from edbatch.stopwatch import compiling
 from tests.kernels.test_scalars import GRID, compiled
 
 KERNEL = """
@@ -152,6 +154,22 @@ def test_a_damaged_kernel_is_compiled_again(folder, damage):
     with pytest.warns(EdBatchWarning, match="damaged"):
         got = run("v0 + float32(43)", NUMBERS)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("when", ["kept", "keep", "_engine"])
+def test_an_interrupt_waits_for_the_compiler(folder, monkeypatch, when):
+    original, booked = getattr(machine_code, when), compiling.seconds
+
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGINT)
+        return original(*args)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(machine_code, when, interrupted)
+        run("v0 + float32(47)", NUMBERS)
+    assert len(list(folder.iterdir())) == 1
+    assert compiling.seconds > booked
+    np.testing.assert_array_equal(run("v0 + float32(47)", NUMBERS), NUMBERS + np.float32(47))
 
 
 def test_no_rows_and_no_entries():
