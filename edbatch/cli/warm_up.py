@@ -92,9 +92,11 @@ def _schedule(rule: str) -> None:
 
 def _learn(encoding: str) -> None:
     from edbatch.policy.qlearning import learn
+    from edbatch.policy.trainer import CHECK_EVERY
 
     graph = _graph()
-    learn([graph], encoding=encoding, episodes=50, progress=False).schedule(graph)
+    # Half of the episodes explore, and what was found is looked at after so many of these.
+    learn([graph], encoding=encoding, episodes=2 * CHECK_EVERY, progress=False).schedule(graph)
 
 
 def _train(name: str) -> None:
