@@ -241,7 +241,7 @@ def test_what_it_waits_for_while_others_are_compiled_is_no_interpreting(monkeypa
 
     function._interpreted = 0.0  # nothing is on the disk
     function()
-    assert function._interpreted == 0.125 + 0.03125
+    assert function._interpreted == pytest.approx(0.125 + 0.03125)
 
 
 def test_an_interrupt_waits_for_the_compiler(monkeypatch):
