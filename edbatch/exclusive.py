@@ -13,12 +13,17 @@ from __future__ import annotations
 
 import _thread
 import os
-import signal
 import threading
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
+from signal import SIGINT
 from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
+
+# What `signal` wraps: its functions turn numbers into enums and back, which takes ten times as long as they do.
+_signal: Any = import_module("_signal")
+_INTERRUPT = int(SIGINT)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,11 +90,11 @@ class Whole:
         self._handler: Any = None
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
+        if _thread.get_ident() == threading.main_thread().ident:
+            handler = _signal.getsignal(_INTERRUPT)
             if callable(handler):  # and not ignored, or of C
                 self._handler = handler
-                signal.signal(signal.SIGINT, self._note)
+                _signal.signal(_INTERRUPT, self._note)
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -98,8 +103,8 @@ class Whole:
     def __exit__(self, *_: object) -> None:
         if self._handler is None:
             return
-        signal.signal(signal.SIGINT, self._handler)
+        _signal.signal(_INTERRUPT, self._handler)
         if self._came and self._last:
             _thread.start_new_thread(_thread.interrupt_main, ())
         elif self._came:
-            signal.raise_signal(signal.SIGINT)
+            _signal.raise_signal(_INTERRUPT)
