@@ -40,6 +40,7 @@ class BufferPool:
         # Heaps, by address. Each is changed by single calls of C: no lock is held where the garbage collector, or an
         # interrupt, may come in between; and what is kept is counted, as a sum beside it would be wrong after one.
         self._free: dict[tuple[int, np.dtype], list[tuple[int, Any]]] = {}
+        self._room = 0  # bytes that can be given back for sure before what is kept has to be counted again
 
     def acquire(self, entries: int, dtype: np.dtype) -> Any:
         """An array of at least `entries` entries with unspecified contents."""
@@ -55,7 +56,10 @@ class BufferPool:
         Who gives back takes the array out of where it was held first: an interrupt between the two then loses a buffer
         (which goes back to the system), while the other way round it would be given back twice, and have two owners.
         """
-        if self.kept + buffer.nbytes <= self._limit:
+        self._room -= buffer.nbytes  # before it is kept: an interrupt in between leaves less room than there is
+        if self._room < 0:
+            self._room = self._limit - self.kept - buffer.nbytes
+        if self._room >= 0:
             heapq.heappush(self._free.setdefault((len(buffer), buffer.dtype), []), (self.address(buffer), buffer))
 
     @property

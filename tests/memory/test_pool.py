@@ -64,3 +64,20 @@ def test_a_buffer_may_come_back_while_another_does():
     thread.join(10)
     assert not thread.is_alive()
     assert not buffers
+
+
+def test_what_is_kept_is_counted_again_where_room_might_be_short():
+    """Buffers that were taken out again leave room for others; counting at each release takes longer than the rest."""
+    pool = BufferPool(limit=3 * 4096)
+    held = [pool.acquire(1024, F32) for _ in range(5)]
+    for _ in range(10):
+        for buffer in held[:3]:
+            pool.release(buffer)
+        assert pool.kept == 3 * 4096
+        pool.release(held[3])
+        assert pool.kept == 3 * 4096
+        held[:3] = [pool.acquire(1024, F32) for _ in range(3)]
+        assert pool.kept == 0
+    pool.release(pool.acquire(2048, F32))
+    pool.release(held[0])
+    assert pool.kept == 3 * 4096
