@@ -157,7 +157,7 @@ class StackedState:
         lowest, *others = self.states
         outputs = lowest.transduce(xs)
         for state in others:
-            outputs = state.transduce([eb.dropout(x, self.dropout) for x in outputs])
+            outputs = state.transduce([eb.dropout(x, self.dropout) for x in outputs] if self.dropout else outputs)
         return outputs
 
     def output(self) -> eb.Expression:

@@ -187,6 +187,8 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
         >>> y.value()
         array([1., 2.], dtype=float32)
     """
+    if x.__class__ is Expression and rate.__class__ is float and rate == 0:  # of layers that drop nothing
+        return x
     rate = checked_number("dropout: rate", rate)
     if not 0 <= rate < 1:
         raise EdBatchError(f"dropout: expected a rate in [0, 1), got {rate}")
