@@ -107,7 +107,7 @@ class Guard:
         self._objects: list[tuple[Get | None, Any, Callable[[], Any]]] = []
         self._deep: list[tuple[Get | None, Any, Any]] = []
         for get, key, _, value in reads:
-            if value is MISSING or value.__class__ in ATOMS or isinstance(value, type | ModuleType):
+            if value is MISSING or _cannot_change(value):
                 self._plain.append((get, key, value))
             elif isinstance(value, CONTENTS + WRAPPERS):
                 self._deep.append((get, key, token(value)))
@@ -154,6 +154,13 @@ class Guard:
                 is_number = isinstance(value, int | float | complex | np.number) and not isinstance(value, bool)
                 return f"{path} has become {_shown(value)}", is_number
         return None
+
+
+def _cannot_change(value: Any) -> bool:
+    """Whether a value that is the same object as before is as it was before; it holds no objects but types."""
+    if value.__class__ is tuple:
+        return all(map(_cannot_change, value))
+    return value.__class__ in ATOMS or isinstance(value, type | ModuleType)
 
 
 def _shown(value: Any) -> str:

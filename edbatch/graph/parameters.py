@@ -105,7 +105,7 @@ class Parameter(Operand):
     @property
     def has_grad(self) -> bool:
         """Whether a gradient has come since the last `zero_grad`."""
-        return any(member._has_grad for member in self.members())
+        return any(member._has_grad for member in self.members()) if self.parts else self._has_grad
 
     def grad(self) -> np.ndarray:
         """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
@@ -165,7 +165,7 @@ class Parameter(Operand):
     @property
     def frozen(self) -> bool:
         """Whether it is left as it is, see `freeze`."""
-        return all(member._frozen for member in self.members())
+        return all(member._frozen for member in self.members()) if self.parts else self._frozen
 
     def freeze(self, frozen: bool = True) -> None:
         """From now on `backward` computes no gradient of it, and no optimizer changes it; `freeze(False)` ends that.

@@ -100,6 +100,8 @@ def ones(shape: int | tuple[int, ...]) -> Expression:
 
 def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
     graph = current_graph()
+    if shape.__class__ is int and (found := graph.constants.get((op, (shape,)))) is not None:
+        return Expression(graph, *found)
     return constant_node(graph, op, checked_shape(op.name, shape))
 
 
