@@ -35,7 +35,7 @@ with compiling:
     from edbatch import code_cache
     from edbatch.code_library import our_libraries
     from edbatch.compiling_shown import shown
-    from edbatch.fingerprint import DIGEST, fingerprint, type_text
+    from edbatch.fingerprint import DIGEST, callees, fingerprint, type_text
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
 # a few checks: 17 ns instead of 3 an entry of a TreeLSTM's derivative, which writes to six places. And it checks once
@@ -53,58 +53,21 @@ functions: WeakSet[Compiled] = WeakSet()  # all there are in this process
 
 
 class Compiled(registry.CPUDispatcher):
-    """A function that is compiled when it is first called, or when that pays, once per machine.
+    """A function that is compiled when it is first called, once per machine.
 
-    Integers are int64, whatever the caller has: one version of a function serves all of them.
+    Integers are int64, whatever the caller has: one version of a function serves all of them. It is called by Numba's
+    code in C; a `__call__` in Python would take as long as a small loop.
 
     Args:
         function: to be compiled.
-        small: its time is about linear in the size of its arrays, and Python can run it too: it does until compiling
-            pays, together with the small functions that it calls. What is on disk already pays at once.
         options: see `numba.njit`.
     """
 
-    def __init__(self, function: Callable, small: bool, options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable, options: dict[str, Any]) -> None:
         settings = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
         super().__init__(function, targetoptions=settings)
         self._cache = _Disk(self)
-        self._pays = not small
-        self._small = small
-        self._interpreted = -1.0  # processor seconds; below zero: nobody has looked on the disk
         functions.add(self)
-
-    def __call__(self, *args: Any) -> Any:
-        """Run it, in Python or compiled."""
-        if self._small and _interpreting.get():
-            return self.py_func(*args)
-        if not self._pays:
-            self._pays = self._judge(args)
-            if not self._pays:
-                return self._interpret(args)
-        return super().__call__(*args)
-
-    def _judge(self, args: tuple[Any, ...]) -> bool:
-        """Whether to use compiled code from now on."""
-        if self._interpreted < 0:
-            self._interpreted = 0.0
-            kinds = [self.typeof_pyval(value) for value in args]
-            signature = tuple(map(_wide, self.fold_argument_types(kinds, {})[1]))
-            if self._cache.has(signature):
-                return True
-        return self._interpreted > PATIENCE or _entries(args) > SMALL
-
-    def _interpret(self, args: tuple[Any, ...]) -> Any:
-        start = thread_time() - compiling.processor_seconds
-        try:
-            # Whatever ends it, with its context it is over that this thread interprets.
-            return _plain(copy_context().run(self._in_python, args))
-        finally:
-            self._interpreted += thread_time() - compiling.processor_seconds - start
-
-    def _in_python(self, args: tuple[Any, ...]) -> Any:
-        _interpreting.set(True)
-        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
-            return self.py_func(*args)
 
     def compile(self, sig: Any) -> Any:
         """The entry point of the version for a signature; compiled, or loaded, if there is none."""
@@ -129,6 +92,61 @@ class Compiled(registry.CPUDispatcher):
             super().add_overload(result)
         else:
             self.overloads[tuple(result.signature.args)] = result
+
+
+class Small(Compiled):
+    """A function whose time is about linear in the size of its arrays, and that Python can run too.
+
+    It does until compiling pays, together with the small functions that it calls. What is on disk already pays at once.
+    Where it pays, the function becomes one of the class `Compiled`, unless functions that are interpreted call it.
+
+    Args:
+        function, options: see `Compiled`.
+    """
+
+    def __init__(self, function: Callable, options: dict[str, Any]) -> None:
+        super().__init__(function, options)
+        self._pays = False
+        self._is_called = False  # by a small function that was interpreted
+        self._interpreted = -1.0  # processor seconds; below zero: nobody has looked on the disk
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it, in Python or compiled."""
+        if _interpreting.get():
+            return self.py_func(*args)
+        if not self._pays:
+            self._pays = self._judge(args)
+            if not self._pays:
+                return self._interpret(args)
+            if not self._is_called:
+                self.__class__ = Compiled  # type: ignore[assignment]
+        return registry.CPUDispatcher.__call__(self, *args)  # it may be no `Small` any more
+
+    def _judge(self, args: tuple[Any, ...]) -> bool:
+        """Whether to use compiled code from now on."""
+        if self._interpreted < 0:
+            self._interpreted = 0.0
+            kinds = [self.typeof_pyval(value) for value in args]
+            signature = tuple(map(_wide, self.fold_argument_types(kinds, {})[1]))
+            if self._cache.has(signature):
+                return True
+            for function in callees(self) - {self}:
+                if hasattr(function, "_is_called"):
+                    function.__class__, function._is_called = Small, True
+        return self._interpreted > PATIENCE or _entries(args) > SMALL
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        start = thread_time() - compiling.processor_seconds
+        try:
+            # Whatever ends it, with its context it is over that this thread interprets.
+            return _plain(copy_context().run(self._in_python, args))
+        finally:
+            self._interpreted += thread_time() - compiling.processor_seconds - start
+
+    def _in_python(self, args: tuple[Any, ...]) -> Any:
+        _interpreting.set(True)
+        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
+            return self.py_func(*args)
 
 
 def _is_callable(result: Any) -> bool:
@@ -199,7 +217,7 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
 
     Args:
         function: calls compiled functions and NumPy, and reads constants, of its module.
-        small: for the loops over graphs and plans, see `Compiled`; not for those over numbers, which have to give the
+        small: for the loops over graphs and plans, see `Small`; not for those over numbers, which have to give the
             same bits always.
         options: of `numba.njit`: error_model, fastmath, inline.
 
@@ -210,9 +228,8 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
         >>> twice(4)
         8
     """
-    if function is None:
-        return lambda function: Compiled(function, small, options)
-    return Compiled(function, small, options)
+    kind = Small if small else Compiled
+    return kind(function, options) if function is not None else lambda function: kind(function, options)
 
 
 def _wide(kind: Any) -> Any:

@@ -261,3 +261,31 @@ def test_an_interrupt_waits_for_the_compiler(monkeypatch):
     assert sent
     assert len(function.overloads) == 1
     assert function(1) == 6
+
+
+CALLING = """
+from edbatch.compiled import compiled
+
+@compiled(small=True)
+def inner(x):
+    return x + x[0]
+
+@compiled(small=True)
+def outer(x):
+    return inner(x) + 1
+"""
+
+
+def test_where_compiling_pays_nothing_of_python_is_called_any_more(folder):
+    module = module_of(CALLING)
+    inner, outer = module.inner, module.outer
+    few, many = np.zeros(2, np.int64), np.ones(this.SMALL + 1, np.int64)
+    assert type(inner) is type(outer) is this.Small
+    assert inner(many).sum() == 2 * len(many)
+    assert type(inner) is this.Compiled
+    assert list(outer(few)) == [1, 1]
+    assert (type(inner), type(outer)) == (this.Small, this.Small), "what is interpreted calls no compiled code"
+    assert list(outer(many)[:2]) == [3, 3]
+    assert (type(inner), type(outer)) == (this.Small, this.Compiled)
+    assert inner(many).sum() == 2 * len(many)
+    assert "__call__" not in vars(this.Compiled)
