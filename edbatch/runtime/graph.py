@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -100,7 +101,7 @@ class Graph(Columns):
 
     def __del__(self) -> None:
         evaluation = getattr(self, "_evaluation", None)
-        if evaluation is not None:
+        if evaluation is not None and not sys.is_finalizing():  # then all of its memory goes
             with Whole(last=True):
                 evaluation.release()
 
