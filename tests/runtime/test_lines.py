@@ -97,6 +97,7 @@ def test_backward(graph):
     assert line in str(caught.value)
 
 
+@pytest.mark.cpu  # NumPy's
 def test_floating_point_warnings_and_errors():
     with eb.options(trace_lines=True), eb.Graph(policy="sufficient"):
         y, line = eb.exp(eb.input([1000.0])), here()
@@ -122,6 +123,7 @@ def test_without_it_the_error_says_how():
     assert type(y.graph.types) is list
 
 
+@pytest.mark.cpu  # a GPU has kernels for all of these
 def test_nodes_of_a_batch_are_looked_for_only_where_lines_are_known(monkeypatch):
     """Finding them takes a pass over the graph, for each batch that is run from Python."""
 
