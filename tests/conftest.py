@@ -1,6 +1,7 @@
 """Shared by all tests: the device they run on, and the real data, where there is any."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,9 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_configure(config):
+    # A shell has what it runs in the background, or under nohup, ignore interrupts; those of tests would be lost.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = config.getoption("--device")
     if chosen != "cuda":
         emulate()
