@@ -105,7 +105,8 @@ class Parameter(Operand):
     @property
     def has_grad(self) -> bool:
         """Whether a gradient has come since the last `zero_grad`."""
-        return any(member._has_grad for member in self.members()) if self.parts else self._has_grad
+        members = self.members()
+        return members[0]._has_grad if len(members) == 1 else any(member._has_grad for member in members)
 
     def grad(self) -> np.ndarray:
         """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
@@ -165,7 +166,8 @@ class Parameter(Operand):
     @property
     def frozen(self) -> bool:
         """Whether it is left as it is, see `freeze`."""
-        return all(member._frozen for member in self.members()) if self.parts else self._frozen
+        members = self.members()
+        return members[0]._frozen if len(members) == 1 else all(member._frozen for member in members)
 
     def freeze(self, frozen: bool = True) -> None:
         """From now on `backward` computes no gradient of it, and no optimizer changes it; `freeze(False)` ends that.
