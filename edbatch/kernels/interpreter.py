@@ -8,8 +8,8 @@ from edbatch.compiled import compiled
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.pointers import call_kernel, int64_address
 from edbatch.kernels.products import multiply, multiply_each
-from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, RIGHT, SUM, TRANSPOSED, Move, Step
-from edbatch.kernels.segment_sums import add_listed, add_row, list_rows, sum_lists
+from edbatch.kernels.program import ADD, ADD_ROWS, DIVIDE, LEFT, MEAN, RIGHT, SUM, TRANSPOSED, Move, Step
+from edbatch.kernels.segment_sums import add_listed, add_row, divide_rows, list_rows, sum_lists
 from edbatch.kernels.softmax import softmax_rows
 from edbatch.kernels.tables import (
     BYTES,
@@ -115,9 +115,9 @@ def _gather_segments(
 @compiled(small=True, error_model="numpy")
 def _sum_lists(
     operand: np.ndarray, segments: np.ndarray, indices: np.ndarray, offsets: int, memory: Memory, n: int, out: int,
-    stride: int, width: int,
+    stride: int, width: int, mean: bool,
 ) -> None:  # fmt: skip
-    """Run a batch of sums over lists.
+    """Run a batch of sums, or means, over lists.
 
     Args:
         operand: its row of `Plan.operands`; its windows are contiguous.
@@ -134,7 +134,7 @@ def _sum_lists(
     else:
         source, source_stride = operand_rows(operand, 0, memory)
         list_rows(total, indices, start if access == _GATHER else -1, -1, source, source_stride, listed)
-    sum_lists(n, indices, offsets, listed, out, stride, width)
+    sum_lists(n, indices, offsets, listed, out, stride, width, mean)
 
 
 @compiled(small=True, error_model="numpy")
@@ -179,14 +179,17 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
     for batch in range(first, stop):
         kind, row, n, operand, payload, offsets = plan.batches[batch]
         program = programs.program_of[kind]
-        if program in (SUM, ADD_ROWS):
+        if program in (SUM, MEAN, ADD_ROWS, DIVIDE):
             if not all_contiguous(plan.operands[operand : operand + 1], segments, memory.windows):
                 return batch
             out, stride, width = result_rows(kind, row, memory)
-            if program == SUM:
+            if program in (SUM, MEAN):
                 _sum_lists(
-                    plan.operands[operand], segments, indices, offsets, memory, n, out, stride, width
+                    plan.operands[operand], segments, indices, offsets, memory, n, out, stride, width, program == MEAN
                 )  # fmt: skip
+            elif program == DIVIDE:
+                source, source_stride = operand_rows(plan.operands[operand], 0, memory)
+                divide_rows(n, indices, offsets, source, source_stride, out, stride, width)
             else:
                 _add_to_operand(plan.operands[operand], indices, offsets, memory, out, stride, width, n)
             continue

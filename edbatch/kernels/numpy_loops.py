@@ -18,7 +18,7 @@ from edbatch.kernels.tables import Memory
 from edbatch.kernels.update import update
 
 __all__ = [
-    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adds_in_groups", "computes", "copy_rows",
+    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adds_in_groups", "computes", "copy_rows", "divides",
     "functions", "gather_rows", "gather_rows_to", "handles", "list_reductions", "puts_lists_together", "run_batches",
     "run_steps", "sum_equal", "update",
 ]  # fmt: skip
@@ -29,7 +29,9 @@ NO_INDICES = np.empty(0, np.int32)
 #: What fused kernels may call.
 functions = FUNCTIONS
 #: Reductions of lists that need no Python, by the names of their ops.
-list_reductions = frozenset({"sum_list"})
+list_reductions = frozenset({"sum_list", "mean_list"})
+#: Whether they go back through means of lists.
+divides = True
 #: Whether these need scratch, to put lists' rows from several places side by side.
 puts_lists_together = False
 #: Whether rows that occur several times in a list have to be known before they are added up.

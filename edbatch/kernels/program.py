@@ -51,7 +51,10 @@ STEP_WIDTH = 12
 # the first of the rows, and where the list of them begins if they do not follow one another, else -1).
 NONE, SUM, ADD_ROWS = -1, -2, -3
 # Reductions of lists, by the names of their ops.
-LISTS = {"sum_list": SUM, "maximum_list": -4, "minimum_list": -5, "mean_list": -6, "logsumexp_list": -7}
+MEAN = -6
+LISTS = {"sum_list": SUM, "maximum_list": -4, "minimum_list": -5, "mean_list": MEAN, "logsumexp_list": -7}
+# The way back through means: rows of the operand, each divided by the length of its list.
+DIVIDE = -8
 
 
 class ListReduction(NamedTuple):

@@ -35,11 +35,15 @@ def list_rows(
 
 @compiled(error_model="numpy")
 def sum_lists(
-    n: int, indices: np.ndarray, offsets: int, listed: np.ndarray, target: int, stride: int, width: int
+    n: int, indices: np.ndarray, offsets: int, listed: np.ndarray, target: int, stride: int, width: int, mean: bool
 ) -> None:
-    """target row i = the sum of the rows at listed[k], k from indices[offsets + i] up to indices[offsets + i + 1]."""
+    """target row i = the sum of the rows at listed[k], k from indices[offsets + i] up to indices[offsets + i + 1].
+
+    mean: divided by their number.
+    """
     totals = np.empty(min(width, COLUMNS), np.float64)
     for i in range(n):
+        divisor = float32(indices[offsets + i + 1] - indices[offsets + i] if mean else 1)
         for first in range(0, width, COLUMNS):
             columns = min(COLUMNS, width - first)
             written = floats_at(target + BYTES * (i * stride + first))
@@ -50,7 +54,19 @@ def sum_lists(
                 for j in range(columns):
                     totals[j] += read[j]
             for j in range(columns):
-                written[j] = float32(totals[j])
+                written[j] = float32(totals[j]) / divisor
+
+
+@compiled(error_model="numpy")
+def divide_rows(
+    n: int, indices: np.ndarray, offsets: int, source: int, source_stride: int, target: int, stride: int, width: int
+) -> None:
+    """target row i = source row i / the number of entries of list i, which is as in `sum_lists`."""
+    for i in range(n):
+        divisor = float32(indices[offsets + i + 1] - indices[offsets + i])
+        read, written = floats_at(source + BYTES * i * source_stride), floats_at(target + BYTES * i * stride)
+        for j in range(width):
+            written[j] = read[j] / divisor
 
 
 @compiled(error_model="numpy")

@@ -15,7 +15,7 @@ class Role(IntEnum):
 
     NOTHING = 0  # only parameters get gradients, from the rows that other batches leave
     COMPUTE = 1  # the type's derivative, and additions of what it computes to the operands
-    SHARE = 2  # additions: each operand of a sum over a list gets the gradient of the sum
+    SHARE = 2  # additions: each operand of a sum over a list gets the gradient of the sum, of a mean its part
     LISTS = 3  # other reductions over lists, left to the caller
 
 
@@ -75,7 +75,8 @@ def plan_back(
         `batches`, `operands`, `segments`, `indices` of a `memory.plan.Plan`; the last two begin with those of the plan
         that has run. In place of a type stands what stands for a derivative; or CALLER, for a batch of `Role.LISTS`
         whose number is given as the first row; or ADDITION - w for the addition of rows of window w to an operand,
-        with the list of the rows, counted from the first, in place of offsets (-1: all in order).
+        with the list of the rows, counted from the first, in place of offsets (-1: all in order). Before the additions
+        of a mean comes the type that `kinds` names for it: its rows, each divided by the length of its list.
     """
     saved = np.zeros(len(kinds), np.int64)
     elements, pieces, most_given = 0, 0, 0  # operands may have segments in common
@@ -95,7 +96,7 @@ def plan_back(
     lists[: len(indices)] = indices
     out_segments = np.empty((len(segments) + pieces, 4), np.int32)
     out_segments[: len(segments)] = segments
-    out_batches = np.empty((len(batches) + pieces, 6), np.int32)
+    out_batches = np.empty((2 * len(batches) + pieces, 6), np.int32)  # additions, and what goes before them
     out_operands = np.empty((len(out_batches) + len(batches) * most_given, 5), np.int32)
     used = np.array([0, 0, len(segments), len(indices), 0], np.int64)  # of these four; lists that were grouped
     seen = np.full((2, most_rows if grouped else 0), -1, np.int32)
@@ -123,8 +124,15 @@ def plan_back(
             operand = operands[first].copy()
             if m < n:
                 operand = _restricted(operand, members, out_segments, lists, used)
+            source, begins = n_windows + window, int(row)
+            if slots_begin < slots_end:  # of means; divided in a buffer that the next batch uses again
+                _append_batch(out_batches, used, name, 0, n, 0, offsets)
+                divided = out_operands[used[_OPERANDS]]
+                used[_OPERANDS] += 1
+                divided[0], divided[1], divided[2], divided[3], divided[4] = _SLICE, source, row, 1, n
+                source, begins = computed[slots_begin], 0
             _add(
-                operand, n_windows + window, row, _append(lists, used, owners), out_batches, out_operands,
+                operand, source, begins, _append(lists, used, owners), out_batches, out_operands,
                 out_segments, lists, used, n_windows, adds, grouped, seen, stopped,
             )  # fmt: skip
             continue

@@ -104,6 +104,7 @@ class BackwardPlan:
         while self._rows:
             _, rows = self._rows.popitem()
             self._pool.release(rows.flat)
+        self._tables.release()
 
     def _type_rows(self, kind: int, n: int, operands: int) -> TypeRows:
         type = self._table.bound[kind]

@@ -13,7 +13,7 @@ import numpy as np
 
 from edbatch.graph.derivative import Given
 from edbatch.graph.op import Share
-from edbatch.kernels.program import ADD_ROWS, NONE
+from edbatch.kernels.program import ADD_ROWS, DIVIDE, NONE
 from edbatch.kernels.tables import Memory
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
@@ -39,7 +39,7 @@ class BackwardTables:
 
     Attributes:
         plan: the batches. Types are numbers of `programs`: derivatives, then `caller`, then for each window the
-            addition of rows of it.
+            addition of rows of it; and, where there are means of lists, for each window the division of rows into it.
         programs: of the types.
         memory: where the values, their gradients, and what is computed or was saved are.
         n_windows: of values.
@@ -57,7 +57,8 @@ class BackwardTables:
         self.of_program: dict[int, TypeRows] = {}
         self._buffers: list[_Buffer] = []
         self._windows: list[tuple[int, int, int]] = []  # of the buffers' rows
-        kinds, given, computed, results = self._of_types(rows, np.flatnonzero(per_type).tolist())
+        self._divided: list[Any] = []  # of the buffers those that are made here
+        kinds, given, computed, results = self._of_types(rows, np.flatnonzero(per_type).tolist(), ran.plan.batches)
         float32 = np.array([dtype == _FLOAT32 for _, dtype in table.windows.layouts], np.bool_)[columns[:, 0]]
         batches, operands, segments, indices = plan_back(
             ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, active,
@@ -73,10 +74,11 @@ class BackwardTables:
         self.plan = Plan(batches, operands, segments, indices, ran.plan.rows)
         of_buffers = [self._buffers[arena - 2 * self._n_arenas].flat.dtype == _FLOAT32 for arena, *_ in self._windows]
         adds = np.where(np.concatenate([float32, float32, np.array(of_buffers, np.bool_)]), ADD_ROWS, NONE)
-        self.programs = programs.having(np.concatenate([programs.tables.program_of, [NONE], adds]))
+        divides = np.full(len(adds) if self._divided else 0, DIVIDE)
+        self.programs = programs.having(np.concatenate([programs.tables.program_of, [NONE], adds, divides]))
         of_types = np.zeros(len(self.programs.tables.program_of), np.int32)
         of_types[list(results)] = list(results.values())
-        of_types[self.caller + 1 :] = np.arange(len(adds))
+        of_types[self.caller + 1 :] = np.arange(len(adds) + len(divides)) % len(adds)
         of_gradients = columns + [self._n_arenas, 0, 0]
         windows = np.concatenate([columns, of_gradients, np.array(self._windows, np.int64).reshape(-1, 3)])
         address = table.backend.address
@@ -101,7 +103,7 @@ class BackwardTables:
         return found.flat, found.width, column, width
 
     def _of_types(
-        self, rows: dict[int, TypeRows], present: list[int]
+        self, rows: dict[int, TypeRows], present: list[int], batches: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, int]]:
         """`kinds`, `given`, `computed` as `plan_back` reads them; and per derivative the window of its rows."""
         bound, programs = self._table.bound, self._table.derivative_programs
@@ -109,10 +111,17 @@ class BackwardTables:
         given: list[tuple[int, int]] = []
         computed: list[int] = []
         results: dict[int, int] = {}
+        divided: list[int] = []
         for kind in present:
             type, program, begins = bound[kind], CALLER, (len(given), len(computed))
             if type.type.op.variadic:
-                role = Role.SHARE if _is_sum(type) else Role.LISTS
+                share = self._share(type)
+                role = Role.LISTS if share is None else Role.SHARE
+                if share is not None and share.divided:
+                    divided.append(kind)
+                    most, size = int(batches[batches[:, 0] == kind, 2].max()), type.type.out.size
+                    self._divided.append(self._table.pool.acquire(most * size, _FLOAT32))
+                    computed.append(self._window(self._buffer(self._divided[-1], size), 0, size))
             elif kind not in rows or rows[kind].how.program is None:
                 role = Role.NOTHING
             else:
@@ -139,7 +148,22 @@ class BackwardTables:
             kinds[kind] = (
                 role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload
             )  # fmt: skip
+        for kind in divided:
+            # The division of rows into a window comes after the additions of rows of all windows.
+            kinds[kind, 1] = ADDITION - (2 * self.n_windows + len(self._windows) + computed[kinds[kind, 5]])
         return kinds, np.array(given, np.int64).reshape(-1, 2), np.array(computed, np.int64), results
+
+    def release(self) -> None:
+        """Give the buffers back that are of this alone."""
+        while self._divided:
+            self._table.pool.release(self._divided.pop())
+
+    def _share(self, type: BoundType) -> Share | None:
+        """How each element of a list gets what flows to the result, where compiled loops do it: all, or a part."""
+        rule = type.type.op.gradient
+        if not isinstance(rule, Share) or rule.weight is not None or type.type.out.dtype != _FLOAT32:
+            return None
+        return rule if self._table.backend.loops.divides or not rule.divided else None
 
     def _buffer(self, flat: Any, width: int) -> int:
         """The arena that a buffer with rows of this width becomes."""
@@ -155,10 +179,3 @@ class BackwardTables:
 class _Buffer(NamedTuple):
     flat: Any
     width: int
-
-
-def _is_sum(type: BoundType) -> bool:
-    """Whether each element of a list gets what flows to the result, as it is, by compiled loops."""
-    rule = type.type.op.gradient
-    plain = isinstance(rule, Share) and rule.weight is None and not rule.divided
-    return plain and type.type.out.dtype == _FLOAT32

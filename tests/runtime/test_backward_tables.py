@@ -277,3 +277,34 @@ def test_any_lists(cuda, chosen):
     want = np.array(rows, float).T @ np.array(weights(len(rows)))
     for got in found:
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * max(1, np.abs(want).max()))
+
+
+@pytest.mark.parametrize("policy", ["none", "sufficient"])
+def test_means_of_lists_go_back_in_compiled_loops(policy, monkeypatch):
+    """Against sums times a number: lists of any length, of several kinds of rows; no gradient reaches some means."""
+
+    def refuse(*_):
+        raise AssertionError("left to Python")
+
+    monkeypatch.setattr(BackwardPlan, "_back_variadic", refuse)
+    model = eb.ParameterCollection(seed=0, dtype="float32")
+    table, W = model.add_lookup_parameters((6, 5), name="table"), model.add_parameters((5, 5), name="W")
+
+    def gradients(mean):
+        random = np.random.default_rng(4)
+        with eb.Graph(policy=policy):
+            hs = [table[i] for i in range(6)] + [eb.ones(5), eb.input(np.arange(10.0))[::2]]
+            losses = []
+            for step in range(30):
+                h = mean([hs[i] for i in random.integers(0, len(hs), random.integers(1, 7))])
+                hs.append(eb.tanh(W @ h))
+                if step % 4 == 0:
+                    losses.append(eb.dot(h, eb.stop_gradient(hs[step])))
+            total = eb.sum(losses)
+        total.backward()
+        found = total.value(), W.grad(), table.grad(), *(h.gradient() for h in hs)
+        model.zero_grad()
+        return found
+
+    for one, other in zip(gradients(eb.mean), gradients(lambda xs: eb.sum(xs) * (1 / len(xs))), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

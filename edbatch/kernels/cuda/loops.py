@@ -42,6 +42,7 @@ class CudaLoops:
 
     functions = frozenset(FUNCTIONS)
     list_reductions = frozenset(LISTS)
+    divides = False
     puts_lists_together = True
     adds_in_groups = True
     computes = staticmethod(row_ops.computes)
