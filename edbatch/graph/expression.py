@@ -53,7 +53,7 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
 
         Runs what is pending. The graph may go on growing; every call goes back through the whole graph. A run that it
         starts saves what going back reads; what ran before is partly computed again, which takes that its parameters
-        are what they were.
+        are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count).
 
         Args:
             gradient: of this expression, an array of its shape; 1 by default, for a scalar only.

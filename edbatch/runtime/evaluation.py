@@ -220,6 +220,12 @@ class Evaluation:
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 
+    def went_back_in_vain(self) -> bool:
+        """Whether the last way back led to no parameter, though some have run."""
+        return not self._backward.active.any() and bool(
+            self.table.holds_parameters[self.nodes.types[: self.done]].any()
+        )
+
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to an expression; see `Expression.gradient`."""
         if self._backward is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -13,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from edbatch.devices import Device, current_device, opened_device
-from edbatch.errors import EdBatchError, checked_flag, shown
+from edbatch.errors import EdBatchError, EdBatchWarning, checked_flag, shown
 from edbatch.exclusive import Whole, exclusive, original
 from edbatch.graph.body import Body
 from edbatch.graph.columns import Columns, _current
@@ -95,7 +96,12 @@ class Graph(Columns):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _current.reset(self._tokens.pop())
+        if not self._tokens:
+            raise EdBatchError("this graph's `with` block was left more often than it was entered")
+        try:
+            _current.reset(self._tokens.pop())
+        except ValueError:
+            raise EdBatchError("this graph's `with` block was left in another thread than it was entered in") from None
         if error is not None:
             self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
 
@@ -130,8 +136,16 @@ class Graph(Columns):
 
         seed = seed_of(expression.spec, gradient)
         saving = not (self.options.recompute or current_options().recompute)
-        self._ran(saving).backward(expression, seed)
+        evaluation = self._ran(saving)
+        evaluation.backward(expression, seed)
         self._opened = Moment.now()  # what is recorded from now on is construction
+        if evaluation.went_back_in_vain():
+            warnings.warn(
+                "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
+                "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)",
+                EdBatchWarning,
+                stacklevel=4,
+            )
 
     @exclusive
     def gradient(self, expression: Expression) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,7 +81,9 @@ def poisoned_memory():
 
 def on_edbatch(code) -> list[tuple[str, np.ndarray]]:
     """What EdBatch shows."""
-    with poisoned_memory(), np.errstate(all="ignore"):  # its numbers are judged, not what it warns of
+    # Its numbers are judged, not what it warns of.
+    with poisoned_memory(), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "backward: no parameter got a gradient")
         return shown(code, eb)
 
 

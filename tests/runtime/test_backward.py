@@ -121,6 +121,7 @@ def gradients(program, policy, reads=True, **options):
         return found + [x.gradient() for x in inputs] + [x.gradient() for x in xs]
 
 
+@pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 @settings(max_examples=60)
 @given(STEPS)
 @example(EVERY)
@@ -135,6 +136,7 @@ def test_random_programs(steps):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 @settings(max_examples=25)
 @given(STEPS)
 @example(EVERY)
@@ -302,6 +304,7 @@ def test_a_seed_gradient(model):
         np.testing.assert_array_equal(on_host(W.grad()), np.outer([1, 1, -2], [1, 2]))
 
 
+@pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 def test_stopped_and_scaled(model):
     W = model["W"]
     with eb.Graph(policy="sufficient", dtype="float64"):
@@ -366,6 +369,40 @@ def test_what_is_not_reached_does_not_matter(model):
                     lists[number].backward()
             x = [1, 2, 1, 2]
             np.testing.assert_allclose(on_host(W.grad()), 2 * np.outer(W.value() @ x, x))
+
+
+LOST = {
+    "stopped": lambda W, x: eb.sum(eb.stop_gradient(W @ x) * x),
+    "stopped at the end": lambda W, x: eb.stop_gradient(eb.sum(W @ x)),
+    "stopped at the beginning": lambda W, x: eb.sum(eb.stop_gradient(eb.parameter(W))[0] * x),
+    "read": lambda W, x: eb.scalar(float(eb.sum(W @ x))) * eb.sum(x),
+    "another expression": lambda W, x: (eb.sum(W @ x), eb.sum(x))[1],
+}
+
+
+@pytest.mark.parametrize("kind", LOST)
+def test_a_way_back_that_leads_to_no_parameter(kind):
+    W = eb.ParameterCollection().add_parameters((2, 2), init=1.0)
+    with eb.Graph(policy="sufficient"):
+        x = eb.input([1.0, 2.0])
+        loss = LOST[kind](W, x)
+    with pytest.warns(eb.EdBatchWarning, match="backward: no parameter got a gradient, though this graph") as caught:
+        loss.backward()
+    assert caught[0].filename == __file__
+    assert not W.has_grad
+    assert x.gradient().shape == (2,)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_who_only_wants_gradients_of_inputs_is_not_warned(frozen):
+    W = eb.ParameterCollection().add_parameters((2, 2), init=1.0)
+    W.freeze(frozen)
+    for loss_of in (lambda x: eb.sum(x * x), lambda x: eb.sum(W @ x)):
+        with eb.Graph(policy="sufficient"):
+            x = eb.input([1.0, 2.0])
+            loss = loss_of(x)
+        loss.backward()
+        assert x.gradient().all()
 
 
 def test_nothing_is_computed_where_no_gradient_is_asked_for(model):

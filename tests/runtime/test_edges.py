@@ -19,6 +19,8 @@ from tests.gradients import numeric
 from tests.graph.test_ops import CASES, draw
 from tests.oracle import ORACLE
 
+pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
+
 # How an edge reads a value, and what part of the gradient flows through it.
 EDGES = [
     (lambda x: x, 1.0),

@@ -65,6 +65,8 @@ def test_empty_sums_like_something():
             total = eb.sum([], like=like)
             assert total.shape == shape
             np.testing.assert_array_equal(total.value(), np.zeros(shape))
+    with eb.Graph():
+        x = eb.input([1.0, 2.0])
         children = [x * 2 for _ in range(0)]
         loss = eb.sum(eb.sum((c for c in children), like=x) + x)
         np.testing.assert_array_equal(eb.sum([x, x], like=x).value(), [2, 4])
