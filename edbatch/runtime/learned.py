@@ -6,8 +6,9 @@ import warnings
 from dataclasses import dataclass
 
 from edbatch.errors import EdBatchWarning
+from edbatch.graph.lines import users_line
 from edbatch.policy.policy import Policy
-from edbatch.policy.registry import get_policy
+from edbatch.policy.registry import get_policy, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.stopwatch import Moment
 
@@ -19,6 +20,9 @@ WASTE_LIMIT = 20.0
 # it; small ones do when so many nodes of the same types have come.
 LARGE = 1_000
 MANY = 20_000
+
+# Batches above the lower bound.
+NEAR = 1
 
 # Sets of types that are remembered; the oldest is forgotten.
 MAX_SETS = 1000
@@ -38,7 +42,9 @@ _seen: dict[frozenset[str], int] = {}  # nodes of mini-batches that were too sma
 def default_policy(graph: TypedGraph) -> Policy:
     """The policy learned for a set of types that includes the graph's; `sufficient` as long as learning does not pay.
 
-    It is learned from the first mini-batch of at least `LARGE` nodes, or when `MANY` nodes of these types have come.
+    It is learned from the first mini-batch of at least `LARGE` nodes, or when `MANY` nodes of these types have come;
+    unless `sufficient` leaves at most `NEAR` batches to be saved there: then these types have that, and nothing is
+    learned.
 
     Where shapes vary per sample, every mini-batch has types of its own and nothing learned is used again: after
     `WASTE_LIMIT` seconds of that, with a warning, new sets get `sufficient`, which needs no learning.
@@ -62,17 +68,21 @@ def default_policy(graph: TypedGraph) -> Policy:
 
 
 def _learn(graph: TypedGraph) -> _Learned:
+    from edbatch.policy.bounds import lower_bound
     from edbatch.policy.qlearning import learn
 
+    sufficient = get_policy("sufficient")
+    if len(schedule_of(sufficient, graph)) <= lower_bound(graph) + NEAR:
+        return _Learned(sufficient, 0.0)
     wasted = sum(known.seconds for known in _learned.values() if not known.reused)
     if wasted > WASTE_LIMIT:
         warnings.warn(
             f"{wasted:.0f} s went into policies for sets of types that never came again (do shapes vary per sample?); "
-            "this one gets policy='sufficient'",
+            f"this one, run at {users_line()}, gets what eb.Graph(policy='sufficient') has from the beginning",
             EdBatchWarning,
             stacklevel=2,
         )
-        return _Learned(get_policy("sufficient"), 0.0)
+        return _Learned(sufficient, 0.0)
     start = Moment.now()
     policy = learn([graph])
     end = Moment.now()
