@@ -28,7 +28,8 @@ _MAGIC = b"edbatch 1\n"
 
 def cache_folder() -> Path:
     """Where compiled code is kept: `edbatch` in the user's cache folder; may be deleted at any time."""
-    root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    named = (os.environ.get(name, "") for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"))
+    root = next((path for path in named if os.path.isabs(path)), None)  # the XDG standard has relative ones ignored
     return Path(root or Path.home() / ".cache") / "edbatch" / "compiled"
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,14 @@ def plus_five():
         return x + 5
 
     return function
+
+
+@pytest.mark.parametrize("named", ["", "cache", "./cache", "../cache"])
+def test_a_cache_folder_that_is_no_absolute_path_is_ignored(named, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", named)
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert cache_folder() == tmp_path / ".cache" / "edbatch" / "compiled"
 
 
 def test_what_was_compiled_is_found_again(folder):

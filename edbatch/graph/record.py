@@ -182,6 +182,8 @@ def checked_index(index: Any, size: int, place: str) -> int:
     if isinstance(index, Payload):
         return index.used_in(size)
     try:
+        if isinstance(index, bool):  # to Python it is 0 or 1; whoever gives one has compared something
+            raise TypeError
         found = as_index(index)
     except TypeError:
         hint = "; an index of a cell is given as an integer" if isinstance(index, Expression) else ""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import weakref
 from contextlib import suppress
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -283,6 +284,9 @@ class TestErrors:
             build([])
 
     def test_index_out_of_range(self):
+        def take(x, index: int):
+            return eb.pick(x, index)
+
         model = eb.ParameterCollection()
         table = model.add_lookup_parameters((3, 2), name="table")
         with eb.Graph():
@@ -298,8 +302,33 @@ class TestErrors:
                     build()
             with pytest.raises(eb.EdBatchError, match="expected an integer"):
                 eb.pick(x, 0.5)
+            for build in (
+                lambda: eb.cross_entropy(x, True),
+                lambda: eb.cross_entropy(x, True, label_smoothing=0.1),
+                lambda: eb.hinge(x, False),
+                lambda: eb.pick(x, True),
+                lambda: eb.lookup(table, False),
+                lambda: table[True],
+                lambda: x[True],
+                lambda: eb.cell(take)(x, True),
+            ):
+                with pytest.raises(eb.EdBatchError, match="expected an integer, got bool"):
+                    build()
             with pytest.raises(eb.EdBatchError, match="is empty"):
                 x[1:1]
+
+    def test_left_more_often_than_entered(self):
+        with eb.Graph() as graph:
+            x = eb.scalar(2)
+        with pytest.raises(eb.EdBatchError, match="left more often than it was entered"):
+            graph.__exit__(None, None, None)
+        assert x.value() == 2
+
+    def test_left_in_another_thread(self):
+        graph = eb.Graph()
+        copy_context().run(graph.__enter__)
+        with pytest.raises(eb.EdBatchError, match="left in another thread than it was entered in"):
+            graph.__exit__(None, None, None)
 
     def test_no_graph(self):
         with pytest.raises(eb.EdBatchError, match="no graph"):

@@ -282,12 +282,13 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     Args:
         logits: [classes].
         label: the right class (an integer from 0 on, no part of the type), or a distribution [classes]:
-            -Σ label · log softmax.
+            -Σ label · log softmax. Whether that adds up to 1 is not checked, as in PyTorch: of other weights it is the
+            weighted sum.
         label_smoothing: in [0, 1]; this part of the label is spread evenly over all classes, as in PyTorch.
 
     Raises:
-        EdBatchError: the label is out of range (a negative one is), a distribution given as numbers is none, or
-            `logits` is no vector.
+        EdBatchError: the label is out of range (a negative one is) or no integer (a bool is none), a distribution given
+            as numbers is none, or `logits` is no vector.
 
     Example:
         >>> import edbatch as eb
