@@ -13,7 +13,9 @@ import os
 import platform
 import sys
 import threading
+import time
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -24,6 +26,12 @@ from edbatch.files import write_atomically
 from edbatch.fingerprint import DIGEST
 
 _MAGIC = b"edbatch 1\n"
+
+# Code of versions, programs and processors that are gone is found by nobody. When a process has compiled something, it
+# deletes what was not used for so many seconds, and what was not used for longest where all is more than so many bytes.
+_UNUSED = 90 * 86_400.0
+_LARGE = 1 << 30
+_DAY = 86_400.0
 
 
 def cache_folder() -> Path:
@@ -43,6 +51,7 @@ def kept(key: bytes) -> bytes | None:
     path = path_of(key)
     try:
         data = path.read_bytes()
+        _note_use(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -63,6 +72,42 @@ def keep(key: bytes, content: bytes) -> None:
         write_atomically(path, _MAGIC + key + _checksum(content) + content)
     except (OSError, EdBatchError) as error:
         warn(str(error))
+        return
+    if not _pruned.is_set():
+        _pruned.set()
+        prune()
+
+
+_pruned = threading.Event()
+
+
+def prune() -> None:
+    """Delete what is not used any more.
+
+    Any process may do so at any time: what another one wants and does not find, it compiles.
+    """
+    found = []
+    with suppress(OSError), os.scandir(cache_folder()) as entries:
+        for entry in entries:
+            if not entry.name.endswith((".bin", ".part")):
+                continue
+            with suppress(OSError):
+                known = entry.stat()
+                found.append((known.st_mtime, known.st_size, entry.path))
+    oldest, total = time.time() - _UNUSED, sum(size for _, size, _ in found)
+    for used, size, path in sorted(found):
+        if used >= oldest and total <= _LARGE:
+            break
+        with suppress(OSError):
+            os.unlink(path)
+        total -= size
+
+
+def _note_use(path: Path) -> None:
+    """Keep the day on which a file was last used as the time of its change: that of its last access is not kept."""
+    with suppress(OSError):  # of a folder that is read-only
+        if path.stat().st_mtime < time.time() - _DAY:
+            os.utime(path)
 
 
 def _checksum(content: bytes) -> bytes:

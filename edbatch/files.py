@@ -1,10 +1,15 @@
 """Files that are never left half written."""
 
 import os
+import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from edbatch.errors import EdBatchError, shown
+
+if sys.platform != "win32":
+    import fcntl
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -32,7 +37,8 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
 def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str) -> None:
     """Write `data` to `path` so that a reader sees the old file or the new one, never a part.
 
-    The bytes go to a temporary file in the same folder, are flushed to the disk, and replace `path` in one step.
+    The bytes go to a temporary file in the same folder (`.NAME.*.part`), are flushed to the disk, and replace `path` in
+    one step. What a killed process left behind of writing the same file is deleted.
 
     Args:
         path: the file to replace or create; its folder must exist.
@@ -56,20 +62,54 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
         raise EdBatchError(f"{target}: cannot be written as UTF-8 (character {error.start})") from None
     temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        _delete_abandoned(target)
+        descriptor, temporary = _own_temporary(target)
         with os.fdopen(descriptor, "wb") as file:
             file.write(encoded)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files; honour the user's mask
-        os.replace(temporary, target)
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files; honour the user's mask
+            if sys.platform == "win32":
+                file.close()  # there, an open file cannot be renamed
+            os.replace(temporary, target)  # while it is locked: no other process may take it for abandoned
     except OSError as error:
         raise EdBatchError(f"{target}: cannot be written ({error.strerror or error})") from error
     finally:
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def _own_temporary(target: Path) -> tuple[int, str]:
+    """A new file beside `target`, locked as long as it is open: a lock ends with its process, however that ends."""
+    while True:
+        descriptor, path = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        # Before it was locked, another process may have deleted it.
+        if not _lock(descriptor, wait=True) or os.path.exists(path):
+            return descriptor, path
+        os.close(descriptor)
+
+
+def _delete_abandoned(target: Path) -> None:
+    """Delete temporary files of `target` that no process is writing."""
+    with suppress(OSError):  # of a folder that may not be listed
+        for name in os.listdir(target.parent):
+            if name.startswith(f".{target.name}.") and name.endswith(".part"):
+                with suppress(OSError), open(target.parent / name, "rb+") as file:
+                    if _lock(file.fileno()):
+                        os.unlink(file.name)
+
+
+def _lock(descriptor: int, wait: bool = False) -> bool:
+    """Lock an open file, or say that another has it, or that there are no such locks."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -148,8 +148,8 @@ class ParameterCollection:
         `edbatch.seed`).
 
         Whatever interrupts it - a kill, a full disk - the previous file stays as it was (a kill may leave a hidden file
-        beside it, `.m.safetensors.*`, which may be deleted). Parameters are found by their names: give them names, and
-        code may change its classes and their order.
+        beside it, `.m.safetensors.*.part`, which the next save to the same path deletes). Parameters are found by their
+        names: give them names, and code may change its classes and their order.
 
         Args:
             path: where to.
