@@ -38,6 +38,8 @@ class Parameter(Operand):
     graph = None
     #: Seconds by stage of the graph that a gradient came from last: its update is booked there.
     stages: dict[str, float] | None = None
+    #: When it was last written to, see `graph.writes`; 0: never.
+    written = 0
     _order: Literal["C", "F"] = "F"
 
     def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:

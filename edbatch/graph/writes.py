@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from edbatch.graph.parameters import Parameter
 
 _time = 0
-_last: WeakKeyDictionary[Parameter, int] = WeakKeyDictionary()  # of those that were written to
 _shared: WeakKeyDictionary[Parameter, int] = WeakKeyDictionary()  # with other libraries, and their checksums
 
 
@@ -30,7 +29,9 @@ def note_write(parameters: Iterable[Parameter]) -> None:
     global _time
     with lock:
         _time += 1
-        _last.update((member, _time) for parameter in parameters for member in parameter.members())
+        for parameter in parameters:
+            for member in parameter.members():
+                member.written = _time
 
 
 def share(parameter: Parameter) -> None:
@@ -41,7 +42,7 @@ def share(parameter: Parameter) -> None:
 
 def last_write(parameter: Parameter) -> int:
     """When a parameter was last written to; 0: never."""
-    return max(_last.get(member, 0) for member in parameter.members())
+    return max(member.written for member in parameter.members())
 
 
 def now() -> int:
@@ -66,7 +67,7 @@ def expect_unwritten(specs: Iterable[ParameterSpec], since: int) -> None:
         return
     parameters = [parameter for spec in specs if (parameter := spec.parameter()) is not None]
     members = [member for parameter in parameters for member in parameter.members()]
-    changed = dict.fromkeys(member.name for member in members if _last.get(member, 0) > since)
+    changed = dict.fromkeys(member.name for member in members if member.written > since)
     if changed:
         raise EdBatchError(
             f"backward: {', '.join(changed)} changed after the graph had run (an update, set_value, load, or a write "

@@ -179,7 +179,8 @@ class Trainer:
                 note_write(ways)
                 self._updates.update((member, count) for member, (_, count) in ways.items())
                 self.steps += 1
-                self.zero_grad()
+                for parameter in group_of:
+                    parameter.zero_grad()
         graphs = {id(x.stages): x.stages for members in storages.values() for x in members if x.stages is not None}
         book(list(graphs.values()), "update", started, Moment.now())
 
