@@ -73,10 +73,11 @@ class Clock:
 def book(several: Sequence[dict[str, float]], stage: str, start: Moment, end: Moment) -> None:
     """Add a stage to the seconds of one graph, or evenly to those of several."""
     compiling = end.compiling - start.compiling
-    spent = ({"compilation": compiling} if compiling else {}) | {stage: end.time - start.time - compiling}
+    passed = end.time - start.time - compiling
     for seconds in several:
-        for name, passed in spent.items():
-            seconds[name] = seconds.get(name, 0.0) + passed / len(several)
+        if compiling:
+            seconds["compilation"] = seconds.get("compilation", 0.0) + compiling / len(several)
+        seconds[stage] = seconds.get(stage, 0.0) + passed / len(several)
 
 
 #: Where `backward` books its time while it runs: a parameter that gets a gradient remembers it, so that its update is
