@@ -82,6 +82,11 @@ def ties(x, y, axis):
     return (x == y) / (x == y).sum(axis, keepdims=True)
 
 
+def larger(a, b):
+    """1 where a is larger, 0 where b is, a half where they are equal."""
+    return 0.5 * (1.0 + (a > b) - (b > a))
+
+
 def matmul_pull(g, y, a, b):
     if a.ndim == b.ndim == 1:
         return g * b, g * a
@@ -191,9 +196,8 @@ DEFINITIONS: dict[str, Definition] = {
     "multiply": Definition(lambda a, b: a * b, lambda g, y, a, b: (g * b, g * a)),
     "divide": Definition(lambda a, b: a / b, lambda g, y, a, b: (g / b, -g * a / b**2)),
     "power": Definition(lambda a, b: a**b, power_pull),
-    # Of two equal operands, the first is the smaller and the larger.
-    "maximum": Definition(np.maximum, lambda g, y, a, b: (g * (a >= b), g * (a < b)), exact=True),
-    "minimum": Definition(np.minimum, lambda g, y, a, b: (g * (a <= b), g * (a > b)), exact=True),
+    "maximum": Definition(np.maximum, lambda g, y, a, b: (g * larger(a, b), g * larger(b, a)), exact=True),
+    "minimum": Definition(np.minimum, lambda g, y, a, b: (g * larger(b, a), g * larger(a, b)), exact=True),
     "matmul": Definition(lambda a, b: a @ b, matmul_pull),
     "affine": Definition(lambda a, x, b: a @ x + b, lambda g, y, a, x, b: (*matmul_pull(g, y, a, x), g)),
     "dot": Definition(lambda a, b: a @ b, matmul_pull),

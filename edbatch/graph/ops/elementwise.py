@@ -122,6 +122,11 @@ def _attributed(
     return attributed(op, attributes)
 
 
+def _share(a: Any, b: Any) -> Expression:
+    """1 where a is larger than b, 0 where it is smaller, 0.5 where they are equal."""
+    return 0.5 * (1 + greater(a, b) - greater(b, a))
+
+
 def _silu(k: Any, out: Any, x: Any) -> None:
     k.sigmoid(x, out)
     k.multiply(out, x, out=out)
@@ -233,11 +238,10 @@ multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, o
                    lambda g, out, a, b: (g * b, g * a), "6.0000", "{0} * {1}")
 divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out),
                  lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "{0} / {1}", low=0.5)
-# Of two equal operands, the first is the smaller and the larger.
 minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out),
-                   lambda g, out, a, b: (g * (1 - greater(a, b)), g * greater(a, b)), "2.0000", "minimum({0}, {1})")
+                   lambda g, out, a, b: (g * _share(b, a), g * _share(a, b)), "2.0000", "minimum({0}, {1})")
 maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out),
-                   lambda g, out, a, b: (g * (1 - greater(b, a)), g * greater(b, a)), "3.0000", "maximum({0}, {1})")
+                   lambda g, out, a, b: (g * _share(a, b), g * _share(b, a)), "3.0000", "maximum({0}, {1})")
 # fmt: on
 _power_call = _two_operands(
     "power",
@@ -320,7 +324,7 @@ def elu(x: Any, alpha: float = 1.0) -> Expression:
 
 
 def clip(x: Any, low: float | None = None, high: float | None = None) -> Expression:
-    """Entries of x limited to [low, high].
+    """Entries of x limited to [low, high]; the gradient at a limit is 1, as in PyTorch.
 
     Args:
         x: expression of any shape.
@@ -336,14 +340,11 @@ def clip(x: Any, low: float | None = None, high: float | None = None) -> Express
         >>> y.value()
         array([1. , 0.5, 0. ], dtype=float32)
     """
-    if low is not None and high is not None:
-        # A zero as an integer is told from all other keys; a float's may be -0.0, which is the same limit.
-        low = low if low.__class__ is not float or low else 0
-        return _clip_call(x, (low, high if high.__class__ is not float or high else 0))
-    expect(low is not high, "clip: expected a limit, got neither low nor high")
-    if low is None:
-        return minimum2(x, checked_number("clip: high", high))
-    return maximum2(x, checked_number("clip: low", low))
+    expect(low is not None or high is not None, "clip: expected a limit, got neither low nor high")
+    low, high = -math.inf if low is None else low, math.inf if high is None else high
+    # A zero as an integer is told from all other keys; a float's may be -0.0, which is the same limit.
+    low = low if low.__class__ is not float or low else 0
+    return _clip_call(x, (low, high if high.__class__ is not float or high else 0))
 
 
 def power(a: Any, b: Any) -> Expression:

@@ -257,6 +257,8 @@ def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """Largest entry of one expression over axes, or entry-wise maximum of a list; arguments as in `sum`.
 
+    Where several are equal, each has the same share of the gradient, as in PyTorch's `amax`.
+
     Example:
         >>> import edbatch as eb
         >>> with eb.Graph():
@@ -269,6 +271,8 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """Smallest entry of one expression over axes, or entry-wise minimum of a list; arguments as in `sum`.
+
+    Where several are equal, each has the same share of the gradient, as in PyTorch's `amin`.
 
     Example:
         >>> import edbatch as eb
@@ -296,6 +300,8 @@ def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 def maximum(a: Any, b: Any = None) -> Expression:
     """Entry-wise maximum of two operands (which broadcast), or of a list of expressions of one shape.
 
+    Where several are equal, each has the same share of the gradient, as in PyTorch.
+
     Example:
         >>> import edbatch as eb
         >>> with eb.Graph():
@@ -312,6 +318,8 @@ def maximum(a: Any, b: Any = None) -> Expression:
 
 def minimum(a: Any, b: Any = None) -> Expression:
     """Entry-wise minimum of two operands (which broadcast), or of a list of expressions of one shape.
+
+    Where several are equal, each has the same share of the gradient, as in PyTorch.
 
     Example:
         >>> import edbatch as eb
