@@ -33,12 +33,14 @@ class Node:
         operands: one per operand that is no parameter.
         payload: integers; -1 - k stands for the cell's k-th integer argument.
         value: of a constant: what fills it (a number, an array or a parameter's spec).
+        cuts: if several nodes were merged: where in its vector those but the first begin.
     """
 
     type: NodeType
     operands: tuple[Value, ...]
     payload: tuple[int, ...] = ()
     value: Any = None
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

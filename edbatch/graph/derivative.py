@@ -7,7 +7,7 @@ trace, and what it records goes through the same passes and is compiled like any
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 from edbatch.graph.body import Body, Value, body_of, operands_of
 from edbatch.graph.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.expression import Expression
-from edbatch.graph.gradient_sum import fit, stops, sum_of, total
+from edbatch.graph.flow import reached
+from edbatch.graph.gradient_sum import fit, only, stops, sum_of, total
 from edbatch.graph.node_type import TYPES, intern, parameter_of
 from edbatch.graph.op import Kind, Share, no_gradient
 from edbatch.graph.ops.loss import UNPICK
@@ -78,7 +79,12 @@ class Derivative:
 
 
 def derivative(
-    body: Body, row: Spec, steps: Sequence[int], needed: Sequence[bool], saved: Sequence[int] = ()
+    body: Body,
+    row: Spec,
+    steps: Sequence[int],
+    needed: Sequence[bool],
+    saved: Sequence[int] = (),
+    live: Collection[int] | None = None,
 ) -> Derivative:
     """The body that computes the gradients of a body's arguments, and what its parameters' gradients are sums of.
 
@@ -90,18 +96,22 @@ def derivative(
         row, steps: the row of its outputs, and per output the step from the row's id to its own; see `body.row_of`.
         needed: per argument, whether its gradient is asked for.
         saved: nodes whose values are given.
+        live: the outputs that gradients flow into, by number; None: all.
     """
-    sweep = _Sweep(body, row, steps, saved)
+    sweep = _Sweep(body, row, steps, saved, live)
     return traced(sweep.trace, lambda: sweep.run(needed))
 
 
-def output_gradients(body: Body, row: Spec, steps: Sequence[int]) -> Derivative:
+def output_gradients(body: Body, row: Spec, steps: Sequence[int], live: Collection[int] | None = None) -> Derivative:
     """The body that computes, of what a body returns, all that flows to it: also from where the body itself reads it.
+
+    Args:
+        body, row, steps, live: as of `derivative`.
 
     Returns:
         A derivative without terms whose `operands` are of the body's outputs.
     """
-    sweep = _Sweep(body, row, steps, ())
+    sweep = _Sweep(body, row, steps, (), live)
     return traced(sweep.trace, lambda: sweep.run([True] * len(body.arguments), of_outputs=True))
 
 
@@ -122,8 +132,12 @@ def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]
 class _Sweep:
     """The trace of one derivative."""
 
-    def __init__(self, body: Body, row: Spec, steps: Sequence[int], saved: Sequence[int]) -> None:
+    def __init__(
+        self, body: Body, row: Spec, steps: Sequence[int], saved: Sequence[int], live: Collection[int] | None
+    ) -> None:
         self.body = body
+        live = range(len(body.outputs)) if live is None else live
+        self.reached = reached(body, live)
         self.trace = trace = Trace("derivative", row.dtype)
         arguments = [trace.argument(spec) for spec in body.arguments]
         result = trace.argument(row)
@@ -135,11 +149,12 @@ class _Sweep:
         self.values: dict[int, Expression] = {**dict(enumerate(arguments)), **kept}
         self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
         self.terms: list[tuple[ParameterSpec, View | None, Expression]] = []
+        flowing = {body.outputs[number] for number in live}
         for value, step in dict.fromkeys(zip(body.outputs, steps, strict=True)):
             spec = body.nodes[value.node].type.out if value.view is None else value.view.out
             if value.view is None:
                 self.values.setdefault(value.node, Expression(trace, result.id + step, spec))
-            if not stops(value.view):
+            if value in flowing and not stops(value.view):
                 self.flows[value.node].append((value.view, Expression(trace, gradient.id + step, spec)))
 
     def run(self, needed: Sequence[bool], of_outputs: bool = False) -> Derivative:
@@ -213,6 +228,7 @@ class _Sweep:
             integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
             flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
             flows = flows if isinstance(flows, tuple | list) else (flows,)
+            flows = [self._of_reached(number, flow) for flow in flows]
         for operand, x, flow in zip(operands, xs, flows, strict=True):
             if flow is None:
                 continue
@@ -220,6 +236,14 @@ class _Sweep:
                 self.terms.append((operand, None, fit(flow, x.shape)))
             elif requires[operand.node] and not stops(operand.view):
                 self.flows[operand.node].append((operand.view, fit(flow, x.shape)))
+
+    def _of_reached(self, number: int, flow: Expression | None) -> Expression | None:
+        """What flows from a node that was merged of several: nothing from those of them that no gradient reaches."""
+        node, parts = self.body.nodes[number], self.reached[number]
+        if flow is None or parts.all() or flow.shape != node.type.out.shape:
+            return flow
+        ends = (*node.cuts, node.type.out.size)
+        return only(flow, [(begin, end) for begin, end, part in zip((0, *node.cuts), ends, parts, strict=True) if part])
 
     def _parts_of_parameter(self, spec: ParameterSpec, flows: list[tuple[Any, Expression]]) -> None:
         """Take out the gradients of small parts of a parameter: no call makes an array of its size for them."""

@@ -41,6 +41,11 @@ def sum_of(gradients: Sequence[Expression]) -> Expression:
     return reduce(add, gradients)
 
 
+def only(gradient: Expression, intervals: Sequence[tuple[int, int]]) -> Expression:
+    """A gradient of a vector with zeros, whatever is there, outside some intervals of its entries, given in order."""
+    return _side_by_side(gradient.spec, [(interval, gradient[slice(*interval)]) for interval in intervals])
+
+
 def total(spec: Spec, flows: Sequence[tuple[View | None, Expression]]) -> Expression | None:
     """The gradient of a value from the gradients of what was read of it; None if nothing was.
 

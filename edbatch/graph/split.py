@@ -10,7 +10,8 @@ from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.options import Options
 from edbatch.graph.passes import open_affines, prepare_for_kernels
 from edbatch.graph.passes.split_stages import CORE, EARLY, Part, split_stages
-from edbatch.graph.views import VIEWS, view_of
+from edbatch.graph.type_body import outputs_seen
+from edbatch.graph.views import VIEWS, steps_of, view_of
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,6 @@ def _split(type: NodeType, op: CellOp, eager: frozenset[int], needed: frozenset[
     return Split(tuple(types), parts, core)
 
 
-def outputs_seen(type: NodeType, code: int) -> list[int]:
-    """Which outputs of a cell's type view `code` shows, or shows a part of."""
-    assert isinstance(type.op, CellOp)
-    return [k for k, root in enumerate(type.op.codes) if _steps(code)[: len(_steps(root))] == _steps(root)]
-
-
 def in_core(type: NodeType, split: Split, code: int) -> int:
     """The view of the core that shows what view `code` shows of the whole; -1 if the core does not return it."""
     assert isinstance(type.op, CellOp)
@@ -75,7 +70,7 @@ def in_core(type: NodeType, split: Split, code: int) -> int:
     for output in outputs_seen(type, code):
         if output in core.codes:
             found = core.codes[output]
-            for op, attributes in _steps(code)[len(_steps(type.op.codes[output])) :]:
+            for op, attributes in steps_of(code)[len(steps_of(type.op.codes[output])) :]:
                 view = VIEWS[found]
                 seen = view_of(core.row if view is None else view.out, found, op, attributes)
                 if seen is None:  # a chain of views that is too long
@@ -83,8 +78,3 @@ def in_core(type: NodeType, split: Split, code: int) -> int:
                 found = seen.code
             return found
     return -1
-
-
-def _steps(code: int) -> tuple:
-    view = VIEWS[code]
-    return () if view is None else view.steps

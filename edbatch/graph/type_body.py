@@ -7,6 +7,7 @@ from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.node_type import NodeType, intern
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.trace import ARGUMENT
+from edbatch.graph.views import NODE_BITS, steps_of
 
 
 def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
@@ -19,6 +20,12 @@ def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
     arguments = [Node(intern(ARGUMENT, (("number", at),), (), spec), ()) for at, spec in enumerate(specs)]
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
     return Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload), type.out, [0]
+
+
+def outputs_seen(type: NodeType, code: int) -> list[int]:
+    """Which outputs of a type view `code` shows, or shows a part of."""
+    roots = [steps_of(step >> NODE_BITS) for step in body_of_type(type)[2]]
+    return [k for k, root in enumerate(roots) if steps_of(code)[: len(root)] == root]
 
 
 def columns_of_type(type: NodeType) -> tuple[int, ...]:

@@ -90,6 +90,12 @@ def _chain(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[
 
 
 @cache
+def steps_of(code: int) -> tuple[tuple[Op, Attributes], ...]:
+    """The chain of views that a code stands for."""
+    view = VIEWS[code]
+    return () if view is None else view.steps
+
+
 def columns_of(view: View) -> tuple[int, int] | None:
     """Where the entries that a view shows lie in a row of the root: (first column, entries).
 

@@ -28,7 +28,7 @@ from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
-from edbatch.runtime.reach import flow, per_batch
+from edbatch.runtime.reach import asked_for, flow, per_batch
 from edbatch.runtime.type_table import TypeTable
 
 Steps = tuple[tuple[Op, Attributes], ...]
@@ -63,7 +63,8 @@ class Backward:
         lines: where nodes were recorded, for errors.
 
     Attributes:
-        requires, active: per node, whether its gradient was asked for, and whether one flowed into it.
+        requires: per node, whether its gradient was asked for.
+        sets: per node, the number of the set of its outputs that gradients flowed into; -1: none did.
         has_sources: whether gradients of inputs and constants were asked for.
         gradients: of the values.
     """
@@ -103,25 +104,31 @@ class Backward:
         root, code = self._root & NODE_MASK, self._root >> NODE_BITS
         view_stops = _view_stops()
         wanted = np.ones_like(table.is_source) if sources else table.holds_parameters & ~table.ends_gradients
-        self.requires, self.active = flow(
-            np.concatenate([ran.nodes for ran in self._ran]), root, nodes.types[: nodes.n], nodes.starts,
-            nodes.counts, nodes.args, wanted, table.ends_gradients, view_stops,
-        )  # fmt: skip
-        if view_stops[code] or not self.active[root]:
-            self.active[:] = False
+        order = np.concatenate([ran.nodes for ran in self._ran])
+        columns = nodes.types[: nodes.n], nodes.starts, nodes.counts, nodes.args
+        self.requires = asked_for(order, *columns, wanted, table.ends_gradients, view_stops)
+        self.sets = np.full(nodes.n, -1, np.int64)
+        if view_stops[code] or not self.requires[root]:
             return
+        found = table.output_sets
+        self.sets[root] = found.of_root(table.bound, int(nodes.types[root]), code)
+        at = len(order) - 1
+        while at >= 0:
+            at = flow(order, at, *columns, self.requires, view_stops, *found.tables, self.sets)
+            if at >= 0:
+                found.follow(int(order[at]), nodes, self.requires, self.sets)
         seeded = self._of_expressions.row(self.gradients.array, self._root)
         seeded[0] = self._backend.from_host(self._seed, "C")
         stopped = self._stopped(view_stops)
         plans = []
         for ran in reversed(self._ran):
-            number, rows, operands = per_batch(
-                ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.active, view_stops,
-                table.variadic, len(table.bound),
+            parts, rows, operands = per_batch(
+                ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.sets, view_stops,
+                table.variadic, len(found.sets),
             )  # fmt: skip
-            if number.any():
+            if len(parts):
                 plan = BackwardPlan(
-                    ran, self._arenas, self.gradients, table, nodes, self.active, number, rows, operands,
+                    ran, self._arenas, self.gradients, table, nodes, self.sets, parts, rows, operands,
                     stopped, self._check_nan, self._lines,
                 )  # fmt: skip
                 plan.run()
@@ -137,12 +144,12 @@ class Backward:
     def gradient(self, id: int, spec: Spec) -> Any:
         """The gradient with respect to an expression, as an array of its own."""
         node = id & NODE_MASK
-        if node < len(self.active):
+        if node < len(self.sets):
             found = self._of_expressions.made_at(id)
             if not self.has_sources and not self.requires[found.node]:
                 self.run(sources=True)
-            if self.active[found.node]:
-                return self._backend.to_host(self._of_expressions.gradient(found)[0]).copy()[()]
+            if self.sets[found.node] >= 0:
+                return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
 
     def _stopped(self, view_stops: np.ndarray) -> np.ndarray:

@@ -37,8 +37,8 @@ def plan_back(
     indices: np.ndarray,
     n_sources: int,
     nodes: np.ndarray,
-    active: np.ndarray,
-    number: np.ndarray,
+    sets: np.ndarray,
+    parts: np.ndarray,
     rows: np.ndarray,
     kinds: np.ndarray,
     given: np.ndarray,
@@ -55,13 +55,13 @@ def plan_back(
         batches, operands, segments, indices: of the plan that has run.
         n_sources: how many of its batches, the first, hold sources.
         nodes: its nodes, batch after batch.
-        active: per node of the graph, whether a gradient flows into it.
-        number: per batch, how many of its nodes are active.
-        rows: per type, how many of its nodes are.
-        kinds: per type [., 8]: its `Role`, what stands for its derivative in batches, the window of its results,
+        sets: per node of the graph, the number of the set of its outputs that gradients flow into; -1: none.
+        parts: [., 3] batch, set and number of nodes: batches are divided by the sets of their nodes.
+        rows: per set, how many nodes have it.
+        kinds: per set [., 8]: its type's `Role`, what stands for its derivative in batches, the window of its results,
             begin and end of its part of `given`, begin and end of its part of `computed`, integers of a node.
         given: [., 2] what derivatives are given: `Given`, and which operand or the window of what was saved.
-        computed: per operand of a type, the window where its derivative leaves the operand's gradient; -1: none.
+        computed: per operand of a set's type, the window where its derivative leaves the operand's gradient; -1: none.
         n_windows: of values. Window n_windows + w is of the gradients of what window w shows.
         adds: per window of values, whether compiled loops add to its gradients.
         grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
@@ -78,37 +78,47 @@ def plan_back(
         with the list of the rows, counted from the first, in place of offsets (-1: all in order). Before the additions
         of a mean comes the type that `kinds` names for it: its rows, each divided by the length of its list.
     """
-    saved = np.zeros(len(kinds), np.int64)
+    saved = np.zeros(1 + batches[:, 0].max(), np.int64)
     elements, pieces, most_given = 0, 0, 0  # operands may have segments in common
     for at in range(len(operands)):
         elements += operands[at, 4]
         pieces += operands[at, 3] if operands[at, 0] == _GATHER_MANY else 1
+    most_parts, part = 1, 0
+    while part < len(parts):
+        begin = part
+        while part < len(parts) and parts[part, 0] == parts[begin, 0]:
+            part += 1
+        most_parts = max(most_parts, part - begin)
+    pieces *= most_parts
     # At most, per element of an operand: its place among the chosen twice, its owner, their places, and a group.
     room = len(indices) + 8 * elements + 4 * pieces
     for at in range(len(batches)):
-        kind, n = batches[at, 0], batches[at, 2]
-        saved[kind] += n
-        if 0 < number[at] < n:
-            some = kinds[kind, 4] - kinds[kind, 3]
-            room += number[at] * (kinds[kind, 7] + some)
-        most_given = max(most_given, kinds[kind, 4] - kinds[kind, 3])
+        saved[batches[at, 0]] += batches[at, 2]
+    for part in range(len(parts)):
+        at, kind, m = parts[part]
+        some = kinds[kind, 4] - kinds[kind, 3]
+        if m < batches[at, 2]:
+            room += m * (kinds[kind, 7] + some)
+        most_given = max(most_given, some)
     lists = np.empty(room, np.int32)  # what is not touched costs nothing
     lists[: len(indices)] = indices
     out_segments = np.empty((len(segments) + pieces, 4), np.int32)
     out_segments[: len(segments)] = segments
-    out_batches = np.empty((2 * len(batches) + pieces, 6), np.int32)  # additions, and what goes before them
-    out_operands = np.empty((len(out_batches) + len(batches) * most_given, 5), np.int32)
+    out_batches = np.empty((2 * len(parts) + pieces, 6), np.int32)  # additions, and what goes before them
+    out_operands = np.empty((len(out_batches) + len(parts) * most_given, 5), np.int32)
     used = np.array([0, 0, len(segments), len(indices), 0], np.int64)  # of these four; lists that were grouped
     seen = np.full((2, most_rows if grouped else 0), -1, np.int32)
     left = rows.copy()
-    end = len(nodes)
-    for at in range(len(batches) - 1, n_sources - 1, -1):
-        kind, row, n, first, payload, offsets = batches[at]
-        saved[kind] -= n
-        end -= n
-        m = number[at]
-        if m == 0:
-            continue
+    end, last = len(nodes), len(batches)
+    for part in range(len(parts) - 1, -1, -1):
+        at, kind, m = parts[part]
+        if at < n_sources:
+            break
+        type, row, n, first, payload, offsets = batches[at]
+        while last > at:
+            last -= 1
+            saved[batches[last, 0]] -= batches[last, 2]
+            end -= batches[last, 2]
         left[kind] -= m
         role, name, window, given_begin, given_end, slots_begin, slots_end, integers = kinds[kind]
         if role == _NOTHING:
@@ -118,7 +128,7 @@ def plan_back(
             continue
         chosen = np.empty(0, np.int32)
         if m < n:
-            chosen = np.flatnonzero(active[nodes[end : end + n]]).astype(np.int32)
+            chosen = np.flatnonzero(sets[nodes[end : end + n]] == kind).astype(np.int32)
         if role == _SHARE:
             owners, members = _elements(indices[offsets : offsets + n + 1], chosen)
             operand = operands[first].copy()
@@ -154,7 +164,7 @@ def plan_back(
                 continue
             shown, start = window, np.int64(row)
             if source == _SAVED:
-                shown, start = which, saved[kind]
+                shown, start = which, saved[type]
             elif source == _GRADIENT:
                 shown = n_windows + window
             operand[0], operand[1], operand[2], operand[3], operand[4] = _SLICE, shown, start, 1, m

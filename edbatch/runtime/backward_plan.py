@@ -39,15 +39,15 @@ class BackwardPlan:
         gradients: of the values; filled.
         table: the graph's types.
         nodes: the graph's.
-        active: per node, whether a gradient flows into it.
-        number, per_type, operands: from `reach.per_batch`.
+        sets: per node, the number of the set of its outputs that gradients flow into; -1: none.
+        parts, per_set, operands: from `reach.per_batch`.
         stopped: per window of values, whether no gradient flows to what is read through it.
         check_nan, lines: as of `Backward`.
     """
 
     def __init__(
-        self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, nodes: Nodes, active: np.ndarray,
-        number: np.ndarray, per_type: np.ndarray, operands: np.ndarray, stopped: np.ndarray,
+        self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, nodes: Nodes, sets: np.ndarray,
+        parts: np.ndarray, per_set: np.ndarray, operands: np.ndarray, stopped: np.ndarray,
         check_nan: bool, lines: Lines,
     ) -> None:  # fmt: skip
         self._ran = ran
@@ -55,18 +55,20 @@ class BackwardPlan:
         self._gradients = gradients
         self._table = table
         self._nodes = nodes
-        self._active = active
-        self._number = number
+        self._sets = sets
+        self._number = np.bincount(parts[:, 0], parts[:, 2], len(ran.plan.batches))  # per batch, active nodes
         self._pool = table.pool
         self._backend = table.backend
         self._stopped = stopped
         self._check_nan = check_nan
         self._lines = lines
         self._rows = {
-            kind: self._type_rows(kind, int(per_type[kind]), int(operands[kind]))
-            for kind in np.flatnonzero((per_type > 0) & ~table.variadic & ~table.is_source).tolist()
+            one: self._type_rows(one, int(per_set[one]), int(operands[one]))
+            for one in np.flatnonzero(per_set).tolist()
+            for kind in [table.output_sets.sets[one].kind]
+            if not table.variadic[kind] and not table.is_source[kind]
         }
-        self._tables = BackwardTables(ran, arenas, gradients, table, self._rows, active, number, per_type, stopped)
+        self._tables = BackwardTables(ran, arenas, gradients, table, self._rows, sets, parts, per_set, stopped)
 
     def run(self) -> None:
         """Compute the gradients of values."""
@@ -106,14 +108,16 @@ class BackwardPlan:
             self._pool.release(rows.flat)
         self._tables.release()
 
-    def _type_rows(self, kind: int, n: int, operands: int) -> TypeRows:
+    def _type_rows(self, one: int, n: int, operands: int) -> TypeRows:
+        kind, live = self._table.output_sets.sets[one]
         type = self._table.bound[kind]
         slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
         needed = [bool(operands >> min(slot, 62) & 1) for slot in range(slots)]
-        how = compiled(type, needed, kind in self._ran.saved, self._backend)
+        needed = self._table.output_sets.needed(one, needed)
+        how = compiled(type, needed, kind in self._ran.saved, live, self._backend)
         expect_unwritten(how.reads, self._ran.time)
         flat = self._pool.acquire(max(1, n * how.derivative.width), type.type.out.dtype)
-        return TypeRows(type, kind, how, n, flat, self._ran, self._nodes, self._active)
+        return TypeRows(type, kind, one, how, n, flat, self._ran, self._nodes, self._sets)
 
     def _run_batch(self, plan: Plan, number: int) -> None:
         """Run one batch from Python."""
@@ -189,7 +193,7 @@ class BackwardPlan:
             rows *= parts
         if self._number[number] < n:
             end = int(ran.plan.batches[: number + 1, 2].sum())
-            idle = ~self._active[ran.nodes[end - n : end]]
+            idle = self._sets[ran.nodes[end - n : end]] < 0
             rows[k.indices(np.flatnonzero(idle[owners]).astype(np.int32))[:]] = 0
         self._check(rows, type)
         source = rows.reshape(-1)
@@ -230,6 +234,6 @@ class BackwardPlan:
 
     def _nodes_of(self, type: BoundType) -> np.ndarray:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
-        nodes = self._ran.nodes[self._active[self._ran.nodes]]
-        found: np.ndarray = nodes[self._nodes.types[nodes] == self._table.bound.index(type)]
+        nodes = self._ran.nodes[self._sets[self._ran.nodes] >= 0]
+        found: np.ndarray = nodes[self._nodes.types[nodes] == self._table.local[type.type.id]]
         return found

@@ -33,8 +33,8 @@ class BackwardTables:
         ran: the forward plan.
         arenas, gradients: of the values; those of the latter that are needed are made.
         table: the graph's types.
-        rows: per type that has a derivative, what it computes.
-        active, number, per_type: from `runtime.reach`.
+        rows: per set of outputs of a type that has a derivative, what it computes.
+        sets, parts, per_set: from `runtime.reach`.
         stopped: per window of values, whether no gradient flows to what is read through it.
 
     Attributes:
@@ -49,7 +49,7 @@ class BackwardTables:
 
     def __init__(
         self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, rows: dict[int, TypeRows],
-        active: np.ndarray, number: np.ndarray, per_type: np.ndarray, stopped: np.ndarray,
+        sets: np.ndarray, parts: np.ndarray, per_set: np.ndarray, stopped: np.ndarray,
     ) -> None:  # fmt: skip
         self._table = table
         columns = table.windows.columns()
@@ -58,11 +58,11 @@ class BackwardTables:
         self._buffers: list[_Buffer] = []
         self._windows: list[tuple[int, int, int]] = []  # of the buffers' rows
         self._divided: list[Any] = []  # of the buffers those that are made here
-        kinds, given, computed, results = self._of_types(rows, np.flatnonzero(per_type).tolist(), ran.plan.batches)
+        kinds, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan.batches)
         float32 = np.array([dtype == _FLOAT32 for _, dtype in table.windows.layouts], np.bool_)[columns[:, 0]]
         batches, operands, segments, indices = plan_back(
-            ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, active,
-            number, per_type, kinds, given, computed, self.n_windows, float32 & (columns[:, 2] > 0),
+            ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, sets,
+            parts, per_set, kinds, given, computed, self.n_windows, float32 & (columns[:, 2] > 0),
             table.backend.loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
         )  # fmt: skip
         programs = table.derivative_programs
@@ -102,30 +102,32 @@ class BackwardTables:
         found = self._buffers[arena - 2 * self._n_arenas]
         return found.flat, found.width, column, width
 
-    def _of_types(
+    def _of_sets(
         self, rows: dict[int, TypeRows], present: list[int], batches: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, int]]:
         """`kinds`, `given`, `computed` as `plan_back` reads them; and per derivative the window of its rows."""
         bound, programs = self._table.bound, self._table.derivative_programs
-        kinds = np.zeros((len(bound), 8), np.int64)
+        sets = self._table.output_sets.sets
+        kinds = np.zeros((len(sets), 8), np.int64)
         given: list[tuple[int, int]] = []
         computed: list[int] = []
         results: dict[int, int] = {}
         divided: list[int] = []
-        for kind in present:
+        for number in present:
+            kind = sets[number].kind
             type, program, begins = bound[kind], CALLER, (len(given), len(computed))
             if type.type.op.variadic:
                 share = self._share(type)
                 role = Role.LISTS if share is None else Role.SHARE
                 if share is not None and share.divided:
-                    divided.append(kind)
+                    divided.append(number)
                     most, size = int(batches[batches[:, 0] == kind, 2].max()), type.type.out.size
                     self._divided.append(self._table.pool.acquire(most * size, _FLOAT32))
                     computed.append(self._window(self._buffer(self._divided[-1], size), 0, size))
-            elif kind not in rows or rows[kind].how.program is None:
+            elif number not in rows or rows[number].how.program is None:
                 role = Role.NOTHING
             else:
-                role, one = Role.COMPUTE, rows[kind]
+                role, one = Role.COMPUTE, rows[number]
                 how = one.how
                 assert how.program is not None
                 program = programs.number(how.program)
@@ -139,18 +141,18 @@ class BackwardTables:
                 saved, of_saved = one.saved, 0
                 if saved is not None:
                     of_saved = self._buffer(saved.flat, saved.how.width)
-                for source, number in how.derivative.given:
+                for source, which in how.derivative.given:
                     if source is Given.SAVED:
                         assert saved is not None
-                        column, spec = saved.how.places[number]
-                        number = self._window(of_saved, column, spec.size)
-                    given.append((int(source), number))
-            kinds[kind] = (
+                        column, spec = saved.how.places[which]
+                        which = self._window(of_saved, column, spec.size)
+                    given.append((int(source), which))
+            kinds[number] = (
                 role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload
             )  # fmt: skip
-        for kind in divided:
+        for number in divided:
             # The division of rows into a window comes after the additions of rows of all windows.
-            kinds[kind, 1] = ADDITION - (2 * self.n_windows + len(self._windows) + computed[kinds[kind, 5]])
+            kinds[number, 1] = ADDITION - (2 * self.n_windows + len(self._windows) + computed[kinds[number, 5]])
         return kinds, np.array(given, np.int64).reshape(-1, 2), np.array(computed, np.int64), results
 
     def release(self) -> None:

@@ -49,19 +49,22 @@ class Saving:
     width: int
 
 
-def compiled(type: BoundType, needed: Sequence[bool], saving: bool, backend: Any) -> CompiledDerivative:
+def compiled(
+    type: BoundType, needed: Sequence[bool], saving: bool, live: frozenset[int], backend: Any
+) -> CompiledDerivative:
     """What goes back through nodes of a type.
 
     Args:
         needed: per operand that is a node, whether its gradient is asked for.
         saving: whether the forward run has saved what is worth it.
+        live: the outputs that gradients flow into, by number.
     """
-    key = (tuple(needed), saving)
+    key = (tuple(needed), saving, live)
     found = type.derivatives.get(key)
     if found is None:
         body, row, steps = body_of_type(type.type)
         saved = _saved(type) if saving else ()
-        found = type.derivatives[key] = _compiled(derivative(body, row, steps, needed, saved), backend)
+        found = type.derivatives[key] = _compiled(derivative(body, row, steps, needed, saved, live), backend)
     return found
 
 
@@ -73,11 +76,13 @@ def saving(type: BoundType, backend: Any) -> Saving | None:
     return type.derivatives["saving"]
 
 
-def compiled_outputs(type: BoundType, backend: Any) -> CompiledDerivative:
+def compiled_outputs(type: BoundType, live: frozenset[int], backend: Any) -> CompiledDerivative:
     """What flows to the results of a cell, from outside and inside; see `graph.derivative.output_gradients`."""
-    if "outputs" not in type.derivatives:
-        type.derivatives["outputs"] = _compiled(output_gradients(*body_of_type(type.type)), backend)
-    return type.derivatives["outputs"]
+    key = ("outputs", live)
+    found = type.derivatives.get(key)
+    if found is None:
+        found = type.derivatives[key] = _compiled(output_gradients(*body_of_type(type.type), live), backend)
+    return found
 
 
 def weight(type: BoundType, backend: Any) -> Program | None:

@@ -222,7 +222,7 @@ class Evaluation:
 
     def went_back_in_vain(self) -> bool:
         """Whether the last way back led to no parameter, though some have run."""
-        return not self._backward.active.any() and bool(
+        return not (self._backward.sets >= 0).any() and bool(
             self.table.holds_parameters[self.nodes.types[: self.done]].any()
         )
 

@@ -16,7 +16,7 @@ from edbatch.graph.op import Op
 from edbatch.graph.spec import Spec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.graph.type_body import body_of_type
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
+from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
 from edbatch.graph.writes import expect_unwritten
 from edbatch.memory.arenas import Arenas
 from edbatch.runtime.derivatives import CompiledDerivative, compiled, compiled_outputs
@@ -63,12 +63,12 @@ class ExpressionGradients:
         self._gradients = gradients
         self._backend = table.backend
 
-    def gradient(self, made: Made) -> Any:
-        """The gradient [1, *shape] of an expression."""
+    def gradient(self, made: Made, sets: np.ndarray) -> Any:
+        """The gradient [1, *shape] of an expression; `sets`: per node, which set of outputs gradients flow into."""
         node = made.node
-        found = self.row(self._gradients.array, node) if made.call is None else self._of_call(*made.call)
+        found = self.row(self._gradients.array, node) if made.call is None else self._of_call(*made.call, sets)
         if made.output is not None:
-            found = self._of_output(node, made.output, found)
+            found = self._of_output(node, made.output, found, self._live(node, sets))
         for op, attributes in made.steps:
             found = op.forward(found, **dict(attributes))
         return found
@@ -104,21 +104,24 @@ class ExpressionGradients:
         alike = np.flatnonzero(nodes.types[: nodes.n] == nodes.types[node])
         return int((nodes.args[nodes.starts[alike] + operand] & NODE_MASK == part).sum()) > 1
 
-    def _of_output(self, node: int, output: int, gradient: Any) -> Any:
+    def _live(self, node: int, sets: np.ndarray) -> frozenset[int]:
+        return self._table.output_sets.sets[sets[node]].live if sets[node] >= 0 else frozenset()
+
+    def _of_output(self, node: int, output: int, gradient: Any, live: frozenset[int]) -> Any:
         """The gradient [1, *shape] of a cell's output, given what flows to its row from outside: with what flows to it
-        inside the cell."""
+        inside the cell. `live`: the outputs that gradients flow into."""
         type = self._table.bound[self._nodes.types[node]]
-        how = compiled_outputs(type, self._backend)
+        how = compiled_outputs(type, live, self._backend)
         body = body_of_type(type.type)[0]
         return self._computed(
             how, how.derivative.operands[output], node, gradient, spec_of_value(body, body.outputs[output])
         )
 
-    def _of_call(self, node: int, operand: int) -> Any:
+    def _of_call(self, node: int, operand: int, sets: np.ndarray) -> Any:
         """What flows from one node to the row [1, *shape] of one of its operands."""
         type = self._table.bound[self._nodes.types[node]]
         needed = [at == operand for at in range(self._nodes.counts[node])]
-        how = compiled(type, needed, False, self._backend)
+        how = compiled(type, needed, False, self._live(node, sets), self._backend)
         gradient = self.row(self._gradients.array, node)
         return self._computed(how, how.derivative.operands[operand], node, gradient, type.type.operands[operand])
 
@@ -159,9 +162,3 @@ class ExpressionGradients:
     def _window(self, node: int, code: int) -> int:
         self._table.see(np.array([code << NODE_BITS], np.int64))
         return int(self._table.view_windows[code] if code else self._table.window[self._nodes.types[node]])
-
-
-def steps_of(code: int) -> Steps:
-    """The chain of views that a code stands for."""
-    view = VIEWS[code]
-    return () if view is None else view.steps

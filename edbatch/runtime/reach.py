@@ -6,11 +6,12 @@ import numpy as np
 
 from edbatch.compiled import compiled
 
+ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
+
 
 @compiled(small=True)
-def flow(
+def asked_for(
     order: np.ndarray,
-    root: int,
     types: np.ndarray,
     starts: np.ndarray,
     counts: np.ndarray,
@@ -18,12 +19,11 @@ def flow(
     wanted: np.ndarray,
     stops: np.ndarray,
     view_stops: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Two columns over the nodes: whether its gradient is asked for, and whether one flows into it from the root.
+) -> np.ndarray:
+    """Per node, whether its gradient is asked for: something lies in it or below whose gradient is wanted.
 
     Args:
         order: the nodes that have run, in an order in which operands precede their users.
-        root: where gradients come from.
         types, starts, counts, args: the graph's columns.
         wanted: per type, whether the gradient of its nodes, or of something that they hold, is wanted.
         stops: per type, whether gradients end there: none flows to operands.
@@ -37,15 +37,70 @@ def flow(
             for i in range(starts[v], starts[v] + counts[v]):
                 found |= requires[args[i] & 0xFFFFFFFF] and not view_stops[args[i] >> 32]
         requires[v] = found
-    active = np.zeros(len(types), np.bool_)
-    active[root] = requires[root]
-    for v in order[::-1]:
-        if active[v] and not stops[types[v]]:
-            for i in range(starts[v], starts[v] + counts[v]):
-                source = args[i] & 0xFFFFFFFF
-                if requires[source] and not view_stops[args[i] >> 32]:
-                    active[source] = True
-    return requires, active
+    return requires
+
+
+@compiled(small=True)
+def flow(
+    order: np.ndarray,
+    last: int,
+    types: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    args: np.ndarray,
+    requires: np.ndarray,
+    view_stops: np.ndarray,
+    start: np.ndarray,
+    single: np.ndarray,
+    first: np.ndarray,
+    slots: np.ndarray,
+    keys: np.ndarray,
+    unions: np.ndarray,
+    sets: np.ndarray,
+) -> int:
+    """Let gradients flow on from nodes of `order`, from the last-th of them to the first.
+
+    Args:
+        order, types, starts, counts, args, view_stops: as of `asked_for`.
+        requires: what it has found.
+        start, single, first, slots, keys, unions: of `output_sets.Tables`.
+        sets: per node, the number of the set of its outputs that gradients flow into; -1: none. The root's is given,
+            the others are filled in.
+
+    Returns:
+        -1; or the place in `order` of a node whose operands get a set that has no number yet. Go on from there.
+    """
+    for at in range(last, -1, -1):
+        v = order[at]
+        if sets[v] < 0:
+            continue
+        reaches = first[sets[v]]
+        for slot in range(counts[v]):
+            operand = args[starts[v] + slot]
+            source = operand & 0xFFFFFFFF
+            if not requires[source] or view_stops[operand >> 32] or (reaches >= 0 and not slots[reaches + slot]):
+                continue
+            kind = types[source]
+            found = start[kind]
+            if not single[kind]:
+                read = operand >> 32 if operand >> 32 else ROW + reaches + slot
+                found = union(keys, unions, sets[source] if sets[source] >= 0 else found, read)
+                if found < 0:
+                    return at
+            sets[source] = found
+    return -1
+
+
+@compiled(small=True)
+def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
+    """The set with outputs that are read added to it, by number; -1 if that is not known yet."""
+    key = before << 32 | read
+    at = (31 * before + read) & (len(keys) - 1)
+    while keys[at] != key:
+        if keys[at] < 0:
+            return -1
+        at = (at + 1) & (len(keys) - 1)
+    return int(unions[at])
 
 
 @compiled(small=True)
@@ -55,37 +110,44 @@ def per_batch(
     starts: np.ndarray,
     counts: np.ndarray,
     args: np.ndarray,
-    active: np.ndarray,
+    sets: np.ndarray,
     view_stops: np.ndarray,
     variadic: np.ndarray,
-    kinds: int,
+    n_sets: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What goes back through each batch.
 
     Args:
         batches: of a plan; its nodes are consecutive in `nodes`.
-        active: per node, whether a gradient flows into it.
+        sets: per node, the number of the set of its outputs that gradients flow into; -1: none.
         variadic: per type; its operands count as one.
-        kinds: number of types.
+        n_sets: that there are.
 
     Returns:
-        per batch, how many of its nodes are active; per type, how many, and into which operands (bits) gradients flow.
+        [., 3] the parts of batches that gradients flow into, each of one set: batch, set, nodes; per set, how many
+        nodes, and into which operands (bits) gradients flow.
     """
-    number = np.zeros(len(batches), np.int64)
-    rows = np.zeros(kinds, np.int64)
-    operands = np.zeros(kinds, np.int64)
-    at = 0
+    parts = np.empty((len(nodes), 3), np.int64)
+    rows = np.zeros(n_sets, np.int64)
+    operands = np.zeros(n_sets, np.int64)
+    part = np.full(n_sets, -1, np.int64)  # the last of the set
+    at, used = 0, 0
     for b in range(len(batches)):
         kind = batches[b, 0]
         for i in range(at, at + batches[b, 2]):
             v = nodes[i]
-            if not active[v]:
+            number = sets[v]
+            if number < 0:
                 continue
-            number[b] += 1
+            if part[number] < 0 or parts[part[number], 0] != b:
+                part[number] = used
+                parts[used, 0], parts[used, 1], parts[used, 2] = b, number, 0
+                used += 1
+            parts[part[number], 2] += 1
+            rows[number] += 1
             for slot in range(counts[v]):
                 operand = args[starts[v] + slot]
-                if active[operand & 0xFFFFFFFF] and not view_stops[operand >> 32]:
-                    operands[kind] |= 1 << (0 if variadic[kind] else min(slot, 62))
-        rows[kind] += number[b]
+                if sets[operand & 0xFFFFFFFF] >= 0 and not view_stops[operand >> 32]:
+                    operands[number] |= 1 << (0 if variadic[kind] else min(slot, 62))
         at += batches[b, 2]
-    return number, rows, operands
+    return parts[:used], rows, operands

@@ -17,16 +17,17 @@ from edbatch.runtime.type_table import BoundType
 
 
 class TypeRows:
-    """Rows that the derivative of a type computes, one for each node that a gradient flows into, as they have run.
+    """Rows that a derivative computes, one for each node of a type and set of outputs, as they have run.
 
     Args:
         type: the type, `kind` its number.
+        one: number of the set of outputs that gradients flow into.
         how: its derivative.
-        n: the nodes that gradients flow into.
+        n: the nodes of which gradients flow into these outputs.
         flat: buffer of the rows [n, how.derivative.width].
         ran: the plan, and what its run has saved.
         nodes: of the graph.
-        active: per node, whether a gradient flows into it.
+        sets: per node, the number of the set of its outputs that gradients flow into.
 
     Attributes:
         saved: what the forward run saved of the type, if it did.
@@ -34,8 +35,8 @@ class TypeRows:
     """
 
     def __init__(
-        self, type: BoundType, kind: int, how: CompiledDerivative, n: int, flat: Any, ran: Ran, nodes: Nodes,
-        active: np.ndarray,
+        self, type: BoundType, kind: int, one: int, how: CompiledDerivative, n: int, flat: Any, ran: Ran,
+        nodes: Nodes, sets: np.ndarray,
     ) -> None:  # fmt: skip
         self.type = type
         self.how = how
@@ -46,7 +47,8 @@ class TypeRows:
         self._kind = kind
         self._ran = ran
         self._nodes = nodes
-        self._active = active
+        self._one = one
+        self._sets = sets
 
     @property
     def table(self) -> Any:
@@ -57,7 +59,7 @@ class TypeRows:
     @cached_property
     def chosen(self) -> np.ndarray:
         """Which of the type's nodes these are, among all that have run; int32 [n]."""
-        return np.flatnonzero(self._active[self._all]).astype(np.int32)
+        return np.flatnonzero(self._sets[self._all] == self._one).astype(np.int32)
 
     def integers(self, number: int) -> np.ndarray:
         """One of the nodes' integers [n]."""

@@ -24,6 +24,7 @@ from edbatch.memory.windows import Windows, contiguous_columns
 
 if TYPE_CHECKING:
     from edbatch.runtime.cell_program import Program
+    from edbatch.runtime.output_sets import OutputSets
     from edbatch.runtime.program_table import DerivativePrograms, ProgramTable
 
 
@@ -163,6 +164,13 @@ class TypeTable:
         from edbatch.runtime.program_table import ProgramTable
 
         return ProgramTable()
+
+    @cached_property
+    def output_sets(self) -> OutputSets:
+        """Of the types' outputs, those that gradients flow into."""
+        from edbatch.runtime.output_sets import OutputSets  # imports Numba
+
+        return OutputSets()
 
     @property
     def count(self) -> int:

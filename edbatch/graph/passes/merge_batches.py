@@ -149,7 +149,8 @@ class _Merging:
             spec = self._spec(operand) if isinstance(operand, Value) else _stack(operand)
             found.append(spec)
         merged = node_type(type.op, type.attributes, tuple(found))
-        return self._node(Node(merged, tuple(x for x in operands if isinstance(x, Value))))
+        cuts = tuple(range(type.out.size, merged.out.size, type.out.size))
+        return self._node(Node(merged, tuple(x for x in operands if isinstance(x, Value)), cuts=cuts))
 
     def _joined(self, values: Sequence[Value]) -> Value | None:
         """What values that lie side by side, in this order, are together: a vector. None if they do not.

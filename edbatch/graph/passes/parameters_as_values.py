@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from edbatch.graph.body import Body, Node, Value, operands_of, renumbered
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.sources import PARAMETER
@@ -31,7 +33,7 @@ def parameters_as_values(body: Body) -> Body:
                 for operand, spec in zip(node.type.operands, found, strict=True)
             ]
             type = node_type(node.type.op, node.type.attributes, tuple(specs))
-            node = Node(type, tuple(value for value in values if isinstance(value, Value)))
+            node = replace(node, type=type, operands=tuple(value for value in values if isinstance(value, Value)))
         new[number] = len(nodes)
         nodes.append(node)
     return renumbered(body, nodes, new)

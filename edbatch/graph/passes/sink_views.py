@@ -11,7 +11,7 @@ from dataclasses import replace
 from edbatch.graph.body import Body, Node, Value, spec_of_value
 from edbatch.graph.node_type import node_type
 from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.graph.views import View, view_of
+from edbatch.graph.views import View, columns_of, view_of
 
 
 def sink_views(body: Body, named: bool = False) -> Body:
@@ -38,7 +38,7 @@ def sink_views(body: Body, named: bool = False) -> Body:
                     return value.moved(new)
                 operands.append(moved(Value(operand.node, view)))
             type = node_type(node.type.op, node.type.attributes, (value.view.out,) * len(operands))
-            nodes.append(Node(type, tuple(operands), node.payload))
+            nodes.append(Node(type, tuple(operands), node.payload, cuts=_cuts(node, value.view)))
             sunk[value] = len(nodes) - 1
         return Value(sunk[value])
 
@@ -57,6 +57,15 @@ def _is_aligned(body: Body, node: Node) -> bool:
         and not any(isinstance(operand, ParameterSpec) for operand in node.type.operands)
         and all(spec_of_value(body, value).shape == node.type.out.shape for value in node.operands)
     )
+
+
+def _cuts(node: Node, view: View) -> tuple[int, ...]:
+    """Where nodes that were merged begin in what a view shows: consecutive entries, if it shows parts of several."""
+    place = columns_of(view) if node.cuts else None
+    if place is None:
+        return ()
+    begin, size = place
+    return tuple(cut - begin for cut in node.cuts if begin < cut < begin + size)
 
 
 def seen_through(operand: Value, spec: Spec, view: View) -> View | None:

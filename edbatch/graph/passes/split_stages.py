@@ -7,7 +7,7 @@ does the read-out of all states after the last.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edbatch.graph.body import Body, Node, Value, row_of
 from edbatch.graph.node_type import intern
@@ -76,7 +76,10 @@ def split_stages(
         wanted[CORE] = [body.outputs[k] for k in sorted(needed)]
     for s in reversed(present[:-1]):  # and what later parts read
         read = {value.node for later in present if later > s for value in _reads(body, stage, later, wanted[later])}
-        wanted[s] += [Value(node) for node in sorted(read) if stage[node] == s]
+        crossing = [node for node in sorted(read) if stage[node] == s]
+        if any(body.nodes[node].cuts for node in crossing):
+            return None  # as one output, gradients would flow into all of it or nothing
+        wanted[s] += [Value(node) for node in crossing]
     parts: list[Part] = []
     shown: dict[int, tuple[int, int]] = {}  # from a node to the part that returns it, and the view of it there
     for s in present:
@@ -224,7 +227,7 @@ def _part(
             return None
         payload = tuple(x if x >= 0 else -1 - integers.setdefault(-1 - x, len(integers)) for x in node.payload)
         new[number] = len(nodes)
-        nodes.append(Node(node.type, tuple(x for x in operands if x is not None), payload, node.value))
+        nodes.append(replace(node, operands=tuple(x for x in operands if x is not None), payload=payload))
     outputs = [moved(value) for value in wanted]
     if None in outputs:
         return None
