@@ -6,6 +6,8 @@ from tests.fuzz import oracle
 from tests.fuzz.calls import CALLS
 from tests.fuzz.program import Statement
 
+# Values that are finite, with derivatives that are not.
+POLES = ("eb.sqrt({} * 0.0)", "eb.norm({} * 0.0)", "eb.power({} - {}, 0.5)", "eb.sqrt(eb.relu(-eb.exp({})))")
 WRAPPED = {"p": "parameter", "s": "scalar"}
 
 
@@ -29,11 +31,12 @@ class Cell:
             names |= dict.fromkeys(body.integers, 0) | dict.fromkeys(body.numbers, 0.5)
             body.values, body.inlines = list(arguments), True
             self.fill(body, maker)
+            self.pole = self.add_pole(body) if random.random() < 0.2 else None
             graph.run()
         self.statement = None
         if not body.statements:
             return
-        outs = self.returned(body)
+        outs = self.returned(body) + [self.pole] * (self.pole is not None)
         self.results = len(outs)
         head = [*arguments, *(f"{k}: int" for k in body.integers), *(["*", *body.numbers] if body.numbers else [])]
         statement = Statement(
@@ -51,11 +54,23 @@ class Cell:
                 inner = self.random.choice(maker.cells)
                 text = inner.call(body)
                 if text:
-                    body.state(text, inner.results)
+                    inner.state(body, text)
             elif self.random.random() < 0.25:
                 body.add(self.random.choice(["operator", "operator", "matmul", "affine", "tanh", "sigmoid", "index"]))
             else:
                 body.add(self.random.choice(ops))
+
+    def add_pole(self, body):
+        """A result with an infinite derivative, which nothing else in the cell reads."""
+        new = body.state(self.random.choice(POLES).replace("{}", self.random.choice(body.values)))
+        return new and body.values.pop()
+
+    def state(self, scope, text):
+        """Bind new names to the results of a call, and return them; mostly nobody reads one with a pole."""
+        new = scope.state(text, self.results)
+        if new and self.pole is not None and scope.random.random() < 0.95:
+            scope.values.remove(new.pop())
+        return new
 
     def returned(self, body):
         """Mostly what was computed last; sometimes what other results contain, or an argument."""

@@ -149,7 +149,7 @@ class Maker:
     def call(self, graph):
         cell = self.random.choice(self.cells)
         text = cell.call(graph)
-        self.made(graph, text and graph.state(text, cell.results))
+        self.made(graph, text and cell.state(graph, text))
 
     def recurrence(self, graph):
         """A cell's first result is its next first argument."""
@@ -157,7 +157,7 @@ class Maker:
         first = None
         for _ in range(self.random.choice([2, 3, 8])):
             text = cell.call(graph, first)
-            new = self.made(graph, text and graph.state(text, cell.results))
+            new = self.made(graph, text and cell.state(graph, text))
             if not new or not cell.arguments or graph.shape_of(new[0]) != cell.arguments[0]:
                 return
             first = new[0]
