@@ -253,9 +253,9 @@ class _Sweep:
             parts = []
         unpicked = [x for view, x in flows if view is None and x.id <= NODE_MASK]
         parts += [(None, x) for x in unpicked if self.trace.type_of(x).op is UNPICK]
-        for part in parts:
-            flows.remove(part)
-            self.terms.append((spec, *part))
+        for view, x in parts:
+            flows[:] = [flow for flow in flows if flow[0] is not view or flow[1] is not x]  # == is no question to ask
+            self.terms.append((spec, view, x))
 
     def _finish(self, gradients: list[Expression | None]) -> Derivative:
         """The derivative's body: simplified, without what it does not read."""

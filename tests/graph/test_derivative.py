@@ -139,3 +139,20 @@ def test_nothing_is_asked_for():
     assert found.body.outputs == ()
     assert found.operands == (None,)
     assert found.terms == ()
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_parameter_that_is_read_whole_and_by_entries(turned):
+    model = eb.ParameterCollection(seed=0)
+    p = model.add_parameters((4,))
+
+    @eb.cell
+    def both(x):
+        w = eb.parameter(p)
+        whole, entry = (eb.sum(w * x), eb.pick(w, 3)) if turned else (eb.pick(w, 3), eb.sum(w * x))
+        return whole, entry, w
+
+    with eb.Graph():
+        first, second, w = both(eb.ones(4))
+        (first + second + eb.sum(w)).backward()
+    assert p.grad().tolist() == [2, 2, 2, 3]
