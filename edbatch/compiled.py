@@ -235,6 +235,8 @@ def compiled(function: Any = None, /, *, small: bool = False, **options: Any) ->
 def _wide(kind: Any) -> Any:
     """The type that a version of a function is compiled for, given an argument's."""
     kind = types.unliteral(kind)
+    if isinstance(kind, types.StarArgTuple | types.StarArgUniTuple):  # `*args` are a tuple to who calls from Python
+        return types.BaseTuple.from_types(kind.types)
     return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
 
 

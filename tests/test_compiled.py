@@ -298,3 +298,15 @@ def test_where_compiling_pays_nothing_of_python_is_called_any_more(folder):
     assert (type(inner), type(outer)) == (this.Small, this.Compiled)
     assert inner(many).sum() == 2 * len(many)
     assert "__call__" not in vars(this.Compiled)
+
+
+def test_functions_of_any_number_of_arguments_are_found_on_disk_at_once(folder):
+    module = module_of(
+        "from edbatch.compiled import compiled\n@compiled(small=True)\ndef f(x, *ys):\n    return ys[0][0]\n"
+    )
+    few, many = np.zeros(2, np.int64), np.ones(this.SMALL + 1, np.int64)
+    for arrays in ([many, many], [many, np.ones((1, 1))]):
+        module.f(1, *arrays)
+        found = compiled(module.f.py_func, small=True)
+        found(1, few, *(array[:1] for array in arrays[1:]))
+        assert type(found) is this.Compiled
