@@ -9,10 +9,10 @@ at a time, as `edbatch run` prints them, while two other processes compute all t
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from scripts import ROOT, UNPINNED
-from scripts.bench import report as bench
+from scripts.bench.measure import interleaved
+from scripts.bench.report import Tables, command
 
 TRAINING = "trainer = eb.Adam(model)\ntotal.backward()\ntrainer.update()\n"
 NEW_CELL = """
@@ -53,11 +54,17 @@ def first_example() -> str:
     return found[1]
 
 
+def python(cache: Path | None, *arguments: str) -> str:
+    """What a Python process with its cache in a folder prints; None: where it is."""
+    environment = UNPINNED | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+
+
 def cpu_seconds(cache: Path, *arguments: str) -> float:
     """CPU seconds of a Python process with its cache in a folder."""
     before = os.times()
-    environment = UNPINNED | {"XDG_CACHE_HOME": str(cache)}
-    subprocess.run([sys.executable, *arguments], env=environment, check=True, capture_output=True, cwd=ROOT)
+    python(cache, *arguments)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 
@@ -75,15 +82,9 @@ def cold() -> list[dict[str, Any]]:
             first, second = (cpu_seconds(Path(folder), *arguments) for _ in range(2))
         rows.append({"job": name, "CPU s, cold": first, "asked": asked, "CPU s, second time": second})
     with tempfile.TemporaryDirectory() as folder:
-        environment = UNPINNED | {"XDG_CACHE_HOME": folder}
-        seconds = [
-            float(subprocess.run(
-                [sys.executable, "-c", NEW_CELL.format(number=number)],
-                env=environment, check=True, capture_output=True, text=True, cwd=ROOT,
-            ).stdout)
-            for number in (0.5, 0.25)  # the first process also compiles what all cells share
-        ]  # fmt: skip
-    rows.append({"job": "a cell not seen before, with backward", "CPU s, cold": seconds[1], "asked": 0.5})
+        # The first process also compiles what all cells share.
+        _, seconds = (float(python(Path(folder), "-c", NEW_CELL.format(number=number))) for number in (0.5, 0.25))
+    rows.append({"job": "a cell not seen before, with backward", "CPU s, cold": seconds, "asked": 0.5})
     return rows
 
 
@@ -101,34 +102,35 @@ def busy(processes: int = 2) -> Iterator[None]:
 
 def against_unbatched(rounds: int) -> list[dict[str, Any]]:
     """Rows: per model the learned policy's speed over unbatched, over several runs of the command."""
-    rows = []
-    for model in ("tree-lstm", "tagger"):
-        command = [sys.executable, "-m", "edbatch", "run", model, "--json"]
-        ratios = []
-        with busy():
-            for _ in range(1 + rounds):  # the first compiles
-                found = subprocess.run(command, env=UNPINNED, check=True, capture_output=True, text=True, cwd=ROOT)
-                speed = {of["policy"]: of["samples_per_second"] for of in json.loads(found.stdout)["policies"]}
-                ratios.append(next(speed[name] for name in speed if "learned" in name) / speed["none"])
-        rows.append({
-            "command": f"edbatch run {model}", "runs": rounds, "least": min(ratios[1:]),
-            "median": statistics.median(ratios[1:]), "most": max(ratios[1:]), "asked": "1.5 in each",
-        })  # fmt: skip
-    return rows
+
+    def ratio(model: str) -> dict[str, float]:
+        found = json.loads(python(None, "-m", "edbatch", "run", model, "--json"))
+        speed = {of["policy"]: of["samples_per_second"] for of in found["policies"]}
+        return {"ratio": next(speed[name] for name in speed if "learned" in name) / speed["none"]}
+
+    with busy():  # the first round compiles
+        runs = interleaved({model: lambda model=model: ratio(model) for model in ("tree-lstm", "tagger")}, rounds)
+    return [
+        {"command": f"edbatch run {model}", "runs": rounds, "least": min(of.figures["ratio"]),
+         "median": of.medians()["ratio"], "most": max(of.figures["ratio"]), "asked": "1.5 in each"}
+        for model, of in runs.items()
+    ]  # fmt: skip
 
 
-def main() -> None:
-    parser = bench.parser(__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["cold", "busy"], help="one of the two tables")
-    parser.set_defaults(rounds=20)
-    options = parser.parse_args()
-    tables: dict[str, Any] = {}
+def tables(options: argparse.Namespace) -> Tables:
+    """What is asked for."""
+    found: Tables = {}
     if options.only != "busy":
-        tables["First hour: CPU seconds with nothing compiled"] = cold()
+        found["First hour: CPU seconds with nothing compiled"] = cold()
     if options.only != "cold":
-        tables["First hour: learned over unbatched, beside two busy processes"] = against_unbatched(options.rounds)
-    bench.finish(tables, options.json)
+        title = "First hour: learned over unbatched, beside two busy processes"
+        found[title] = against_unbatched(options.rounds)
+    return found
 
+
+main = command(
+    __doc__, tables, rounds=20, only={"choices": ["cold", "busy"], "help": "one of the two tables (default: both)"}
+)
 
 if __name__ == "__main__":
     main()

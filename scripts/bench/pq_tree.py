@@ -7,18 +7,19 @@ Times of PQ trees are without Python's garbage collector, whose passes over all 
 
 from __future__ import annotations
 
+import argparse
 import gc
 import random
 import statistics
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from edbatch.memory.layout import BatchedOp, Variable, plan_layout
 from edbatch.memory.pq_tree import PQTree
-from scripts.bench import report as bench
+from scripts.bench.measure import interleaved
+from scripts.bench.report import Tables, command, figure
 from tests.memory.cells import CELLS, least_moved, random_case
 
 SIZES = (100, 1_000, 10_000, 100_000)
@@ -60,17 +61,16 @@ def intervals(n: int, rng: random.Random, sizes: list[int]) -> list[list[int]]:
 
 def reduction_seconds(n: int, rows: list[list[int]], rounds: int) -> float:
     """Median time to build a tree of n elements and reduce it by every row."""
-    seconds = []
-    for _ in range(rounds):
-        gc.collect()
-        gc.disable()
-        start = perf_counter()
+
+    def reduce_all() -> None:
         tree = PQTree(range(n))
-        fits = all(tree.reduce(row) for row in rows)
-        seconds.append(perf_counter() - start)
+        assert all(tree.reduce(row) for row in rows)
+
+    gc.disable()
+    try:
+        return interleaved({"": reduce_all}, rounds, warm_ups=0)[""].seconds
+    finally:
         gc.enable()
-        assert fits
-    return statistics.median(seconds)
 
 
 def linearity(rounds: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -86,7 +86,7 @@ def linearity(rounds: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             row[f"{n:,} elements"] = times[-1] / inputs[-1] * 1e6
         exponent = float(np.polyfit(np.log(inputs), np.log(times), 1)[0])
         table.append(row)
-        figures.append(bench.figure(f"time over input, {row['subsets']}", exponent, 1.1, "exponent"))
+        figures.append(figure(f"time over input, {row['subsets']}", exponent, 1.1, "exponent"))
     return figures, table
 
 
@@ -109,7 +109,8 @@ def conflicting_case(seed: int, noise: float) -> tuple[list[Variable], list[Batc
 
 
 def milliseconds(function: Callable[[], Any], rounds: int) -> float:
-    return bench.interleaved({"": function}, rounds)[""] * 1e3
+    """The median of a function alone."""
+    return 1e3 * interleaved({"": function}, rounds)[""].seconds
 
 
 def layouts(rounds: int) -> list[dict[str, Any]]:
@@ -165,29 +166,28 @@ def against_the_least(cases: int) -> list[dict[str, Any]]:
     return table
 
 
-def main() -> None:
-    options = bench.arguments(__doc__.splitlines()[0])
+def tables(options: argparse.Namespace) -> Tables:
+    """Everything."""
     figures, table = linearity(options.rounds)
     planned = layouts(options.rounds)
     least = against_the_least(200)
     slowest = max(row["ms"] for row in planned[: len(CELLS) + 1])
     missed = sum(row["more than the least"] for row in least) / sum(row["cases"] for row in least)
     figures += [
-        bench.figure("cells, and 60 variables in 25 batches without conflicts, slowest", slowest, 30, "ms"),
-        bench.figure("60 variables in 25 batches, 5% of operands at random, median", planned[-2]["ms"], 30, "ms"),
-        bench.figure("gathers in LSTM, GRU, TreeLSTM, TreeGRU, MV-RNN", sum(row["gathers"] for row in planned[:5]), 0),
-        bench.figure("random small cases that miss the least", missed * 100, 0, "%"),
+        figure("cells, and 60 variables in 25 batches without conflicts, slowest", slowest, 30, "ms"),
+        figure("60 variables in 25 batches, 5% of operands at random, median", planned[-2]["ms"], 30, "ms"),
+        figure("gathers in LSTM, GRU, TreeLSTM, TreeGRU, MV-RNN", sum(row["gathers"] for row in planned[:5]), 0),
+        figure("random small cases that miss the least", missed * 100, 0, "%"),
     ]
-    bench.finish(
-        {
-            "PQ tree and layout": figures,
-            "PQ tree, microseconds per element of input (elements, subsets and their sizes)": table,
-            "Layouts": planned,
-            "Entries moved, against every order": least,
-        },
-        options.json,
-    )
+    return {
+        "PQ tree and layout": figures,
+        "PQ tree, microseconds per element of input (elements, subsets and their sizes)": table,
+        "Layouts": planned,
+        "Entries moved, against every order": least,
+    }
 
+
+main = command(__doc__, tables)
 
 if __name__ == "__main__":
     main()

@@ -1,70 +1,67 @@
-"""What all benchmarks share: a clean environment, medians, tables, the machine they ran on."""
+"""What all benchmarks have in common but the clock: their command line, tables, JSON, the machine they ran on."""
 
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import platform
-import statistics
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from tabulate import tabulate
+from threadpoolctl import threadpool_info
+
+from scripts import data_folder
+
+Rows = Sequence[Mapping[str, Any]]
+Tables = dict[str, Rows]  # by title
 
 
-def interleaved(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Median seconds of each function; the functions take turns, so that noise hits all alike."""
-    for function in functions.values():
-        function()
-    seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, function in functions.items():
-            gc.collect()
-            start = perf_counter()
-            function()
-            seconds[name].append(perf_counter() - start)
-    return {name: statistics.median(values) for name, values in seconds.items()}
+def command(
+    doc: str | None, tables: Callable[[argparse.Namespace], Tables], rounds: int = 9, **options: Any
+) -> Callable[..., None]:
+    """The `main` of a benchmark.
+
+    Args:
+        doc: the module's; its first line is the help.
+        tables: everything that is measured, from the command line.
+        rounds: that a median is taken over, unless the command line says so.
+        options: by name, what `argparse` is told of options besides `--json` and `--rounds`; a tuple of integers are
+            sizes that the command line may change.
+    """
+
+    def main(arguments: Sequence[str] | None = None) -> None:
+        parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
+        parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+        help = f"runs that a median is taken over (default: {rounds})"
+        parser.add_argument("--rounds", type=int, default=rounds, help=help)
+        for name, how in options.items():
+            sizes = {"nargs": "+", "type": int, "default": how, "help": f"default: {how}"}
+            parser.add_argument(f"--{name}", **(sizes if isinstance(how, tuple) else how))
+        given = parser.parse_args(arguments)
+        finish(tables(given), given.json)
+
+    return main
 
 
-def machine() -> dict[str, Any]:
-    """Processor, cores, versions, and what the BLAS says of itself."""
-    from threadpoolctl import threadpool_info
-
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        name = next(
-            (line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")),
-            name,
-        )
-    np.dot(np.ones((2, 2)), np.ones((2, 2)))
-    blas = [f"{pool['internal_api']} {pool['version']}, {pool.get('architecture')}, {pool['num_threads']} thread(s)"
-            for pool in threadpool_info() if pool["user_api"] == "blas"]  # fmt: skip
-    return {
-        "processor": name,
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "blas": blas,
-    }
+def finish(tables: Tables, as_json: bool) -> None:
+    """Print everything."""
+    if as_json:
+        print(json.dumps(tables | {"machine": machine()}, indent=2))
+        return
+    for title, rows in tables.items():
+        show(title, rows)
+    print("\n" + tabulate(machine().items(), tablefmt="plain"))
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """The command line of a benchmark without options of its own."""
-    return parser(description).parse_args()
-
-
-def parser(description: str) -> argparse.ArgumentParser:
-    """What every command line has: `--json` for one JSON object instead of tables, `--rounds`."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--rounds", type=int, default=9, help="runs that a median is taken over (default: 9)")
-    return parser
+def show(title: str, rows: Rows) -> None:
+    """A table, as Markdown."""
+    print(f"\n### {title}\n")
+    print(tabulate(rows, headers="keys", tablefmt="github", floatfmt=".3g"))
 
 
 def figure(name: str, measured: float | str, asked: float | str, unit: str = "") -> dict[str, Any]:
@@ -72,19 +69,25 @@ def figure(name: str, measured: float | str, asked: float | str, unit: str = "")
     return {"figure": name, "measured": measured, "asked": asked, "unit": unit}
 
 
-def show(title: str, rows: Sequence[dict[str, Any]]) -> None:
-    """A table of figures, as Markdown."""
-    print(f"\n### {title}\n")
-    print(tabulate(rows, headers="keys", tablefmt="github", floatfmt=".3g"))
+def needed_folder() -> Path:
+    """The folder with the data; the program ends if there is none."""
+    folder = data_folder()
+    if folder is None:
+        sys.exit("EDBATCH_DATA names no folder with data; nothing was measured")
+    return folder
 
 
-def finish(results: dict[str, Any], as_json: bool) -> None:
-    """Print everything."""
-    results["machine"] = machine()
-    if as_json:
-        print(json.dumps(results, indent=2))
-        return
-    for title, rows in results.items():
-        if isinstance(rows, list):
-            show(title, rows)
-    print("\n" + tabulate(results["machine"].items(), tablefmt="plain"))
+def machine() -> dict[str, Any]:
+    """Processor, cores, versions, and what the BLAS says of itself."""
+    name = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        name = models[0].split(":")[1].strip() if models else name
+    np.dot(np.ones((2, 2)), np.ones((2, 2)))
+    blas = [f"{pool['internal_api']} {pool['version']}, {pool.get('architecture')}, {pool['num_threads']} thread(s)"
+            for pool in threadpool_info() if pool["user_api"] == "blas"]  # fmt: skip
+    found = {"processor": name, "cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
+    if "torch" in sys.modules:
+        found["torch"] = sys.modules["torch"].__version__
+    return found | {"blas": blas}

@@ -8,17 +8,15 @@ words. By hand: the projection of the input and the read-out are cells of their 
 
 from __future__ import annotations
 
-import statistics
-import sys
+import argparse
 from collections.abc import Callable
 from typing import Any
 
 import edbatch as eb
 from edbatch.models import LSTM, Bidirectional
-from scripts import data_folder
-from scripts.bench import report as bench
+from scripts.bench.measure import STAGES, interleaved
+from scripts.bench.report import Tables, command, needed_folder
 
-STAGES = ["construction", "lowering", "scheduling", "planning", "execution"]
 WORDS = 2000
 
 
@@ -98,38 +96,39 @@ VARIANTS: dict[str, tuple[type[LSTM], dict[str, bool]]] = {
 }
 
 
-def measure(make: Callable[..., Any], sentences: list[list[int]], hidden: int, rounds: int) -> list[dict[str, Any]]:
+def measured(make: Callable[..., Any], sentences: list[list[int]], hidden: int, rounds: int) -> list[dict[str, Any]]:
     """One mini-batch by every variant, construction to values."""
     words = 1 + max(map(max, sentences))
-    functions: dict[str, Callable[[], eb.Graph]] = {}
-    seconds: dict[str, dict[str, list[float]]] = {name: {stage: [] for stage in STAGES} for name in VARIANTS}
-    reports = {}
-    for name, (layer, options) in VARIANTS.items():
-        model = make(layer, words, hidden)
-        policies: list[eb.Policy] = []
+    reports: dict[str, eb.Report] = {}
 
-        def run(name: str = name, options: dict[str, bool] = options, model: Any = model, policies: list = policies):
-            with eb.options(**options), eb.Graph(policy=policies[0] if policies else None) as graph:
+    def runner(name: str, layer: type[LSTM], options: dict[str, bool]) -> Callable[[], dict[str, float]]:
+        model = make(layer, words, hidden)
+
+        def record(policy: eb.Policy | None) -> eb.Graph:
+            with eb.options(**options), eb.Graph(policy=policy) as graph:
                 for sentence in sentences:
                     model.run(sentence)
-                if not policies:
-                    policies.append(eb.learn([graph.typed_graph()], progress=False))
-                graph.run()
-            reports[name] = graph.report()
-            for stage in STAGES:
-                seconds[name][stage].append(reports[name].seconds[stage])
             return graph
 
-        run()
-        functions[name] = run
-    totals = bench.interleaved(functions, rounds)
+        policy = eb.learn([record(None).typed_graph()], progress=False)
+
+        def run() -> dict[str, float]:
+            with eb.options(**options):
+                graph = record(policy)
+                graph.run()
+            report = reports[name] = graph.report()
+            return {f"{stage} ms": 1e3 * report.seconds[stage] for stage in STAGES}
+
+        return run
+
+    runs = interleaved({name: runner(name, *variant) for name, variant in VARIANTS.items()}, rounds, warm_ups=2)
     return [
         {
             "model": make.__name__,
             "hidden": hidden,
             "cells": name,
-            "ms": 1e3 * totals[name],
-            **{f"{stage} ms": 1e3 * statistics.median(seconds[name][stage][2:]) for stage in STAGES},
+            **runs[name].ms(),
+            **runs[name].medians(),
             "nodes": reports[name].nodes,
             "batches": reports[name].batches,
             "gathered MB": reports[name].gathered_bytes / 1e6,
@@ -138,22 +137,21 @@ def measure(make: Callable[..., Any], sentences: list[list[int]], hidden: int, r
     ]
 
 
-def main() -> None:
-    options = bench.arguments(__doc__.splitlines()[0])
-    folder = data_folder()
-    if folder is None:
-        sys.exit("EDBATCH_DATA names no folder with data; nothing was measured")
+def tables(options: argparse.Namespace) -> Tables:
+    """Everything."""
     number: dict[str, int] = {}
-    lines = (folder / "wikiner" / "dev.txt").read_text(encoding="utf-8").splitlines()[:64]
+    lines = (needed_folder() / "wikiner" / "dev.txt").read_text(encoding="utf-8").splitlines()[:64]
     sentences = [[number.setdefault(word, len(number)) for word in line.split()] for line in lines]
     rows = [
         row
         for make in (Tagger, LanguageModel)
-        for hidden in (64, 256)
-        for row in measure(make, sentences, hidden, options.rounds)
+        for hidden in options.hidden
+        for row in measured(make, sentences, hidden, options.rounds)
     ]
-    bench.finish({"Cells split around recurrences, 64 sentences": rows}, options.json)
+    return {"Cells split around recurrences, 64 sentences": rows}
 
+
+main = command(__doc__, tables, hidden=(64, 256))
 
 if __name__ == "__main__":
     main()

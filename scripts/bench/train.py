@@ -11,8 +11,9 @@ tree before the clock runs. Without EDBATCH_DATA the trees are made up.
 
 from __future__ import annotations
 
+import argparse
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,14 +24,13 @@ import torch
 from tqdm import tqdm
 
 import edbatch as eb
-from edbatch.data.random_trees import random_trees
-from edbatch.data.trees import read_trees
-from edbatch.data.vocabulary import Vocabulary
-from edbatch.models import TreeLSTM
 from scripts import data_folder
-from scripts.bench import report as bench
+from scripts.bench.measure import interleaved
+from scripts.bench.mini_batches import source
+from scripts.bench.report import Tables, command
 from scripts.peers.peer import Peer, training_step
-from scripts.peers.trees import TreeByLevel, TreePerSample, TreeSample
+from scripts.peers.tasks import MODELS, Own, Task
+from scripts.peers.trees import TreeByLevel, TreePerSample
 
 PEERS: dict[str, type[Peer]] = {"PyTorch per sample": TreePerSample, "PyTorch by level": TreeByLevel}
 ASKED = {("PyTorch per sample", 64): 20, ("PyTorch per sample", 256): 20,
@@ -38,59 +38,23 @@ ASKED = {("PyTorch per sample", 64): 20, ("PyTorch per sample", 256): 20,
 LR = 1e-4  # Adam's; small, so that many rounds on the same trees stay what training is
 
 
-def samples() -> tuple[list[TreeSample], int]:
-    """All trees, words as numbers, and the size of the vocabulary."""
-    folder = data_folder()
-    found = read_trees(folder / "sst" / "train.txt") if folder else random_trees(2000, seed=0)
-    trees = [tree.binarized() for tree in found]
-    words = Vocabulary(word for tree in trees for word in tree.words if word is not None)
-    numbered = [
-        TreeSample([None if word is None else words[word] for word in tree.words], tree.children, tree.labels)
-        for tree in trees
-    ]
-    return numbered, len(words)
+def trees() -> Task:
+    """EdBatch's and PyTorch's TreeLSTM, and trees."""
+    return MODELS["TreeLSTM"](data_folder())
 
 
-class Own:
-    """EdBatch's side: the model, and one step of training.
-
-    Args:
-        words: size of the vocabulary.
-        hidden: size of states.
-    """
-
-    def __init__(self, words: int, hidden: int) -> None:
-        self.model = eb.ParameterCollection(seed=0)
-        self.network = TreeLSTM(self.model, words, 5, hidden)
-        self.trainer = eb.Adam(self.model, lr=LR)
-
-    def loss(self, mini_batch: Sequence[TreeSample]) -> eb.Expression:
-        """The sum over a mini-batch; not run yet."""
-        with eb.Graph():
-            return eb.sum([self.network.loss(*sample) for sample in mini_batch])
-
-    def step(self, mini_batch: Sequence[TreeSample]) -> None:
-        """Forward, backward, update."""
-        self.loss(mini_batch).backward()
-        self.trainer.update()
-
-    def forward(self, mini_batch: Sequence[TreeSample]) -> None:
-        """Forward alone, from recording to the value."""
-        self.loss(mini_batch).value()
-
-    def backward(self, mini_batch: Sequence[TreeSample]) -> None:
-        """Forward and backward."""
-        self.loss(mini_batch).backward()
-        self.model.zero_grad()
+def started(task: Task, hidden: int) -> Own:
+    """EdBatch's side, trained by Adam."""
+    return Own(task, hidden, optimizer=lambda model: eb.Adam(model, lr=LR))
 
 
-def torch_step(peer: Peer) -> Callable[[Any], None]:
-    """PyTorch's step of training, of what is known of the samples of a mini-batch."""
-    step = training_step(peer, peer.adam(LR))
-    return lambda prepared: step(peer.batch(prepared))
+def backward(own: Own, mini_batch: list[Any]) -> None:
+    """Forward and backward, from recording on."""
+    own.loss(mini_batch).backward()
+    own.model.zero_grad()
 
 
-def over(step: Callable[[Any], None], mini_batches: list[Any]) -> Callable[[], None]:
+def over(step: Callable[[Any], Any], mini_batches: list[Any]) -> Callable[[], None]:
     """All mini-batches, one after the other."""
 
     def run() -> None:
@@ -100,46 +64,52 @@ def over(step: Callable[[Any], None], mini_batches: list[Any]) -> Callable[[], N
     return run
 
 
-def speeds(
-    trees: list[TreeSample], words: int, hidden: int, batch: int, limit: int, rounds: int
-) -> list[dict[str, Any]]:
+def torch_step(peer: Peer) -> Callable[[Any], None]:
+    """PyTorch's step of training, of what is known of the samples of a mini-batch."""
+    step = training_step(peer, peer.adam(LR))
+    return lambda prepared: step(peer.batch(prepared))
+
+
+def speeds(task: Task, hidden: int, batch: int, limit: int, rounds: int) -> list[dict[str, Any]]:
     """Trees per second of all, and EdBatch's backward over its forward."""
-    measured = trees[: max(batch, limit // batch * batch)]
+    measured = task.samples[: max(batch, limit // batch * batch)]
     mini_batches = [measured[at : at + batch] for at in range(0, len(measured), batch)]
-    own = Own(words, hidden)
-    functions = {"EdBatch": over(own.step, mini_batches), "forward": over(own.forward, mini_batches),
-                 "forward and backward": over(own.backward, mini_batches)}  # fmt: skip
+    own = started(task, hidden)
+    functions = {
+        "EdBatch": over(own.step, mini_batches),
+        "forward": over(lambda mini_batch: own.loss(mini_batch).value(), mini_batches),
+        "forward and backward": over(lambda mini_batch: backward(own, mini_batch), mini_batches),
+    }
     for name, kind in PEERS.items():
         peer = kind(own.model)
         prepared = [[peer.prepare(sample) for sample in mini_batch] for mini_batch in mini_batches]
         functions[name] = over(torch_step(peer), prepared)
-    seconds = bench.interleaved(functions, rounds)
-    nodes = sum(len(tree.words) for tree in trees) / sum(len(tree.words) for tree in measured)
-    own_seconds = seconds["EdBatch"]
+    runs = interleaved(functions, rounds)
+    nodes = sum(len(tree.words) for tree in task.samples) / sum(len(tree.words) for tree in measured)
     rows = [
         {
             "hidden": hidden,
             "batch": batch,
             "trained by": name,
-            "trees/s": len(measured) / seconds[name],
-            "ms per step": 1e3 * seconds[name] / len(mini_batches),
-            "epoch, s (extrapolated)": seconds[name] * nodes,
-            "EdBatch is faster, times": seconds[name] / own_seconds,
+            "trees/s": len(measured) / runs[name].seconds,
+            **runs[name].ms(len(mini_batches), "ms per step"),
+            "epoch, s (extrapolated)": runs[name].seconds * nodes,
+            "EdBatch is faster, times": runs[name].seconds / runs["EdBatch"].seconds,
             "asked": ASKED.get((name, hidden), ""),
         }
         for name in ("EdBatch", *PEERS)
     ]
-    rows[0]["backward / forward"] = (seconds["forward and backward"] - seconds["forward"]) / seconds["forward"]
+    rows[0]["backward / forward"] = runs["forward and backward"].seconds / runs["forward"].seconds - 1
     return rows
 
 
-def products(trees: list[TreeSample], words: int, hidden: int, batch: int, rounds: int) -> dict[str, Any]:
+def products(task: Task, hidden: int, batch: int, rounds: int) -> dict[str, Any]:
     """The matrix products of one step alone: forward, backward to what was multiplied, and to the parameters.
 
     Neither side can be faster than its BLAS: NumPy's is what EdBatch calls, PyTorch brings its own.
     """
-    peer = TreeByLevel(Own(words, hidden).model)
-    levels_of = peer.batch([peer.prepare(sample) for sample in trees[:batch]])
+    peer = TreeByLevel(started(task, hidden).model)
+    levels_of = peer.batch([peer.prepare(sample) for sample in task.samples[:batch]])
     leaves, inner = levels_of.words, levels_of.inner
     levels = [(len(leaves), peer.W), *((n, peer.U) for n in inner if n)]
     random = np.random.default_rng(0)
@@ -152,10 +122,9 @@ def products(trees: list[TreeSample], words: int, hidden: int, batch: int, round
     weights = [(rows(n, W.shape[1]).T, rows(n, W.shape[0])) for n, W in ((len(leaves), peer.W), (sum(inner), peer.U))]
     pairs = forward + backward + weights
     tensors = [tuple(map(torch.from_numpy, pair)) for pair in pairs]
-    seconds = bench.interleaved(
-        {"NumPy": lambda: [a @ b for a, b in pairs], "PyTorch": lambda: [a @ b for a, b in tensors]}, rounds
-    )
-    return {"hidden": hidden, "batch": batch, **{f"{name}, ms": 1e3 * value for name, value in seconds.items()}}
+    sides = {"NumPy": lambda: [a @ b for a, b in pairs], "PyTorch": lambda: [a @ b for a, b in tensors]}
+    columns = [of.ms(name=f"{name}, ms") for name, of in interleaved(sides, rounds).items()]
+    return {"hidden": hidden, "batch": batch, **columns[0], **columns[1]}
 
 
 def memory(hidden: int, batch: int) -> dict[str, Any]:
@@ -183,12 +152,12 @@ def peak_of_step(name: str, hidden: int, batch: int) -> tuple[int, int]:
     values of the graph's nodes and what its forward run saved of the inside of cells.
     """
     torch.set_num_threads(1)
-    trees, words = samples()
-    own = Own(words, hidden)
-    small, mini_batch = trees[-8:], trees[:batch]
+    task = trees()
+    own = started(task, hidden)
+    small, mini_batch = task.samples[-8:], task.samples[:batch]
     if name == "EdBatch":
-        own.backward(small)
-        peak = _growth(lambda: own.backward(mini_batch))
+        backward(own, small)
+        peak = _growth(lambda: backward(own, mini_batch))
         loss = own.loss(mini_batch)
         loss.backward()
         graph = loss.graph
@@ -227,30 +196,28 @@ def _resident(field: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
-def main() -> None:
-    parser = bench.parser(__doc__.splitlines()[0])
-    parser.set_defaults(rounds=5)
-    parser.add_argument("--hidden", nargs="+", type=int, default=(64, 256))
-    parser.add_argument("--batch", nargs="+", type=int, default=(25, 256))
-    parser.add_argument("--trees", type=int, default=250, help="of a round, about (default: 250)")
-    options = parser.parse_args()
+def tables(options: argparse.Namespace) -> Tables:
+    """Everything."""
     torch.set_num_threads(1)
-    trees, words = samples()
+    task = trees()
     points = [(hidden, batch) for hidden in options.hidden for batch in options.batch]
-    rows = [
-        row
-        for hidden, batch in tqdm(points, disable=None)
-        for row in speeds(trees, words, hidden, batch, options.trees, options.rounds)
-    ]
-    source = "SST" if data_folder() else "made-up trees"
-    results: dict[str, Any] = {
-        f"Training a TreeLSTM on {source}, {options.trees} trees a round": rows,
-        "Matrix products of a step alone": [products(trees, words, *point, options.rounds) for point in points],
-        "Memory of forward and backward": [memory(hidden, batch) for hidden, batch in points],
-        "torch": torch.__version__,
+    return {
+        f"Training a TreeLSTM on {source()}, {options.trees} trees a round": [
+            row for point in tqdm(points, disable=None) for row in speeds(task, *point, options.trees, options.rounds)
+        ],
+        "Matrix products of a step alone": [products(task, *point, options.rounds) for point in points],
+        "Memory of forward and backward": [memory(*point) for point in points],
     }
-    bench.finish(results, options.json)
 
+
+main = command(
+    __doc__,
+    tables,
+    rounds=5,
+    hidden=(64, 256),
+    batch=(25, 256),
+    trees={"type": int, "default": 250, "help": "of a round, about (default: 250)"},
+)
 
 if __name__ == "__main__":
     main()

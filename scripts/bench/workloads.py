@@ -8,94 +8,60 @@ learned from mini-batches that are not measured. Without EDBATCH_DATA the sample
 
 from __future__ import annotations
 
-import statistics
-from pathlib import Path
+import argparse
 from typing import Any
 
 from tqdm import tqdm
 
-import edbatch as eb
 from edbatch.models.workloads import WORKLOADS
-from scripts import data_folder
-from scripts.bench import report as bench
-from scripts.bench.products import products
+from scripts.bench.measure import STAGES, interleaved
+from scripts.bench.mini_batches import MiniBatches, samples, source
+from scripts.bench.report import Tables, command
 
 TIMED = ("tree-lstm", "tagger", "lattice-lstm")
 MINI_BATCHES = {1: (32, 32), 256: (1, 2)}  # to learn from, and to measure, by batch size
-STAGES = ("construction", "lowering", "scheduling", "planning", "execution")
 
 
-class Runner:
-    """Mini-batches of a workload, and a model for them.
-
-    Args:
-        name: of the workload.
-        folder: with the real data; None: the samples are made up.
-        hidden: size of the model's states.
-        batch_size: samples.
-    """
-
-    def __init__(self, name: str, folder: Path | None, hidden: int, batch_size: int) -> None:
-        self.workload = WORKLOADS[name]
-        learned, measured = MINI_BATCHES.get(batch_size, (2, 3))
-        n = (learned + measured) * batch_size
-        if folder is None:
-            found = self.workload.generate(n, 0)
-        else:
-            found = self.workload.read(*(folder / path for path in self.workload.folder))[:n]
-        samples, sizes, _ = self.workload.number(found)
-        self.network = self.workload.network(eb.ParameterCollection(seed=0), *sizes, hidden)
-        mini_batches = [samples[at : at + batch_size] for at in range(0, len(samples), batch_size)]
-        self.mini_batches = mini_batches[learned:]
-        self.policy = eb.learn([self.build(of).typed_graph() for of in mini_batches[:learned]], progress=False)
-
-    def build(self, mini_batch: list[Any], policy: eb.Policy | None = None) -> eb.Graph:
-        """The graph of one mini-batch."""
-        with eb.Graph(policy=policy) as graph:
-            for sample in mini_batch:
-                self.workload.probabilities(self.network, sample)
-        return graph
-
-    def run(self, mini_batch: list[Any]) -> eb.Graph:
-        """Build and run it."""
-        graph = self.build(mini_batch, self.policy)
-        graph.run()
-        return graph
+def prepared(name: str, hidden: int, size: int) -> tuple[MiniBatches, range, Any]:
+    """Mini-batches, which of them are measured, and the policy that was learned from the others."""
+    learned, measured = MINI_BATCHES.get(size, (2, 3))
+    found = MiniBatches(name, samples(name, (learned + measured) * size), hidden, size)
+    return found, range(learned, len(found.batches)), found.learned(range(learned))
 
 
-def time_of(name: str, folder: Path | None, hidden: int, batch_size: int, rounds: int) -> dict[str, Any]:
+def time_of(name: str, hidden: int, size: int, rounds: int) -> dict[str, Any]:
     """Total over products, and every stage, per mini-batch: medians of rounds; a round runs all mini-batches."""
-    runner = Runner(name, folder, hidden, batch_size)
-    n = len(runner.mini_batches)
-    alone = [products(runner.build(mini_batch), runner.policy) for mini_batch in runner.mini_batches]
+    found, numbers, policy = prepared(name, hidden, size)
+    alone = [found.products(number, policy) for number in numbers]
 
-    def run_all() -> None:
-        for mini_batch in runner.mini_batches:
-            runner.run(mini_batch)
+    def total() -> None:
+        for number in numbers:
+            found.run(number, policy)
 
-    def run_products() -> None:
+    def products() -> None:
         for run in alone:
             run()
 
-    seconds = bench.interleaved({"total": run_all, "products": run_products}, rounds)
-    # In runs of their own: making a report takes as long as a small mini-batch.
-    reports = [[runner.run(mini_batch).report() for mini_batch in runner.mini_batches] for _ in range(rounds)]
-    stages = {stage: statistics.median(sum(of.seconds[stage] for of in one) for one in reports) for stage in STAGES}
+    def stages() -> dict[str, float]:
+        within = [found.stages(number, policy) for number in numbers]
+        return {f"{stage}, ms": 1e3 * sum(of[stage] for of in within) / len(numbers) for stage in STAGES}
+
+    runs = interleaved({"total": total, "products": products}, rounds)
     return {
         "workload": name,
         "hidden": hidden,
-        "batch": batch_size,
-        "ms": 1e3 * seconds["total"] / n,
-        "products, ms": 1e3 * seconds["products"] / n,
-        "total / products": seconds["total"] / seconds["products"],
-        **{f"{stage}, ms": 1e3 * value / n for stage, value in stages.items()},
+        "batch": size,
+        **runs["total"].ms(len(numbers)),
+        **runs["products"].ms(len(numbers), "products, ms"),
+        "total / products": runs["total"].seconds / runs["products"].seconds,
+        **interleaved({"": stages}, rounds, warm_ups=0)[""].medians(),
     }
 
 
-def memory_of(name: str, folder: Path | None, batch_size: int = 64) -> dict[str, Any]:
+def memory_of(name: str, size: int = 64) -> dict[str, Any]:
     """Batches and the bound, operands used in place and copied together; sums over mini-batches."""
-    runner = Runner(name, folder, 64, batch_size)
-    reports = [runner.run(mini_batch).report() for mini_batch in runner.mini_batches]
+    found, numbers, policy = prepared(name, 64, size)
+    reports = [found.run(number, policy).report() for number in numbers]
 
     def total(attribute: str) -> int:
         return sum(getattr(report, attribute) for report in reports)
@@ -112,32 +78,27 @@ def memory_of(name: str, folder: Path | None, batch_size: int = 64) -> dict[str,
     }
 
 
-def main() -> None:
-    parser = bench.parser(__doc__.splitlines()[0])
-    parser.add_argument(
-        "--workload", nargs="+", choices=WORKLOADS, default=None, help="default: all that are asked for"
-    )
-    parser.add_argument("--hidden", nargs="+", type=int, default=(64, 256, 512))
-    parser.add_argument("--batch", nargs="+", type=int, default=(1, 32, 64, 256))
-    options = parser.parse_args()
-    folder = data_folder()
-    points = [
-        (name, hidden, size)
-        for name in options.workload or TIMED
-        for hidden in options.hidden
-        for size in options.batch
-    ]
-    times = [time_of(name, folder, hidden, size, options.rounds) for name, hidden, size in tqdm(points, disable=None)]
-    memory = [memory_of(name, folder) for name in tqdm(options.workload or WORKLOADS, disable=None)]
-    source = "real data" if folder else "made-up data"
-    bench.finish(
-        {
-            f"Workloads on {source}, construction to values": times,
-            f"Memory access on {source}, hidden 64, batch 64": memory,
-        },
-        options.json,
-    )
+def tables(options: argparse.Namespace) -> Tables:
+    """Everything."""
+    timed, all_of_them = options.workload or TIMED, options.workload or WORKLOADS
+    points = [(name, hidden, size) for name in timed for hidden in options.hidden for size in options.batch]
+    return {
+        f"Workloads on {source()}, construction to values": [
+            time_of(*point, options.rounds) for point in tqdm(points, disable=None)
+        ],
+        f"Memory access on {source()}, hidden 64, batch 64": [
+            memory_of(name) for name in tqdm(all_of_them, disable=None)
+        ],
+    }
 
+
+main = command(
+    __doc__,
+    tables,
+    workload={"nargs": "+", "choices": WORKLOADS, "help": "default: all that are asked for"},
+    hidden=(64, 256, 512),
+    batch=(1, 32, 64, 256),
+)
 
 if __name__ == "__main__":
     main()

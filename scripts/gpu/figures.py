@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from scripts.bench import report as bench
+from scripts.bench.report import figure
 from scripts.gpu.points import OWN, PAPER, PER_SAMPLE
 
 Row = dict[str, Any]
@@ -36,7 +36,7 @@ def _paper(rows: list[Row]) -> Iterator[Row]:
     for (batch, hidden), ms in PAPER.items():
         if (batch, hidden) in own:
             name = f"TreeLSTM forward, hidden {hidden}, batch {batch}; the paper: {ms:.2f} ms"
-            yield bench.figure(name, own[batch, hidden]["ms"], f"<= {ms / 3:.3f}", "ms")
+            yield figure(name, own[batch, hidden]["ms"], f"<= {ms / 3:.3f}", "ms")
 
 
 def _ratios(rows: list[Row], place: str, asked: str) -> Iterator[Row]:
@@ -57,7 +57,7 @@ def _ratios(rows: list[Row], place: str, asked: str) -> Iterator[Row]:
                 smallest[row["model"]] = min(row[column], smallest.get(row["model"], float("inf")))
         if smallest:
             what = f"{place}: against {name}, geometric mean of {', '.join(smallest)}"
-            yield bench.figure(
+            yield figure(
                 what, statistics.geometric_mean(smallest.values()), asked if compared is by_hand else "", "times"
             )
 
@@ -70,5 +70,5 @@ def _host_and_device(rows: list[Row], place: str, waits: Any) -> Iterator[Row]:
     for model, row in measured.items():
         host, device = row["host ms"], row["device ms"]
         name = f"{model}, {place}: host {host:.3g} ms below device {device:.3g} ms"
-        yield bench.figure(name, "yes" if host < device else "no", "yes")
-        yield bench.figure(f"{model}, {place}: waits for the device", row["waits"], waits)
+        yield figure(name, "yes" if host < device else "no", "yes")
+        yield figure(f"{model}, {place}: waits for the device", row["waits"], waits)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from time import perf_counter
@@ -17,11 +16,11 @@ from typing import Any
 import numpy as np
 from numba import cfunc, types
 
-import edbatch as eb
 from edbatch.kernels.cuda import backend as cuda_backend
 from scripts import data_folder
-from scripts.bench import report as bench
-from scripts.peers.tasks import Task, all_tasks
+from scripts.bench.measure import STAGES, interleaved
+from scripts.bench.report import Tables, command
+from scripts.peers.tasks import MODELS, Own, Task
 
 
 @cfunc(types.int32())
@@ -71,52 +70,54 @@ class NothingDriver:
         yield
 
 
-def measure(task: Task, size: int, hidden: int, rounds: int) -> dict[str, Any]:
+def host_times(task: Task, size: int, hidden: int, rounds: int) -> dict[str, Any]:
     """Median milliseconds of a mini-batch by stage, forward; and of forward and backward together."""
-    model = eb.ParameterCollection(seed=0)
-    network = task.network(model, hidden)
-    forward: list[list[float]] = []
-    both: list[float] = []
+    own = Own(task, hidden, device="cuda")
     warm_up = 4
-    for samples in task.mini_batches(size, warm_up + rounds):
+    mini_batches = task.mini_batches(size, warm_up + rounds)
+
+    def forward(samples: list[Any]) -> dict[str, float]:
         start = perf_counter()
-        with eb.Graph() as graph:
-            for sample in samples:
-                for h in network.hidden(*sample[:-1]):
-                    network.probabilities(h)
+        graph = own.recorded(samples)
         recorded = perf_counter()
         graph.run()
         end = perf_counter()
         report = graph.report()
-        stages = [report.seconds.get(stage, 0.0) for stage in ("lowering", "scheduling", "planning", "execution")]
-        forward.append([1e3 * x for x in (recorded - start, *stages, end - start)] + [report.batches])
+        stages = [report.seconds.get(stage, 0.0) for stage in STAGES[1:]]
+        named = dict(zip(("lowering", "scheduling", "planning", "enqueueing"), stages, strict=True))
+        seconds = {"recording": recorded - start, **named, "forward": end - start}
+        return {stage: 1e3 * value for stage, value in seconds.items()} | {"batches": report.batches}
+
+    def both(samples: list[Any]) -> dict[str, float]:
         start = perf_counter()
-        with eb.Graph() as graph:
-            loss = eb.sum([network.loss(*sample) for sample in samples])
-        loss.backward()
-        both.append(1e3 * (perf_counter() - start))
-        model.zero_grad()
-    columns = [statistics.median(column) for column in zip(*forward[warm_up:], strict=True)]
-    names = ("recording", "lowering", "scheduling", "planning", "enqueueing", "forward", "batches")
-    return {
-        "model": task.name,
-        "batch": size,
-        **dict(zip(names, columns, strict=True)),
-        "forward, backward": statistics.median(both[warm_up:]),
-    }
+        own.loss(samples).backward()
+        found = {"forward, backward": 1e3 * (perf_counter() - start)}
+        own.model.zero_grad()
+        return found
+
+    runs = interleaved({"forward": forward, "both": both}, rounds, mini_batches.__getitem__, warm_up)
+    return {"model": task.name, "batch": size, **runs["forward"].medians(), **runs["both"].medians()}
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Print the table."""
+def nothing_runs() -> None:
+    """From now on, the GPU is one that does nothing."""
     cuda_backend.open_backend = lambda number: cuda_backend.CudaBackend(NothingDriver())  # type: ignore[assignment]
-    with eb.device("cuda"):
-        rows = [
-            measure(task, size, 256, arguments.rounds)
-            for task in all_tasks(data_folder()).values()
-            for size in (1, 10, 64)
-        ]
-    bench.finish({"Host time of a mini-batch, hidden 256, in ms": rows}, arguments.json)
 
+
+def tables(options: argparse.Namespace) -> Tables:
+    """Everything."""
+    nothing_runs()
+    tasks = [kind(data_folder()) for kind in MODELS.values()]
+    rows = [
+        host_times(task, size, hidden, options.rounds)
+        for hidden in options.hidden
+        for task in tasks
+        for size in options.batch
+    ]
+    return {f"Host time of a mini-batch, hidden {', '.join(map(str, options.hidden))}, in ms": rows}
+
+
+main = command(__doc__, tables, hidden=(256,), batch=(1, 10, 64))
 
 if __name__ == "__main__":
-    main(bench.arguments(__doc__ or ""))
+    main()

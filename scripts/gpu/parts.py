@@ -11,13 +11,26 @@ from typing import Any
 
 import torch
 
-from scripts.bench import report as bench
+from scripts.bench import report
 from scripts.gpu.ceilings import hardware_ceilings
 from scripts.gpu.correctness import check
 from scripts.gpu.measure import run_point
 from scripts.gpu.points import Point
 from scripts.gpu.worker import message
-from scripts.peers.tasks import Task, Tasks
+from scripts.peers.tasks import MODELS, Task
+
+
+class Tasks(dict[str, Task]):
+    """By name; the data is read when a task is first asked for, or made up without a folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def __missing__(self, name: str) -> Task:
+        found = self[name] = MODELS[name](self._folder)
+        gc.collect()
+        gc.freeze()  # the data stays; the collector's work is then that of what is measured
+        return found
 
 
 def tasks_for(device: str, folder: Path | None) -> Tasks:
@@ -31,7 +44,7 @@ def tasks_for(device: str, folder: Path | None) -> Tasks:
 
 def machine(_: Tasks, device: str) -> dict[str, Any]:
     """Machine, GPU, versions."""
-    found: dict[str, Any] = {"device": device, **bench.machine(), "torch": torch.__version__}
+    found: dict[str, Any] = {"device": device, **report.machine()}
     if device == "cpu":
         return found
     where = torch.device(device).index or 0
@@ -63,7 +76,7 @@ def machine(_: Tasks, device: str) -> dict[str, Any]:
 
 def correctness(tasks: Tasks, name: str, device: str, hidden: int, size: int) -> list[dict[str, Any]]:
     """Rows; see `correctness.check`."""
-    return check(_task(tasks, name), device, hidden, size)
+    return check(tasks[name], device, hidden, size)
 
 
 def ceilings(_: Tasks, device: str, quick: bool) -> dict[str, float]:
@@ -73,7 +86,7 @@ def ceilings(_: Tasks, device: str, quick: bool) -> dict[str, float]:
 
 def measured(tasks: Tasks, point: Point, device: str, ceilings: dict[str, float], rounds: int) -> list[dict[str, Any]]:
     """Rows; see `measure.run_point`. Afterwards the memory is free for the next."""
-    rows = run_point(point, _task(tasks, point.model), device, ceilings, rounds, seconds=4)
+    rows = run_point(point, tasks[point.model], device, ceilings, rounds, seconds=4)
     gc.collect()
     if device != "cpu":
         with suppress(Exception):  # where the rows say what is broken
@@ -82,11 +95,3 @@ def measured(tasks: Tasks, point: Point, device: str, ceilings: dict[str, float]
             torch.cuda.empty_cache()  # each has a pool of its own, of which the other gets nothing
             cupy.get_default_memory_pool().free_all_blocks()
     return rows
-
-
-def _task(tasks: Tasks, name: str) -> Task:
-    if name not in tasks:
-        tasks[name]
-        gc.collect()
-        gc.freeze()  # the data stays; the collector's work is then that of what is measured
-    return tasks[name]

@@ -13,16 +13,15 @@ from typing import Any
 
 import edbatch as eb
 from edbatch.kernels.call import Call
-from edbatch.kernels.cuda import backend as cuda_backend
 from edbatch.kernels.cuda.geometry import THREADS
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.kernels.cuda.source import rows
 from edbatch.kernels.cuda.update import module_of
 from edbatch.kernels.recipe import Load, Recipe
 from scripts import data_folder
-from scripts.bench import report as bench
-from scripts.gpu.host import NothingDriver
-from scripts.peers.tasks import all_tasks
+from scripts.bench.report import Tables, command
+from scripts.gpu.host import nothing_runs
+from scripts.peers.tasks import MODELS
 from tests.kernels import nvrtc
 
 CAPABILITIES = (80, 90, 100)  # A100, H100, B200
@@ -50,11 +49,11 @@ def described(kernel: Recipe | Call) -> str:
 
 def generated(hidden: int) -> Iterator[tuple[str, Recipe | Call]]:
     """Kernels of models, each once, where it is first used."""
-    cuda_backend.open_backend = lambda number: cuda_backend.CudaBackend(NothingDriver())  # type: ignore[assignment]
+    nothing_runs()
     device = eb.device("cuda")
     made = device.backend.loops._made
     with device:
-        for task in all_tasks(data_folder()).values():
+        for task in (kind(data_folder()) for kind in MODELS.values()):
             network = task.network(eb.ParameterCollection(seed=0), hidden)
             (samples,) = task.mini_batches(10, 1)
             for when in ("forward", "training"):
@@ -91,21 +90,20 @@ def table(sources: dict[str, str]) -> list[dict[str, Any]]:
     return found
 
 
-def main(arguments: argparse.Namespace) -> None:
-    """Print the tables."""
+def tables(options: argparse.Namespace) -> Tables:
+    """Everything."""
     rules = {optimizer.__name__: optimizer.rule for optimizer in OPTIMIZERS}
     of_models = {
-        f"{where}: {described(kernel)}": source_of({"kernel": kernel}) for where, kernel in generated(arguments.hidden)
+        f"{where}: {described(kernel)}": source_of({"kernel": kernel}) for where, kernel in generated(options.hidden)
     }
-    results = {
+    return {
         "Kernels written by hand": table({"": rows()}),
         "Updates": table({"": module_of(rules)}),
         "Kernels generated for models": table(of_models),
     }
-    bench.finish(results, arguments.json)
 
+
+main = command(__doc__, tables, hidden={"type": int, "default": 256, "help": "size of the models' states"})
 
 if __name__ == "__main__":
-    parser = bench.parser(__doc__ or "")
-    parser.add_argument("--hidden", type=int, default=256, help="size of the models' states")
-    main(parser.parse_args())
+    main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scripts.bench import report as bench
+from scripts.bench.report import show as show_table
 
 COLUMNS = ("batch", "hidden", "precision", "by", "ms", "ms prepared", "ms in a row", "host ms", "device ms",
            "sentences/s", "batches", "launches", "waits", "allocations", "GFLOP", "MB", "% of matrix rate",
@@ -14,20 +14,20 @@ COLUMNS = ("batch", "hidden", "precision", "by", "ms", "ms prepared", "ms in a r
 def show(results: dict[str, Any]) -> None:
     """Print everything; what is missing had no time, or failed."""
     if results["correctness"]:
-        bench.show("Correctness: largest difference over the largest entry", results["correctness"])
+        show_table("Correctness: largest difference over the largest entry", results["correctness"])
     if "tests" in results:
         print(f"\nTests on the device: {results['tests']['tests']}")
         if not results["tests"]["right"]:
             print(results["tests"]["output"])
     if results["ceilings"]:
-        bench.show("Ceilings", [{"ceiling": name, "measured": value} for name, value in results["ceilings"].items()])
+        show_table("Ceilings", [{"ceiling": name, "measured": value} for name, value in results["ceilings"].items()])
     if results["asked for"]:
-        bench.show(f"Asked for, of a data-centre GPU ({results['data']} data)", results["asked for"])
+        show_table(f"Asked for, of a data-centre GPU ({results['data']} data)", results["asked for"])
     good = [row for row in results["points"] if "error" not in row]
     for model, mode in dict.fromkeys((row["model"], row["mode"]) for row in good):
         rows = [row for row in good if (row["model"], row["mode"]) == (model, mode)]
         columns = [name for name in COLUMNS if any(name in row for row in rows)]
-        bench.show(f"{model}, {mode}, {results['data']} data",
+        show_table(f"{model}, {mode}, {results['data']} data",
                    [{name: row.get(name, "") for name in columns} for row in rows])  # fmt: skip
     names = ("model", "mode", "batch", "hidden", "precision", "by")
     failed = [
@@ -36,7 +36,7 @@ def show(results: dict[str, Any]) -> None:
         if "error" in row
     ]
     if failed or results["failed"]:
-        bench.show("Failed", [*results["failed"], *failed])
+        show_table("Failed", [*results["failed"], *failed])
     if results["not run"]:
         print("\nNot run, for want of time: " + "; ".join(results["not run"]))
     print()

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import edbatch as eb
-from edbatch.data.lattices import random_lattices, read_lattices, sizes
-from edbatch.data.random_trees import random_trees
-from edbatch.data.tagged import random_tagged, read_tagged
-from edbatch.data.trees import read_trees
-from edbatch.data.vocabulary import Vocabulary
-from edbatch.models import BiLSTMTagger, LatticeLSTM, TreeLSTM
+from edbatch.data.lattices import Lattice
+from edbatch.data.tagged import TaggedSentence
+from edbatch.data.trees import Tree
+from edbatch.models.workloads import WORKLOADS
 from scripts.peers.lattice import LatticeByPosition, LatticePerSample, LatticeSample
 from scripts.peers.peer import Peer
 from scripts.peers.tagger import TaggedSample, TaggerByPosition, TaggerPacked, TaggerPerSample
@@ -38,31 +35,111 @@ class Counts(NamedTuple):
     bytes: float
 
 
-@dataclass(frozen=True)
 class Task:
     """A model and its data.
+
+    Args:
+        folder: with the real data; None: it is made up.
 
     Attributes:
         name: of the model.
         samples: what the network's `loss` takes of each.
-        network: made from a collection and the size of its states.
-        count: the costs of samples at a size of states.
         per_sample: how PyTorch does it one sample after the other.
         by_hand: how it does it in batches written by hand.
     """
 
-    name: str
-    samples: Sequence[Any]
-    network: Callable[[eb.ParameterCollection, int], Any]
-    count: Callable[[Sequence[Any], int], Counts]
-    per_sample: type[Peer]
-    by_hand: dict[str, type[Peer]]
+    name: ClassVar[str]
+    workload: ClassVar[str]  # of `edbatch.models.workloads`
+    made_up: ClassVar[int]  # samples
+    per_sample: ClassVar[type[Peer]]
+    by_hand: ClassVar[dict[str, type[Peer]]]
+    options: ClassVar[dict[str, Any]] = {}  # of the network
+
+    def __init__(self, folder: Path | None) -> None:
+        self._workload = of = WORKLOADS[self.workload]
+        found = of.read(*(folder / path for path in of.folder)) if folder else of.generate(self.made_up, 0)
+        inputs, self._sizes, self.labels = of.number(found)
+        samples = [self.sample(x, read) for x, read in zip(inputs, found, strict=True)]
+        self.samples = [sample for sample in samples if sample is not None]
+
+    def sample(self, inputs: tuple[Any, ...], read: Any) -> Any:
+        """A sample of what the model's `hidden` takes, and of what was read; None if it is of no use."""
+        raise NotImplementedError
+
+    def products(self, samples: Sequence[Any], d: int) -> tuple[list[tuple[int, int, int]], int]:
+        """Of a forward run: matrix products (rows, inputs, outputs), and entries that element-wise code accesses."""
+        raise NotImplementedError
+
+    def network(self, model: eb.ParameterCollection, hidden: int) -> Any:
+        """The model, with states of a size."""
+        return self._workload.network(model, *self._sizes, hidden, **self.options)
+
+    def count(self, samples: Sequence[Any], d: int) -> Counts:
+        """The costs of samples at a size of states."""
+        products, element_wise = self.products(samples, d)
+        flops = sum(2 * rows * inputs * outputs for rows, inputs, outputs in products)
+        entries = sum(rows * (inputs + outputs) + inputs * outputs for rows, inputs, outputs in products)
+        return Counts(flops, 4 * (entries + element_wise))
 
     def mini_batches(self, size: int, n: int) -> list[list[Any]]:
         """`n` mini-batches, each of different samples; the same ones every time."""
         random = np.random.default_rng(size)
         some = min(size, len(self.samples))
         return [[self.samples[i] for i in random.choice(len(self.samples), some, replace=False)] for _ in range(n)]
+
+
+class Trees(Task):
+    """TreeLSTM."""
+
+    name, workload, made_up = "TreeLSTM", "tree-lstm", 2000
+    per_sample, by_hand = TreePerSample, {"by level": TreeByLevel}
+
+    def sample(self, inputs: tuple[Any, ...], read: Tree) -> TreeSample:
+        return TreeSample(*inputs, read.labels)
+
+    def products(self, samples: Sequence[TreeSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
+        nodes = sum(len(sample.words) for sample in samples)
+        leaves = sum(word is not None for sample in samples for word in sample.words)
+        products = [(leaves, d, 3 * d), (nodes - leaves, 2 * d, 5 * d), (nodes, d, len(self.labels))]
+        return products, leaves * (3 + 2) * d + (nodes - leaves) * (5 + 2 + 2) * d
+
+
+class Sentences(Task):
+    """BiLSTM tagger."""
+
+    name, workload, made_up = "BiLSTM tagger", "tagger", 2000
+    per_sample, by_hand = TaggerPerSample, {"packed nn.LSTM": TaggerPacked, "by position": TaggerByPosition}
+
+    def sample(self, inputs: tuple[Any, ...], read: TaggedSentence) -> TaggedSample:
+        return TaggedSample(*inputs, [self.labels.index(tag) for tag in read.tags])
+
+    def products(self, samples: Sequence[TaggedSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
+        n = sum(len(sample.words) for sample in samples)
+        runs = 4  # two ways, two layers
+        return [(n, d, 4 * d)] * 2 * runs + [(n, 2 * d, d), (n, d, len(self.labels))], n * runs * (8 + 1 + 2) * d
+
+
+class Lattices(Task):
+    """LatticeLSTM."""
+
+    name, workload, made_up = "LatticeLSTM", "lattice-lstm", 1000
+    per_sample, by_hand = LatticePerSample, {"by position": LatticeByPosition}
+    options: ClassVar = {"average": False}  # as its peers
+
+    def sample(self, inputs: tuple[Any, ...], read: Lattice) -> LatticeSample | None:
+        return LatticeSample(*inputs, read.tags) if len(read) > 1 else None
+
+    def products(self, samples: Sequence[LatticeSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
+        nodes = sum(len(sample.tags) - 1 for sample in samples)
+        arcs = [source == node - 1 for x in samples for node, ends in enumerate(x.arcs) for source, _ in ends]
+        characters = sum(arcs)
+        products = [(n, d, 4 * d) for n in (characters, len(arcs) - characters) for _ in range(2)]
+        # Where one arc ends its state is the node's; where several do they are read and the sum is written.
+        sums = sum(2 * d * (1 + len(ends)) for sample in samples for ends in sample.arcs if len(ends) > 1)
+        return [*products, (nodes, d, len(self.labels))], len(arcs) * (8 + 1 + 2) * d + sums
+
+
+MODELS = {kind.name: kind for kind in (Trees, Sentences, Lattices)}
 
 
 class Own:
@@ -73,14 +150,18 @@ class Own:
         hidden: size of states.
         device: where.
         precision: of matrix products.
+        optimizer: made from the model.
     """
 
-    def __init__(self, task: Task, hidden: int, device: str, precision: str = "float32") -> None:
+    def __init__(
+        self, task: Task, hidden: int, device: str = "cpu", precision: str = "float32",
+        optimizer: Callable[[eb.ParameterCollection], eb.training.Trainer] = lambda model: eb.SGD(model, lr=LR),
+    ) -> None:  # fmt: skip
         self.device, self.precision = device, precision
         with eb.device(device):
             self.model = eb.ParameterCollection(seed=0)
             self.network = task.network(self.model, hidden)
-            self.trainer = eb.SGD(self.model, lr=LR)
+            self.trainer = optimizer(self.model)
 
     def numbers(self) -> AbstractContextManager[Any]:
         """The precision in force; float32 is the default."""
@@ -89,107 +170,27 @@ class Own:
     def forward(self, samples: Sequence[Any]) -> eb.Graph:
         """Probabilities at every place, enqueued."""
         with eb.device(self.device), self.numbers():
-            with eb.Graph() as graph:
-                for sample in samples:
-                    for h in self.network.hidden(*sample[:-1]):
-                        self.network.probabilities(h)
+            graph = self.recorded(samples)
             graph.run()
         return graph
+
+    def recorded(self, samples: Sequence[Any]) -> eb.Graph:
+        """Probabilities at every place; not run yet."""
+        with eb.Graph() as graph:
+            for sample in samples:
+                for h in self.network.hidden(*sample[:-1]):
+                    self.network.probabilities(h)
+        return graph
+
+    def loss(self, samples: Sequence[Any]) -> eb.Expression:
+        """The sum over a mini-batch; not run yet."""
+        with eb.Graph():
+            return eb.sum([self.network.loss(*sample) for sample in samples])
 
     def step(self, samples: Sequence[Any]) -> eb.Graph:
         """Forward, backward, update, enqueued."""
         with eb.device(self.device), self.numbers():
-            with eb.Graph() as graph:
-                loss = eb.sum([self.network.loss(*sample) for sample in samples])
+            loss = self.loss(samples)
             loss.backward()
             self.trainer.update()
-        return graph
-
-
-class Tasks(dict[str, Task]):
-    """By name; the data is read when a task is first asked for, or made up without a folder."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-
-    def __missing__(self, name: str) -> Task:
-        found = self[name] = MODELS[name](self._folder)
-        return found
-
-
-def all_tasks(folder: Path | None) -> dict[str, Task]:
-    """Of all models."""
-    tasks = Tasks(folder)
-    return {name: tasks[name] for name in MODELS}
-
-
-def _trees(folder: Path | None) -> Task:
-    found = read_trees(folder / "sst" / "train.txt") if folder else random_trees(2000, seed=0)
-    trees = [tree.binarized() for tree in found]
-    words = Vocabulary(word for tree in trees for word in tree.words if word is not None)
-    samples = [
-        TreeSample([None if word is None else words[word] for word in tree.words], tree.children, tree.labels)
-        for tree in trees
-    ]
-    labels = 1 + max(max(tree.labels) for tree in trees)
-
-    def count(samples: Sequence[TreeSample], d: int) -> Counts:
-        nodes = sum(len(sample.words) for sample in samples)
-        leaves = sum(word is not None for sample in samples for word in sample.words)
-        products = [(leaves, d, 3 * d), (nodes - leaves, 2 * d, 5 * d), (nodes, d, labels)]
-        return _counts(products, leaves * (3 + 2) * d + (nodes - leaves) * (5 + 2 + 2) * d)
-
-    def network(model: eb.ParameterCollection, hidden: int) -> TreeLSTM:
-        return TreeLSTM(model, len(words), labels, hidden)
-
-    return Task("TreeLSTM", samples, network, count, TreePerSample, {"by level": TreeByLevel})
-
-
-def _tagged(folder: Path | None) -> Task:
-    found = read_tagged(folder / "wikiner" / "train.txt") if folder else random_tagged(2000, seed=0)
-    words = Vocabulary(word for sentence in found for word in sentence.words)
-    tags = {tag: number for number, tag in enumerate(sorted({tag for sentence in found for tag in sentence.tags}))}
-    samples = [TaggedSample([words[word] for word in x.words], [tags[tag] for tag in x.tags]) for x in found]
-
-    def count(samples: Sequence[TaggedSample], d: int) -> Counts:
-        n = sum(len(sample.words) for sample in samples)
-        runs = 4  # two ways, two layers
-        return _counts([(n, d, 4 * d)] * 2 * runs + [(n, 2 * d, d), (n, d, len(tags))], n * runs * (8 + 1 + 2) * d)
-
-    def network(model: eb.ParameterCollection, hidden: int) -> BiLSTMTagger:
-        return BiLSTMTagger(model, len(words), len(tags), hidden)
-
-    by_hand = {"packed nn.LSTM": TaggerPacked, "by position": TaggerByPosition}
-    return Task("BiLSTM tagger", samples, network, count, TaggerPerSample, by_hand)
-
-
-def _lattices(folder: Path | None) -> Task:
-    found = read_lattices(folder / "lattice" / "train.txt") if folder else random_lattices(1000, seed=0)
-    samples = [LatticeSample(lattice.arcs, lattice.tags) for lattice in found if len(lattice) > 1]
-    characters, words, tags = sizes(found)
-
-    def count(samples: Sequence[LatticeSample], d: int) -> Counts:
-        nodes = sum(len(sample.tags) - 1 for sample in samples)
-        arcs = sum(len(ends) for sample in samples for ends in sample.arcs)
-        of_characters = sum(
-            source == node - 1 for sample in samples for node, ends in enumerate(sample.arcs) for source, _ in ends
-        )
-        products = [(n, d, 4 * d) for n in (of_characters, arcs - of_characters) for _ in range(2)]
-        # Where one arc ends its state is the node's; where several do they are read and the sum is written.
-        sums = sum(2 * d * (1 + len(ends)) for sample in samples for ends in sample.arcs if len(ends) > 1)
-        return _counts([*products, (nodes, d, tags)], arcs * (8 + 1 + 2) * d + sums)
-
-    def network(model: eb.ParameterCollection, hidden: int) -> LatticeLSTM:
-        return LatticeLSTM(model, characters, words, tags, hidden, average=False)  # as its peers
-
-    return Task("LatticeLSTM", samples, network, count, LatticePerSample, {"by position": LatticeByPosition})
-
-
-MODELS = {"TreeLSTM": _trees, "BiLSTM tagger": _tagged, "LatticeLSTM": _lattices}
-
-
-def _counts(products: list[tuple[int, int, int]], element_wise: int) -> Counts:
-    """Of products (rows, inputs, outputs), and entries that element-wise code reads and writes."""
-    flops = sum(2 * rows * inputs * outputs for rows, inputs, outputs in products)
-    entries = sum(rows * (inputs + outputs) + inputs * outputs for rows, inputs, outputs in products)
-    return Counts(flops, 4 * (entries + element_wise))
+        return loss.graph

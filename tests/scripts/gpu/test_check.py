@@ -163,7 +163,7 @@ def test_ceilings_and_a_machine_that_cannot_be_asked_keep_nothing_from_being_mea
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(ceilings, "copy_rate", fail)
-    monkeypatch.setattr(parts.bench, "machine", fail)
+    monkeypatch.setattr(parts.report, "machine", fail)
     code, found = run(tmp_path)
     assert code == 1
     assert found["machine"] == {"device": "cpu"}
@@ -190,9 +190,9 @@ def test_profiler_that_fails_leaves_times(tmp_path, monkeypatch):
 def test_a_gpu_computes_what_the_cpu_does(cuda, model):
     """Emulated, if there is none."""
     from scripts.gpu.correctness import check
-    from scripts.peers.tasks import Tasks
+    from scripts.peers.tasks import MODELS
 
-    rows = check(Tasks(None)[model], cuda.name, 8, 3)
+    rows = check(MODELS[model](None), cuda.name, 8, 3)
     assert all(row["right"] for row in rows), rows
     (again,) = (row for row in rows if "CUDA graphs" in row["compared"])
     assert again["by"] == 0
@@ -201,7 +201,7 @@ def test_a_gpu_computes_what_the_cpu_does(cuda, model):
 
 def test_wrong_results_are_found(cuda, monkeypatch):
     from scripts.gpu import correctness
-    from scripts.peers.tasks import Tasks
+    from scripts.peers.tasks import MODELS
 
     right = correctness.values
 
@@ -212,7 +212,7 @@ def test_wrong_results_are_found(cuda, monkeypatch):
         return found
 
     monkeypatch.setattr(correctness, "values", values)
-    rows = correctness.check(Tasks(None)["TreeLSTM"], cuda.name, 8, 3)
+    rows = correctness.check(MODELS["TreeLSTM"](None), cuda.name, 8, 3)
     assert {row["compared"].split(",")[0]: row["right"] for row in rows} == {
         "float32 with the CPU's": False,
         "float32 with float64": False,

@@ -1,0 +1,16 @@
+"""The benchmark of workloads, at its smallest."""
+
+import pytest
+
+from scripts.bench.measure import STAGES
+from scripts.bench.workloads import main
+
+
+def test_times_and_memory(tables_of):
+    times, memory = tables_of(main, "--workload", "tagger", "--hidden=4", "--batch=2").values()
+    (row,) = times
+    assert (row["workload"], row["hidden"], row["batch"]) == ("tagger", 4, 2)
+    assert row["total / products"] == pytest.approx(row["ms"] / row["products, ms"])
+    assert all(row[f"{stage}, ms"] > 0 for stage in STAGES)
+    (row,) = memory
+    assert row["nodes"] > row["batches"] >= row["lower bound"] > 0
