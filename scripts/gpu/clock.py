@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gc
-import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import torch
 from torch.autograd import DeviceType
 
-from scripts.gpu.worker import message
+from scripts.bench.measure import Runs, interleaved
 
 WARM_UPS = 2  # mini-batches that are not measured
 
@@ -33,31 +31,6 @@ class Side:
     run: Callable[[Any], Any]
 
 
-@dataclass
-class Times:
-    """Seconds per mini-batch.
-
-    Attributes:
-        preparation: of the host, before anything runs.
-        host: until all is enqueued, preparation included.
-        prepared: from the end of the preparation until the device is done.
-        total: until the device is done, preparation included.
-        in_a_row: per mini-batch, waiting only after the last, preparation included.
-        error: why there are no times.
-    """
-
-    preparation: list[float] = field(default_factory=list)
-    host: list[float] = field(default_factory=list)
-    prepared: list[float] = field(default_factory=list)
-    total: list[float] = field(default_factory=list)
-    in_a_row: float | None = None
-    error: str | None = None
-
-    def ms(self, name: str) -> float:
-        """The median."""
-        return 1e3 * statistics.median(getattr(self, name))
-
-
 def waiter(device: str) -> Callable[[], None]:
     """Waits until the device has nothing to do, whoever gave it."""
     return (lambda: None) if device == "cpu" else torch.cuda.synchronize
@@ -65,45 +38,33 @@ def waiter(device: str) -> Callable[[], None]:
 
 def measure(
     sides: Sequence[Side], turns: Sequence[int], row: Sequence[int], seconds: float, wait: Callable[[], None]
-) -> dict[str, Times]:
+) -> dict[str, Runs]:
     """Times of all sides on the mini-batches with these numbers; those before `WARM_UPS` warm up.
 
-    The sides take turns, so that noise hits all alike. After `seconds` no new turn begins, but two there are. As many
-    mini-batches of `row` are then run without a pause: others, for what comes again may be cheaper. A side that fails
-    has its error for a result.
+    The sides take turns, and after `seconds` no new turn begins, but two there are. As many mini-batches of `row` are
+    then run without a pause: others, for what comes again may be cheaper. A side that fails has its error for a result.
+
+    Returns:
+        By side milliseconds of each turn, as figures:
+
+        - "preparation": of the host, before anything runs.
+        - "host": until all is enqueued, preparation included.
+        - "prepared": from the end of the preparation until the device is done.
+        - "total": until the device is done, preparation included.
+        - "in a row": per mini-batch, waiting only after the last, preparation included; one figure.
     """
-    times = {side.name: Times() for side in sides}
-
-    def attempt(side: Side, action: Callable[[Side, Times], None]) -> None:
-        found = times[side.name]
-        if found.error is None:
-            try:
-                action(side, found)
-            except Exception as error:
-                found.error = message(error)
-
-    def warm_up(side: Side, _: Times) -> None:
-        for number in range(WARM_UPS):
-            side.run(side.prepare(number))
-            wait()
-
-    for side in sides:
-        attempt(side, warm_up)
-    gc.collect()
-    begin, measured = perf_counter(), 0
-    for number in turns:
-        if measured >= 2 and perf_counter() - begin > seconds:
-            break
-        measured += 1
-        gc.collect()
-        for side in sides:
-            attempt(side, lambda side, found, number=number: _one_turn(side, found, number, wait))
-    for side in sides:
-        attempt(side, lambda side, found: _in_a_row(side, found, row[:measured], wait))
-    return times
+    numbers = [*range(WARM_UPS), *turns]
+    functions = {side.name: partial(_one_turn, side, wait) for side in sides}
+    runs = interleaved(functions, len(turns), numbers.__getitem__, WARM_UPS, seconds, go_on=True)
+    measured = max(len(of.wall) for of in runs.values())
+    going = {side.name: partial(_in_a_row, side, wait, row[:measured]) for side in sides if not runs[side.name].error}
+    for name, of in interleaved(going, 1, warm_ups=0, go_on=True).items():
+        runs[name].figures |= of.figures
+        runs[name].error = of.error
+    return runs
 
 
-def _one_turn(side: Side, times: Times, number: int, wait: Callable[[], None]) -> None:
+def _one_turn(side: Side, wait: Callable[[], None], number: int) -> dict[str, float]:
     wait()
     start = perf_counter()
     prepared = side.prepare(number)
@@ -113,19 +74,17 @@ def _one_turn(side: Side, times: Times, number: int, wait: Callable[[], None]) -
     wait()
     end = perf_counter()
     del result
-    times.preparation.append(ready - start)
-    times.host.append(enqueued - start)
-    times.prepared.append(end - ready)
-    times.total.append(end - start)
+    spans = {"preparation": ready - start, "host": enqueued - start, "prepared": end - ready, "total": end - start}
+    return {name: 1e3 * value for name, value in spans.items()}
 
 
-def _in_a_row(side: Side, times: Times, numbers: Sequence[int], wait: Callable[[], None]) -> None:
+def _in_a_row(side: Side, wait: Callable[[], None], numbers: Sequence[int]) -> dict[str, float]:
     wait()
     start = perf_counter()
     for number in numbers:
         side.run(side.prepare(number))
     wait()
-    times.in_a_row = (perf_counter() - start) / len(numbers)
+    return {"in a row": 1e3 * (perf_counter() - start) / len(numbers)}
 
 
 class Profile(NamedTuple):

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
+from scripts.bench.measure import Runs, message
 from scripts.gpu.ceilings import torch_precision
-from scripts.gpu.clock import WARM_UPS, Profile, Side, Times, measure, profile, waiter
+from scripts.gpu.clock import WARM_UPS, Profile, Side, measure, profile, waiter
 from scripts.gpu.points import OWN, PER_SAMPLE, Point
 from scripts.gpu.sides import peers
-from scripts.gpu.worker import message
 from scripts.peers.tasks import Counts, Own, Task
 
 LARGEST_PROFILED = 16  # samples one by one: reading a hundred thousand kernels takes the profiler seconds
@@ -58,24 +58,25 @@ def run_point(
     return rows
 
 
-def _row(point: Point, times: Times, own: Times, costs: Counts, ceilings: dict[str, float]) -> dict[str, Any]:
-    assert times.in_a_row is not None
+def _row(point: Point, runs: Runs, own: Runs, costs: Counts, ceilings: dict[str, float]) -> dict[str, Any]:
+    ms = runs.medians()
     row = {
-        "ms": times.ms("total"),
-        "ms prepared": times.ms("prepared"),
-        "ms in a row": 1e3 * times.in_a_row,
-        "host ms": times.ms("host"),
-        "of it preparation": times.ms("preparation"),
-        "rounds": len(times.total),
-        "sentences/s": round(point.batch / times.in_a_row),
+        "ms": ms["total"],
+        "ms prepared": ms["prepared"],
+        "ms in a row": ms["in a row"],
+        "host ms": ms["host"],
+        "of it preparation": ms["preparation"],
+        "rounds": len(runs.wall),
+        "sentences/s": round(1e3 * point.batch / ms["in a row"]),
         "GFLOP": 1e-9 * costs.flops,
         "MB": 1e-6 * costs.bytes,
-        **_fractions("", 1e-3 * times.ms("total"), costs, point, ceilings),
+        **_fractions("", 1e-3 * ms["total"], costs, point, ceilings),
     }
     if own.error is None:
-        row["ratio"] = times.ms("total") / own.ms("total")
-        row["ratio prepared"] = times.ms("prepared") / own.ms("prepared")
-        row["ratio in a row"] = times.in_a_row / (own.in_a_row or float("nan"))
+        by_us = own.medians()
+        row["ratio"] = ms["total"] / by_us["total"]
+        row["ratio prepared"] = ms["prepared"] / by_us["prepared"]
+        row["ratio in a row"] = ms["in a row"] / by_us["in a row"]
     return row
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from scripts.bench import report
+from scripts.bench.measure import message
 from scripts.gpu.ceilings import hardware_ceilings
 from scripts.gpu.correctness import check
 from scripts.gpu.measure import run_point
 from scripts.gpu.points import Point
-from scripts.gpu.worker import message
 from scripts.peers.tasks import MODELS, Task
 
 

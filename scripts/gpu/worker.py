@@ -8,6 +8,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Protocol
 
+from scripts.bench.measure import message
+
 TO_START = 120  # seconds that imports may take
 
 
@@ -108,11 +110,6 @@ class Elsewhere:
         if not right:
             raise Failed(found)
         return found
-
-
-def message(error: Exception) -> str:
-    """Its kind and its first lines."""
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _serve(connection: Any, make: Callable[..., Any], given: tuple[Any, ...]) -> None:

@@ -2,6 +2,8 @@
 
 import gc
 
+import pytest
+
 from scripts.bench.measure import interleaved
 
 
@@ -18,6 +20,24 @@ def test_arguments_are_made_for_each_run():
     interleaved(functions, 2, given=lambda number: made.append(number) or 10 * number)
     assert made == [0, 0, 1, 1, 2, 2]
     assert got == [("a", 0), ("b", 0), ("a", 10), ("b", 10), ("a", 20), ("b", 20)]
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_one_that_fails_may_leave_the_others_alone(at):
+    def fail(number):
+        if number == at:
+            raise ValueError("no")
+
+    functions = {"a": fail, "b": lambda number: None}
+    with pytest.raises(ValueError, match="no"):
+        interleaved(functions, 3, given=lambda number: number)
+    runs = interleaved(functions, 3, given=lambda number: number, go_on=True)
+    assert runs["a"].error == "ValueError: no"
+    assert (len(runs["a"].wall), len(runs["b"].wall)) == (max(0, at - 1), 3)
+
+
+def test_when_time_is_over_two_rounds_are_enough():
+    assert len(interleaved({"": lambda: None}, 50, limit=0)[""].wall) == 2
 
 
 def test_figures_and_medians():

@@ -64,8 +64,8 @@ def test_sides_take_turns_and_one_that_fails_leaves_the_others_alone():
     times = measure(sides, (2, 3, 4), (5, 6, 7), seconds=60, wait=lambda: None)
     assert times["b"].error == "ValueError: no fourth"
     assert times["a"].error is None
-    assert len(times["a"].total) == len(times["c"].host) == 3
-    assert ran[: 3 * WARM_UPS] == [(name, number) for name in "abc" for number in range(WARM_UPS)]
+    assert len(times["a"].figures["total"]) == len(times["c"].figures["host"]) == 3
+    assert ran[: 3 * WARM_UPS] == [(name, number) for number in range(WARM_UPS) for name in "abc"]
     turns = ran[3 * WARM_UPS :]
     assert turns[:6] == [(name, number) for number in (2, 3) for name in "abc"]
     assert turns[6:8] == [("a", 4), ("c", 4)]
@@ -77,9 +77,9 @@ def test_when_time_is_over_two_turns_are_enough():
 
     ran = []
     times = measure([Side("a", lambda number: number, ran.append)], range(2, 50), range(50, 98), 0, lambda: None)
-    assert len(times["a"].total) == 2
+    assert len(times["a"].figures["total"]) == 2
     assert ran == [0, 1, 2, 3, 50, 51]
-    assert times["a"].in_a_row > 0
+    assert times["a"].figures["in a row"][0] > 0
 
 
 def test_preparation_is_told_apart():
@@ -88,10 +88,11 @@ def test_preparation_is_told_apart():
     from scripts.gpu.clock import Side, measure
 
     side = Side("a", lambda number: sleep(0.02), lambda prepared: sleep(0.001))
-    times = measure([side], (2, 3), (4, 5), seconds=0, wait=lambda: None)["a"]
-    assert times.ms("preparation") >= 20
-    assert times.ms("total") >= times.ms("preparation") + times.ms("prepared")  # two turns: medians are means
-    assert times.ms("host") >= times.ms("preparation") + 1
+    times = measure([side], (2, 3), (4, 5), seconds=0, wait=lambda: None)["a"].medians()
+    assert times["preparation"] >= 20
+    # Of two turns, medians are means; and sums in milliseconds are rounded.
+    assert times["total"] == pytest.approx(times["preparation"] + times["prepared"])
+    assert times["host"] >= times["preparation"] + 1
 
 
 def test_nobody_waits_between_preparation_and_run():
@@ -101,6 +102,5 @@ def test_nobody_waits_between_preparation_and_run():
     done = []
     side = Side("a", lambda number: done.append("prepare"), lambda _: done.append("run"))
     measure([side], (2, 3), (4, 5), seconds=0, wait=lambda: done.append("wait"))
-    warm_up = ["prepare", "run", "wait"] * WARM_UPS
     turn = ["wait", "prepare", "run", "wait"]
-    assert done == [*warm_up, *turn * 2, "wait", *["prepare", "run"] * 2, "wait"]
+    assert done == [*turn * (WARM_UPS + 2), "wait", *["prepare", "run"] * 2, "wait"]
