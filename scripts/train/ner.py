@@ -39,12 +39,7 @@ def prepare(model: eb.ParameterCollection, train: list[Lattice], dev: list[Latti
     return Task(network, numbered(train), numbered(dev), measure)
 
 
-SCRIPT = Script(
-    description=__doc__.splitlines()[0],
-    name="lattice-lstm",
-    prepare=prepare,
-    dev=("lattice/dev.txt",),
-)
+SCRIPT = Script(__doc__, "lattice-lstm", prepare, dev=("lattice/dev.txt",))
 
 if __name__ == "__main__":
     SCRIPT.main()

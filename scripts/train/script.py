@@ -72,7 +72,7 @@ class Script:
     """What one script adds.
 
     Attributes:
-        description: of the command line.
+        doc: of the module; its first line is the help.
         name: of the workload, see `edbatch.models.workloads`.
         prepare: from the model, training and measuring samples as they were read, and the size of states.
         dev: where the data to measure on is in the folder that EDBATCH_DATA names; none: some is held out.
@@ -80,7 +80,7 @@ class Script:
         drawn: figures in the picture; none: all.
     """
 
-    description: str
+    doc: str
     name: str
     prepare: Callable[[eb.ParameterCollection, list[Any], list[Any], int], Task]
     dev: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Script:
         workload = get_workload(self.name)
         n, files = len(workload.files), ", ".join(workload.files)
         parser = argparse.ArgumentParser(
-            description=self.description, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+            description=self.doc.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
         )
         add = parser.add_argument
         data = parser.add_argument_group("data (default: made up)")

@@ -39,13 +39,7 @@ def measure(scores: Scores, samples: list[Sample]) -> dict[str, float]:
     }
 
 
-SCRIPT = Script(
-    description=__doc__.splitlines()[0],
-    name="tree-lstm",
-    prepare=prepare,
-    dev=("sst/dev.txt",),
-    defaults={"epochs": 6},
-)
+SCRIPT = Script(__doc__, "tree-lstm", prepare, dev=("sst/dev.txt",), defaults={"epochs": 6})
 
 if __name__ == "__main__":
     SCRIPT.main()

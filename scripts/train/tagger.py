@@ -64,12 +64,7 @@ def f1(found: list[list[str]], expected: list[list[str]]) -> float:
     return 2 * right / total if total else 1.0
 
 
-SCRIPT = Script(
-    description=__doc__.splitlines()[0],
-    name="tagger-characters",
-    prepare=prepare,
-    dev=("wikiner/dev.txt",),
-)
+SCRIPT = Script(__doc__, "tagger-characters", prepare, dev=("wikiner/dev.txt",))
 
 if __name__ == "__main__":
     SCRIPT.main()

@@ -52,11 +52,7 @@ def measure(scores: Scores, samples: list[Sample]) -> dict[str, float]:
 
 
 SCRIPT = Script(
-    description=__doc__.splitlines()[0],
-    name="encoder-decoder",
-    prepare=prepare,
-    defaults={"epochs": 15, "lr": 5e-3},
-    drawn=("accuracy of the next word",),
+    __doc__, "encoder-decoder", prepare, defaults={"epochs": 15, "lr": 5e-3}, drawn=("accuracy of the next word",)
 )
 
 if __name__ == "__main__":
