@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
 import edbatch as eb
@@ -20,5 +22,6 @@ assert all(hasattr(eb, name) for name in eb.__all__)
 """
 
 
+@pytest.mark.cpu  # another process
 def test_slow_imports_wait(tmp_path):
     subprocess.run([sys.executable, "-c", CODE, tmp_path / "m.safetensors"], check=True)

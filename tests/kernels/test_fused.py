@@ -148,6 +148,7 @@ def test_a_kernel_by_hand():
     assert address(recipe) == address(recipe)
 
 
+@pytest.mark.cpu  # another process
 @pytest.mark.parametrize("writable", [True, False])
 def test_kernels_are_kept_in_the_users_cache(tmp_path, writable):
     if not writable:

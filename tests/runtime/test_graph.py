@@ -393,6 +393,7 @@ threading.kept = x
 """
 
 
+@pytest.mark.cpu  # another process
 def test_the_end_of_a_process_is_silent_wherever_a_graph_was_kept():
     """What releasing needs may be gone before: a module's names are taken away in their order."""
     done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True)

@@ -133,6 +133,7 @@ finished(folder)
 
 
 # Replaced are checkpoints after 2, 4 and 5 mini-batches, then the curve, and so on.
+@pytest.mark.cpu  # another process
 @pytest.mark.parametrize(
     ("where", "number"), [("update", 1), ("update", 8), ("replace", 1), ("replace", 3), ("replace", 4), ("replace", 12)]
 )

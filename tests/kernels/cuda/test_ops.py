@@ -22,6 +22,8 @@ from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import CASES
 from tests.kernels import nvrtc
 
+# Comparisons have no gradient.
+pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 with_nvrtc = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
 NOTHING = 'extern "C" __global__ void nothing(long long) {}'
 

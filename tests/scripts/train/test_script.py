@@ -45,6 +45,7 @@ def whole(tmp_path_factory):
     return folder
 
 
+@pytest.mark.cpu  # another process
 @pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
 def test_killed_run_goes_on_with_the_same_curve(script, whole, tmp_path, capsys):
     out = f"--out={tmp_path}"
