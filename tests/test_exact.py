@@ -12,7 +12,8 @@ from edbatch.errors import EdBatchError
 from edbatch.exact import exact, is_told, kinds
 from edbatch.graph.node_type import TYPES
 from edbatch.kernels.call import Call, Layout
-from edbatch.kernels.recipe import Compute, Load, Recipe, Store
+from edbatch.kernels.language.build import Builder
+from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,14 @@ def test_what_is_told_by_kinds_is_told_apart():
 
 
 def test_an_instruction_is_not_the_number_of_its_position():
-    def recipe(operand):
-        return Recipe(2, (Load(0), Load(0, 1), Compute("{0} * {1}", (0, operand))), (Store(2, 1),))
+    def kernel(number):
+        make = Builder()
+        x, y = make.add(Load(0, (NEXT,))), make.add(Load(1, (NEXT,)))
+        y = y if number is None else make.number(number)
+        value = make.add(Compute("multiply", (x, y)))
+        return Kernel(1, 0, (Place(),) * 3, make.instructions, (Store(value, 2, (NEXT,)),))
 
-    assert len({recipe(operand) for operand in (1, "float32(1.0)", "float32(0.0)", "float32(-0.0)")}) == 4
+    assert len({kernel(number) for number in (None, 1.0, 0.0, -0.0, float("nan"), float("nan"))}) == 5
 
 
 def test_kernels_of_single_ops_differ_by_bits_of_attributes():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
 from typing import Any
 
 from edbatch.errors import EdBatchError
@@ -69,9 +67,8 @@ class Op:
         places: for ops that only put operands side by side: the parts of `out`, one per operand, that they go to;
             their `forward` has nothing left to do.
         payload: how many integers go with each node (an index, a label, a seed).
-        scalar: of an element-wise op, the expression for one entry, for fused kernels: operands are {0} and {1},
-            attributes go by name; numbers are written float32(1). A device fuses the op if it has all functions that
-            the expression calls; see `functions`.
+        scalar: of an element-wise op, the expression for one entry (see `kernels.language.expressions`): operands are
+            x and y, attributes go by name.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
             parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the
@@ -95,14 +92,6 @@ class Op:
     samples: tuple[Sample, ...] = ()
     body: Any = None
 
-    @cached_property
-    def functions(self) -> frozenset[str]:
-        """What `scalar` calls."""
-        return frozenset(re.findall(r"(\w+)\(", self.scalar)) - {"float32"}
-
-
-#: Functions that fused kernels of every device have.
-COMMON_FUNCTIONS = frozenset({"abs", "exp", "maximum", "minimum", "sigmoid", "sqrt", "tanh"})
 
 OPS: dict[str, Op] = {}
 

@@ -17,6 +17,8 @@ from edbatch.kernels.tables import (
     all_contiguous,
     block_rows,
     computed_rows,
+    fill,
+    given_words,
     grouped,
     most_slots,
     operand_rows,
@@ -26,7 +28,9 @@ from edbatch.kernels.tables import (
 )
 
 # Numba takes plain integers for constants.
-_UNUSED, _IF_NOT_ROWS, _ALWAYS = int(Move.UNUSED), int(Move.IF_NOT_ROWS), int(Move.ALWAYS)
+_UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
+    int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
+)
 _MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 _SHARED, _GATHER, _GATHER_MANY = 1, 3, 4  # memory.plan.Access
 
@@ -40,6 +44,7 @@ def run_steps(
     kernels: np.ndarray,
     addresses: np.ndarray,
     strides: np.ndarray,
+    lists: np.ndarray,
     payload: np.ndarray,
     payload_begin: int,
     payload_stride: int,
@@ -51,8 +56,9 @@ def run_steps(
     Args:
         steps, first, stop: rows of a table of steps (see `Step`).
         places: [., 2] slot and column, of fused kernels.
-        kernels: addresses of fused kernels.
+        kernels: addresses of kernels.
         addresses, strides: per slot, of this block.
+        lists: per slot, the address of the list of its rows; 0: the calls' rows follow one another.
         payload, payload_begin, payload_stride: the block's k-th integers begin at payload_begin + k * payload_stride.
 
     Returns:
@@ -66,12 +72,9 @@ def run_steps(
                 addresses[h] + BYTES * i, strides[h],
             )  # fmt: skip
         elif kind == _FUSED:
-            given = np.empty(2 * d, np.int64)
-            for place in range(d):
-                slot = places[c + place, 0]
-                given[2 * place] = addresses[slot] + BYTES * places[c + place, 1]
-                given[2 * place + 1] = strides[slot]
-            call_kernel(kernels[a], m, b, int64_address(given))
+            given = np.empty(given_words(d, e), np.int64)
+            fill(given, b, d, places[c : c + d + e], addresses, strides, lists)
+            call_kernel(kernels[a], m, int64_address(given))
             given[0] = 0  # or it would be freed before the call: Numba does not know that it reads it
         elif kind == _COPY:
             copy_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e)
@@ -175,7 +178,7 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
     """
     plan, memory, programs = grouped(tables)
     segments = plan.segments
-    addresses, strides = np.empty((2, most_slots(programs.programs)), np.int64)
+    addresses, strides, lists = np.empty((3, most_slots(programs.programs)), np.int64)
     for batch in range(first, stop):
         kind, row, n, operand, payload, offsets = plan.batches[batch]
         program = programs.program_of[kind]
@@ -219,6 +222,7 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
                 programs.slots[slot_begin:slot_end], addresses, strides, scratch,
                 result + BYTES * begin * result_stride, result_stride, programs.addresses[fixed:], m,
             )  # fmt: skip
+            lists[: slot_end - slot_begin] = 0
             for number in range(len(operands)):
                 slot, entries, move = programs.arguments[argument_begin + number]
                 if move == _UNUSED:
@@ -228,7 +232,11 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
                     _gather_segments(operands[number], segments, indices, memory, begin, begin + m, target, to, entries)
                     continue
                 source, stride = operand_rows(operands[number], begin, memory)
-                if access == _GATHER:
+                if access == _GATHER and move == _UNLESS_FOLLOWED:
+                    addresses[slot], strides[slot] = source, stride
+                    first = int(operands[number, 2]) + begin
+                    lists[slot] = int64_address(indices) + indices.itemsize * first
+                elif access == _GATHER:
                     gather_rows(m, source, stride, indices, operands[number, 2] + begin, target, to, entries)
                 elif move == _ALWAYS or (move == _IF_NOT_ROWS and stride < entries):
                     copy_rows(m, source, stride, target, to, entries)
@@ -236,7 +244,7 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
                     addresses[slot], strides[slot] = source, stride
             run_steps(
                 programs.steps, step_begin, step_end, programs.places[place:], programs.kernels[kernel:], addresses,
-                strides, indices, payload + begin, n, m, sgemm,
+                strides, lists, indices, payload + begin, n, m, sgemm,
             )  # fmt: skip
         if result != out:
             copy_rows(n, result, result_stride, out, out_stride, out_width)

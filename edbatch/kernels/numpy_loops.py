@@ -8,26 +8,24 @@ from typing import Any
 import numpy as np
 
 from edbatch.kernels import interpreter, segment_sums
-from edbatch.kernels.fused import FUNCTIONS, address
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.machine_code import address_of
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.products import sgemm_address
-from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.kernels.tables import Memory
 from edbatch.kernels.update import update
 
 __all__ = [
     "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adds_in_groups", "computes", "copy_rows", "divides",
-    "functions", "gather_rows", "gather_rows_to", "handles", "list_reductions", "puts_lists_together", "run_batches",
+    "gather_rows", "gather_rows_to", "handles", "list_reductions", "puts_lists_together", "run_batches",
     "run_steps", "sum_equal", "update",
 ]  # fmt: skip
 
 _address = NumPyBackend.address
 NO_INDICES = np.empty(0, np.int32)
 
-#: What fused kernels may call.
-functions = FUNCTIONS
 #: Reductions of lists that need no Python, by the names of their ops.
 list_reductions = frozenset({"sum_list", "mean_list"})
 #: Whether they go back through means of lists.
@@ -38,9 +36,9 @@ puts_lists_together = False
 adds_in_groups = False
 
 
-def handles(recipes: Sequence[Recipe]) -> list[int]:
-    """The addresses of fused kernels."""
-    return [address(recipe) for recipe in recipes]
+def handles(wanted: Sequence[Kernel]) -> list[int]:
+    """The addresses of kernels."""
+    return [address_of(kernel) for kernel in wanted]
 
 
 def computes(op: str, scalar: str, operands: int) -> bool:
@@ -53,7 +51,8 @@ def run_steps(
 ) -> int:
     """See `interpreter.run_steps`; to the end of a program's tables, n: the distance between a call's integers."""
     return interpreter.run_steps(
-        tables.steps, first, len(tables.steps), tables.places, tables.kernels, addresses, strides, integers, begin, n,
+        tables.steps, first, len(tables.steps), tables.places, tables.kernels, addresses, strides,
+        np.zeros(len(strides), np.int64), integers, begin, n,
         m, sgemm_address(),
     )  # fmt: skip
 

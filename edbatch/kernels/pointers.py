@@ -59,27 +59,27 @@ def words_at(context, address):
     return types.CPointer(types.int32)(types.int64), _pointer
 
 
-# What fused kernels look like: rows, entries of a row, and per place an address and the distance between rows.
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+# What kernels look like: rows, and the address of what else is given (see `language.given`).
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
-def _call_kernel(function: int, n: int, d: int, places: int) -> None:
-    _KERNEL(int(function))(int(n), int(d), int(places))
+def _call_kernel(function: int, n: int, given: int) -> None:
+    _KERNEL(int(function))(int(n), int(given))
 
 
 @intrinsic(python=_call_kernel)
-def call_kernel(context, function, n, d, places):
-    """function(n, d, places) of a fused kernel; `places` is an address."""
+def call_kernel(context, function, n, given):
+    """function(n, given) of a kernel; `given` is an address."""
 
     def generate(context, builder, signature, args):
-        function, n, d, places = args
-        place_pointer = context.get_value_type(types.CPointer(types.int64))
-        # Numba's C functions are plain C functions: void f(int64, int64, int64 *).
-        kind = ir.FunctionType(ir.VoidType(), [n.type, d.type, place_pointer])
-        builder.call(builder.inttoptr(function, kind.as_pointer()), [n, d, builder.inttoptr(places, place_pointer)])
+        function, n, given = args
+        words = context.get_value_type(types.CPointer(types.int64))
+        # Numba's C functions are plain C functions: void f(int64, int64 *).
+        kind = ir.FunctionType(ir.VoidType(), [n.type, words])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), [n, builder.inttoptr(given, words)])
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64, types.int64), generate
+    return types.void(types.int64, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -129,7 +129,7 @@ def _address(array: np.ndarray) -> int:
 
 @intrinsic(python=_address)
 def int64_address(context, array):
-    """Where the entries of an int64 array begin."""
+    """Where the entries of an array begin."""
 
     def generate(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data

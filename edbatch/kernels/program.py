@@ -27,14 +27,16 @@ class Move(IntEnum):
     IF_SCATTERED = 1  # where its rows do not lie at one distance (which may be 0)
     IF_NOT_ROWS = 2  # as a matrix for a product: also where all calls share one row
     ALWAYS = 3  # side by side with others
-    UNLESS_FOLLOWED = 4  # as IF_SCATTERED; only fused kernels read it, some of which can follow a list of rows
+    UNLESS_FOLLOWED = 4  # as IF_SCATTERED; but where rows are listed, kernels follow the list
 
 
 class Step(IntEnum):
     """Steps: a row of the table is (Step, and the integers that are listed). A position is (slot, column)."""
 
     MULTIPLY = 0  # x, w: slot, column, slot; k, n, distance between w's rows, TRANSPOSED + ADD; out: slot, column
-    FUSED = 1  # number of the kernel, entries of a row, first place, number of places
+    # Each entry by itself: number of the kernel, entries of a row, first place, numbers of places and of columns (which
+    # follow the places)
+    FUSED = 1
     COPY = 2  # from: slot, column; to: slot, column; entries
     LOOKUP = 3  # table: slot, entries of a row; payload: its number, or -1 - index; to: slot, column
     SOFTMAX = 4  # from: slot, column; to: slot, column; entries; 1: its logarithm

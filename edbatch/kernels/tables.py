@@ -175,6 +175,32 @@ def place_slots(
 
 
 @compiled(small=True)
+def given_words(places: int, columns: int) -> int:
+    """Of what an element-wise kernel over one axis is given; see `language.given`."""
+    return 2 + 3 * places + columns
+
+
+@compiled(small=True)
+def fill(
+    given: np.ndarray, size: int, places: int, positions: np.ndarray, addresses: np.ndarray, strides: np.ndarray,
+    lists: np.ndarray,
+) -> None:  # fmt: skip
+    """What such a kernel is given: the axis' size, where the rows of its places lie, and columns.
+
+    Args:
+        positions: as many (slot, column) as places, then (0, column) for the columns.
+    """
+    given[0] = size
+    for place in range(places):
+        slot = positions[place, 0]
+        given[1 + 3 * place] = addresses[slot] + BYTES * positions[place, 1]
+        given[2 + 3 * place] = BYTES * strides[slot]
+        given[3 + 3 * place] = lists[slot]
+    for number in range(places, len(positions)):
+        given[1 + 2 * places + number] = positions[number, 1]
+
+
+@compiled(small=True)
 def block_rows(n: int, most: int) -> int:
     """How many calls to compute at a time: n in parts of equal size, none of more than `most`."""
     return -(-n // -(-n // most))

@@ -171,7 +171,7 @@ class Link:
         return self._fixed_slot(spec), distance, 0 if by_columns == from_left else TRANSPOSED
 
     def kernel(self, kernel: Any) -> int:
-        """Number of a kernel: a `Recipe`, or a `Call`."""
+        """Number of a kernel: a `Kernel`, or a `Call`."""
         return self._kernels.setdefault(kernel, len(self._kernels))
 
     def strides(self, operand: Operand) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ def homes_of(
                 continue
             type = body.nodes[operand.node].type
             op = type.op
-            is_fused = fused and bool(op.scalar) and op.functions <= backend.loops.functions
+            is_fused = fused and bool(op.scalar)
             by_native_step = op is ARGUMENT or op.name in MAKERS or is_fused or _is_called(body, operand.node, backend)
             if by_native_step and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))

@@ -83,7 +83,7 @@ def steps_of(
     computed: list[Run | int] = [
         number for number, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE
     ]
-    order = fuse(body, backend.loops.functions) if fused else computed
+    order = fuse(body) if fused else computed
     steps: list[CellStep] = []
     for item in order:
         if isinstance(item, Run):

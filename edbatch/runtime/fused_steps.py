@@ -1,4 +1,4 @@
-"""Runs of element-wise nodes as fused kernels."""
+"""Runs of element-wise nodes as kernels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from edbatch.graph.body import Body, Value, operands_of, spec_of_value
 from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.language.build import Builder
+from edbatch.kernels.language.ir import NEXT, SAME, Kernel, Load, Place, Store
 from edbatch.kernels.program import Step
-from edbatch.kernels.recipe import Compute, Load, Recipe, Store, constant, with_attributes
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_steps import Native, Operand
 
-# Rows that a kernel reads or writes: a node (its value; None: the cell's result) or a parameter, and where in a row.
-Place = tuple[int | ParameterSpec | None, int]
+# Where a kernel reads or writes: rows of a node (its value; None: the cell's result) or a parameter, and the column.
+Position = tuple[int | ParameterSpec | None, int]
 
 
 def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> Native:
@@ -28,17 +29,25 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
     """
     parts = Parts(in_result, homes)
     outside, inputs = reads(body, run)
-    places: dict[Place, int] = {}
-    instructions: list[Load | Compute] = []
-    given: list[int | str] = []  # per operand from outside: the instruction that loads it, or a constant
+    places: dict[int | ParameterSpec | None, int] = {}
+    columns: dict[Position, int] = {}
+    make = Builder()
+    given: list[int] = []  # values of the operands from outside
+    loaded: list[Operand] = []
     for operand in outside:
         number = _number(body, operand)
         if number is None:
-            instructions.append(_load(body, operand, run.size, places, parts))
-        given.append(len(instructions) - 1 if number is None else constant(number))
+            position = _position(operand, parts)
+            place = places.setdefault(position[0], len(places))
+            column = columns.setdefault(position, len(columns))
+            stride = NEXT if _entries(body, operand) == run.size else SAME
+            given.append(make.add(Load(place, (stride,), column)))
+            loaded.append(operand)
+        else:
+            given.append(make.number(number))
     computed: dict[int, int] = {}
     for node in run.nodes:
-        operands: list[int | str] = []
+        operands: list[int] = []
         for slot, operand in enumerate(operands_of(body.nodes[node])):
             if (node, slot) in inputs:
                 operands.append(given[inputs[node, slot]])
@@ -46,30 +55,30 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
                 assert isinstance(operand, Value)
                 operands.append(computed[operand.node])
         type = body.nodes[node].type
-        computed[node] = len(instructions)
-        instructions.append(Compute(with_attributes(type.op.scalar, type.attributes), tuple(operands)))
+        values = dict(zip("xy", operands, strict=False))
+        values |= {name: make.number(number) for name, number in type.attributes}
+        computed[node] = make.expression(type.op.scalar, **values)
     stores = []
     for node in run.stores:
-        of, begin = parts.whole(node)
-        column, offset = divmod(begin, run.size)
-        place: Place = (of, offset)
-        stores.append(Store(computed[node], places.setdefault(place, len(places)), column))
-    recipe = Recipe(len(places), tuple(instructions), tuple(stores))
+        position = parts.whole(node)
+        place = places.setdefault(position[0], len(places))
+        column = columns.setdefault(position, len(columns))
+        stores.append(Store(computed[node], place, (NEXT,), column=column))
+    kernel = Kernel(1, 0, (Place(),) * len(places), make.instructions, tuple(stores))
 
     def encode(link: Any) -> tuple[int, ...]:
-        positions = []
-        for of, offset in places:
-            slot, column = link.result(0) if of is None else link.at(Value(of) if isinstance(of, int) else of)
-            positions.append((slot, column + offset))
-        return Step.FUSED, link.kernel(recipe), run.size, *link.place_list(positions)
+        positions = [
+            link.result(0) if of is None else link.at(Value(of) if isinstance(of, int) else of) for of in places
+        ]
+        first, _ = link.place_list(positions + [(0, column) for _, column in columns])
+        return Step.FUSED, link.kernel(kernel), run.size, first, len(places), len(columns)
 
-    loaded = tuple(operand for operand, at in zip(outside, given, strict=True) if isinstance(at, int))
-    return Native(encode, loaded, run.stores)
+    return Native(encode, tuple(loaded), run.stores)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What is part of a larger row, so that a kernel reaches all of that row through one place."""
+    """What is part of a larger row."""
 
     in_result: dict[int, int]
     homes: dict[int, tuple[int, int]]
@@ -85,21 +94,19 @@ class Parts:
         return node, column
 
 
-def _load(body: Body, operand: Operand, size: int, places: dict[Place, int], parts: Parts) -> Load:
-    place: Place
+def _position(operand: Operand, parts: Parts) -> Position:
+    """Where the entries of an operand begin."""
     if isinstance(operand, ParameterSpec):
-        place, column, entries = (operand, 0), 0, operand.size
-    else:
-        of, begin = parts.whole(operand.node)
-        if operand.view is not None:
-            whole = np.empty((2, *operand.view.root.shape), np.float32)
-            begin += contiguous_columns(whole, operand.view.look(whole))[0]
-        column, offset = divmod(begin, size)
-        entries = spec_of_value(body, operand).size
-        if entries != size:
-            column, offset = 0, begin
-        place = (of, offset)
-    return Load(places.setdefault(place, len(places)), column if entries == size else None)
+        return operand, 0
+    of, begin = parts.whole(operand.node)
+    if operand.view is not None:
+        whole = np.empty((2, *operand.view.root.shape), np.float32)
+        begin += contiguous_columns(whole, operand.view.look(whole))[0]
+    return of, begin
+
+
+def _entries(body: Body, operand: Operand) -> int:
+    return operand.size if isinstance(operand, ParameterSpec) else spec_of_value(body, operand).size
 
 
 def _number(body: Body, operand: Operand) -> float | None:

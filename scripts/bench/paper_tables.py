@@ -29,7 +29,7 @@ import edbatch as eb
 from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.node_type import TYPES, NodeType
-from edbatch.kernels import fused, machine_code
+from edbatch.kernels import machine_code
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.memory.layout import RESULT, Layout, lay_out
 from edbatch.policy import Schedule, TypedGraph
@@ -110,7 +110,6 @@ def kernels_compiled() -> dict[str, float]:
             owner = case.make(eb.ParameterCollection(), SIZE + 1)
             type, _ = trace(case, owner, SIZE + 1)
             out = np.empty((CALLS, *type.out.shape), np.float32)
-            fused.address.cache_clear()
             machine_code.address_of.cache_clear()
             shutil.rmtree(Path(folder) / "edbatch", ignore_errors=True)
 

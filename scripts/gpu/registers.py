@@ -17,7 +17,7 @@ from edbatch.kernels.cuda.geometry import THREADS
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.kernels.cuda.source import rows
 from edbatch.kernels.cuda.update import module_of
-from edbatch.kernels.recipe import Load, Recipe
+from edbatch.kernels.language.ir import Compute, Kernel, Load
 from scripts import data_folder
 from scripts.bench.report import Tables, command
 from scripts.gpu.host import nothing_runs
@@ -39,15 +39,16 @@ def occupancy(registers: int, threads: int) -> float:
     return min(RESIDENT // threads, REGISTERS // allocated) * threads / RESIDENT
 
 
-def described(kernel: Recipe | Call) -> str:
+def described(kernel: Kernel | Call) -> str:
     """What a generated kernel does."""
     if isinstance(kernel, Call):
         return f"{kernel.op} of {kernel.operands[0].shape}"
     reads = sum(isinstance(step, Load) for step in kernel.instructions)
-    return f"fused: {reads} reads, {len(kernel.instructions) - reads} ops, {len(kernel.stores)} writes"
+    ops = sum(isinstance(step, Compute) for step in kernel.instructions)
+    return f"fused: {reads} reads, {ops} ops, {len(kernel.stores)} writes"
 
 
-def generated(hidden: int) -> Iterator[tuple[str, Recipe | Call]]:
+def generated(hidden: int) -> Iterator[tuple[str, Kernel | Call]]:
     """Kernels of models, each once, where it is first used."""
     nothing_runs()
     device = eb.device("cuda")

@@ -167,7 +167,7 @@ greater: Callable[[Any, Any], Expression] = _two_operands(
     "greater",
     lambda k, out, a, b: k.greater(a, b, out=out),
     no_gradient,
-    "float32(1) if {0} > {1} else float32(0)",
+    "1 if x > y else 0",
 )
 
 
@@ -192,62 +192,62 @@ def is_zero(x: Expression) -> Expression:
 
 
 # fmt: off
-neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), lambda g, out, x: -g, "-0.5000", "-{0}")
+neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), lambda g, out, x: -g, "-0.5000", "-x")
 abs = _unary("abs", "|x|", lambda k, out, x: k.absolute(x, out=out),
-             lambda g, out, x: g * (greater(x, 0) - greater(0, x)), "0.5000", "abs({0})")
+             lambda g, out, x: g * (greater(x, 0) - greater(0, x)), "0.5000", "abs(x)")
 square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out),
-                lambda g, out, x: 2 * x * g, "0.2500", "{0} * {0}")
+                lambda g, out, x: 2 * x * g, "0.2500", "x * x")
 sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out),
-              lambda g, out, x: 0.5 * g / out, "0.7071", "sqrt({0})", low=0.1, high=3)
-exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), lambda g, out, x: g * out, "1.6487", "exp({0})")
+              lambda g, out, x: 0.5 * g / out, "0.7071", "sqrt(x)", low=0.1, high=3)
+exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), lambda g, out, x: g * out, "1.6487", "exp(x)")
 log = _unary("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out),
-             lambda g, out, x: g / x, "-0.6931", "log({0})", low=0.1, high=3)
+             lambda g, out, x: g / x, "-0.6931", "log(x)", low=0.1, high=3)
 tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out),
-              lambda g, out, x: g * (1 - out * out), "0.4621", "tanh({0})")
+              lambda g, out, x: g * (1 - out * out), "0.4621", "tanh(x)")
 sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out),
-                 lambda g, out, x: g * out * (1 - out), "0.6225", "sigmoid({0})")
+                 lambda g, out, x: g * out * (1 - out), "0.6225", "sigmoid(x)")
 relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out),
-              lambda g, out, x: g * greater(x, 0), "0.5000", "maximum({0}, float32(0))")
+              lambda g, out, x: g * greater(x, 0), "0.5000", "maximum(x, 0)")
 gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu,
               lambda g, out, x: g * _gelu_slope(x), "0.3457",
-              "float32(0.5) * {0} * erfc({0} * float32(-0.7071067811865476))")
+              "0.5 * x * erfc(x * -0.7071067811865476)")
 silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu,
-              lambda g, out, x: g * _silu_slope(x), "0.3112", "{0} * sigmoid({0})")
+              lambda g, out, x: g * _silu_slope(x), "0.3112", "x * sigmoid(x)")
 softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out),
                   lambda g, out, x: g * sigmoid(x), "0.9741",
-                  "maximum({0}, float32(0)) + log1p(exp(-abs({0})))")
+                  "maximum(x, 0) + log1p(exp(-abs(x)))")
 softsign = _unary("softsign", "x / (1 + |x|)", _softsign,
-                  lambda g, out, x: g / square(1 + abs(x)), "0.3333", "{0} / (float32(1) + abs({0}))")
+                  lambda g, out, x: g / square(1 + abs(x)), "0.3333", "x / (1 + abs(x))")
 log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid,
                      lambda g, out, x: g * sigmoid(-x), "-0.4741",
-                     "minimum({0}, float32(0)) - log1p(exp(-abs({0})))")
+                     "minimum(x, 0) - log1p(exp(-abs(x)))")
 erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out),
-             lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205", "erf({0})")
+             lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205", "erf(x)")
 erfc: Callable[[Any], Expression] = _unary("erfc", "1 - erf(x), without cancellation", lambda k, out, x: k.erfc(x, out),
-             lambda g, out, x: g * exp(-square(x)) * (-2 * math.pi**-0.5), "0.4795", "erfc({0})")
+             lambda g, out, x: g * exp(-square(x)) * (-2 * math.pi**-0.5), "0.4795", "erfc(x)")
 sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out),
-             lambda g, out, x: g * cos(x), "0.4794", "sin({0})")
+             lambda g, out, x: g * cos(x), "0.4794", "sin(x)")
 cos: Callable[[Any], Expression] = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out),
-             lambda g, out, x: -g * sin(x), "0.8776", "cos({0})")
+             lambda g, out, x: -g * sin(x), "0.8776", "cos(x)")
 
 add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out),
-              lambda g, out, a, b: (g, g), "5.0000", "{0} + {1}")
+              lambda g, out, a, b: (g, g), "5.0000", "x + y")
 subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out),
-                   lambda g, out, a, b: (g, -g), "1.0000", "{0} - {1}")
+                   lambda g, out, a, b: (g, -g), "1.0000", "x - y")
 multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out),
-                   lambda g, out, a, b: (g * b, g * a), "6.0000", "{0} * {1}")
+                   lambda g, out, a, b: (g * b, g * a), "6.0000", "x * y")
 divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out),
-                 lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "{0} / {1}", low=0.5)
+                 lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "x / y", low=0.5)
 minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out),
-                   lambda g, out, a, b: (g * _share(b, a), g * _share(a, b)), "2.0000", "minimum({0}, {1})")
+                   lambda g, out, a, b: (g * _share(b, a), g * _share(a, b)), "2.0000", "minimum(x, y)")
 maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out),
-                   lambda g, out, a, b: (g * _share(a, b), g * _share(b, a)), "3.0000", "maximum({0}, {1})")
+                   lambda g, out, a, b: (g * _share(a, b), g * _share(b, a)), "3.0000", "maximum(x, y)")
 # fmt: on
 _power_call = _two_operands(
     "power",
     lambda k, out, a, b: k.power(a, b, out=out),
     _power_gradient,
-    "power({0}, {1})",
+    "power(x, y)",
     low=0.1,
 )
 _leaky_relu_call = _attributed(
@@ -255,21 +255,21 @@ _leaky_relu_call = _attributed(
     _leaky_relu,
     lambda g, out, x, slope: g * (slope + (1 - slope) * greater(x, 0)),
     [{"slope": 0.01}, {"slope": 0.3}],
-    "{0} if {0} > float32(0) else {slope} * {0}",
+    "x if x > 0 else slope * x",
 )
 _elu_call = _attributed(
     "elu",
     _elu,
     lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * alpha * exp(minimum2(x, 0))),
     [{"alpha": 1.0}, {"alpha": 0.3}],
-    "{0} if {0} > float32(0) else {alpha} * expm1(minimum({0}, float32(0)))",
+    "x if x > 0 else alpha * expm1(minimum(x, 0))",
 )
 _clip_call = _attributed(
     "clip",
     lambda k, out, x, low, high: k.clip(x, low, high, out=out),
     lambda g, out, x, low, high: g * (1 - greater(low, x)) * (1 - greater(x, high)),
     [{"low": -0.5, "high": 0.7}],
-    "minimum(maximum({0}, {low}), {high})",
+    "minimum(maximum(x, low), high)",
     lambda low, high: expect(low <= high, f"clip: expected low <= high, got {low} and {high}"),
 )
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
@@ -278,14 +278,14 @@ _power_of = _attributed(
     lambda k, out, x, exponent: k.power(x, exponent, out=out),
     lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
     [{"exponent": 3.0}],
-    "power({0}, {exponent})",
+    "power(x, exponent)",
 )
 _scale_gradient_call = _attributed(
     "scale_gradient",
     lambda k, out, x, scale: k.copyto(out, x),
     lambda g, out, x, scale: g * scale,
     [{"scale": -0.5}],
-    "{0}",
+    "x",
 )
 
 

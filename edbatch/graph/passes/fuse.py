@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,18 +31,14 @@ class Run:
     stores: tuple[int, ...]
 
 
-def fuse(body: Body, functions: Set[str]) -> list[Run | int]:
+def fuse(body: Body) -> list[Run | int]:
     """What to run, in order: runs, and single nodes.
 
     A node's stage is the number of changes between element-wise and other ops on the way to it; element-wise ops of
     one size and stage form a run. Everything that a stage reads from outside is of an earlier stage. A run that reads
     and stores more than `MOST_PLACES` values becomes several.
-
-    Args:
-        body: the body.
-        functions: that a kernel may call; other ops are no part of runs.
     """
-    sizes = [_size(body, node, functions) for node in body.nodes]
+    sizes = [_size(body, node) for node in body.nodes]
     stages: list[int] = []
     for node, size in zip(body.nodes, sizes, strict=True):
         stage = 0
@@ -85,11 +80,11 @@ def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:
     return tuple(sorted(inside & read))
 
 
-def _size(body: Body, node: Node, functions: Set[str]) -> int:
+def _size(body: Body, node: Node) -> int:
     """Entries of the value if the node can be part of a run, else 0."""
     out = node.type.out
     op = node.type.op
-    if not op.scalar or not op.functions <= functions or out.dtype != np.float32:
+    if not op.scalar or out.dtype != np.float32:
         return 0
     values = iter(node.operands)
     for spec in node.type.operands:

@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.graph.body import Body, Node
 from edbatch.graph.node_type import node_type
-from edbatch.graph.op import COMMON_FUNCTIONS, OPS
+from edbatch.graph.op import OPS
 from edbatch.graph.spec import ParameterSpec
 
 
@@ -29,7 +29,7 @@ def join_biases(body: Body, fuse: bool) -> Body:
         for value in node.operands:
             uses[value.node] += 1
             op = node.type.op
-            kept[value.node] |= not (op.scalar and op.functions <= COMMON_FUNCTIONS)
+            kept[value.node] |= not op.scalar
     nodes = list(body.nodes)
     for number, node in enumerate(nodes):
         if node.type.op is not OPS["add"] or len(node.operands) != 1 or not kept[number]:

@@ -101,6 +101,7 @@ template <unsigned LANES> struct Group {
 // A division that rounds to nearest has a branch, which all that is read later would wait for. This one is off by two
 // units in the last place at most, and gives 0 where the quotient is no normal number.
 __device__ inline float sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-x)); }
+__device__ inline double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 // 0 instead of what is no finite number.
 __device__ inline float finite(float x) { return x - x == 0.0f ? x : 0.0f; }
@@ -116,3 +117,70 @@ __device__ inline double uniform(unsigned seed, unsigned entry) {
     const unsigned long long step = 0x9E3779B97F4A7C15ull;
     return (mixed(mixed(seed * step) + (entry + 1) * step) >> 11) * 0x1p-53;
 }
+
+// What a generated kernel is given; see `kernels.language.given`.
+template <unsigned WORDS> struct Given { long long v[WORDS]; };
+
+// Where a row begins, of a place: base, distance, list. What lies in the memory of the GPU is read with other
+// instructions than what may lie anywhere.
+template <typename T, typename Index>
+__device__ inline T* row_at(const long long* place, const Index* list, long long i) {
+    __builtin_assume(__isGlobal(list));
+    char* const base = (char*)place[0];
+    __builtin_assume(__isGlobal(base));
+    return (T*)(base + (list ? list[i] : i) * place[1]);
+}
+
+// The row in whose list an element is, counted through all lists.
+template <typename Index> __device__ inline long long row_of(const Index* offsets, long long n, long long element) {
+    long long low = 0, high = n;  // offsets[low] <= element < offsets[high]
+    while (high - low > 1) {
+        const long long middle = (low + high) / 2;
+        if (offsets[middle] <= element) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+
+// A 64-bit division takes forty times as long as one of 32 bits.
+__device__ inline long long divided(long long a, long long b) {
+    return (a | b) >> 32 ? a / b : (long long)((unsigned)a / (unsigned)b);
+}
+
+// The values of the threads of a group (one, or as of `over_row`), in one.
+template <typename T, typename Combine> __device__ inline T over_lanes(T value, Combine combine) {
+    return blockDim.x > 1 ? over_row(value, combine) : value;
+}
+
+// Reductions: each thread takes entries, then all are put together. Sums are in float64 after every 64 entries.
+template <typename T> struct Sum {
+    T part = 0;
+    double total = 0;
+    unsigned count = 0;
+    __device__ void take(T value) {
+        part += value;
+        if (++count % 64 == 0) total += part, part = 0;
+    }
+    __device__ T over_lanes() const { return (T)::over_lanes(total + part, Add()); }
+};
+
+template <typename T> struct Largest {
+    T value = -INFINITY;
+    __device__ void take(T other) { value = maximum(value, other); }
+    __device__ T over_lanes() const { return ::over_lanes(value, Greater()); }
+};
+
+template <typename T> struct Smallest {
+    T value = INFINITY;
+    __device__ void take(T other) { value = minimum(value, other); }
+    __device__ T over_lanes() const { return ::over_lanes(value, Less()); }
+};
+
+struct First {  // the number of the first entry of which something is true, or -1
+    long long at = 0x7fffffffffffffff;
+    __device__ void take(bool is, long long k) { if (is && k < at) at = k; }
+    __device__ long long over_lanes() const {
+        const long long found = ::over_lanes(at, Less());
+        return found == 0x7fffffffffffffff ? -1 : found;
+    }
+};

@@ -84,10 +84,10 @@ def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, targ
 
 
 @compiled
-def fused(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray, count: int) -> None:
-    """Enqueue a fused kernel; `values` are all its parameters."""
+def entries(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray) -> None:
+    """Enqueue a kernel that computes each of d entries of n rows by itself; `values`: n, then what it is given."""
     x, y, z, along, down = spread(n, d)
-    launch(gpu, kernel, x, y, z, along, down, values, count)
+    launch(gpu, kernel, x, y, z, along, down, values, 2)
 
 
 @compiled

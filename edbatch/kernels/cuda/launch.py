@@ -6,7 +6,7 @@ import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
-from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, by_rows, fused, gather, move, segment_reduce
+from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, by_rows, entries, gather, move, segment_reduce
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
 from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, NONE, RIGHT, SUM, TRANSPOSED, Move, Step
 from edbatch.kernels.tables import (
@@ -15,6 +15,8 @@ from edbatch.kernels.tables import (
     all_contiguous,
     block_rows,
     computed_rows,
+    fill,
+    given_words,
     grouped,
     most_slots,
     operand_rows,
@@ -63,14 +65,10 @@ def enqueue_steps(
                 addresses[h] + BYTES * i, strides[h],
             )  # fmt: skip
         elif kind == _FUSED:
-            values = np.empty(2 + 3 * d, np.int64)
-            values[0], values[1] = m, b
-            for place in range(d):
-                slot = places[c + place, 0]
-                values[2 + 3 * place] = addresses[slot] + BYTES * places[c + place, 1]
-                values[3 + 3 * place] = strides[slot]
-                values[4 + 3 * place] = lists[slot]
-            fused(gpu, kernels[a], m, b, values, len(values))
+            values = np.empty(1 + given_words(d, e), np.int64)
+            values[0] = m
+            fill(values[1:], b, d, places[c : c + d + e], addresses, strides, lists)
+            entries(gpu, kernels[a], m, b, values)
         elif kind == _CALL:
             values = np.empty(2 + 3 * c, np.int64)
             values[0], values[1] = m, payload + BYTES * f * payload_stride if f >= 0 else 0

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from edbatch.kernels.call import Call
-from edbatch.kernels.cuda import calls, enqueue, fused, launch, row_ops, row_source
+from edbatch.kernels.cuda import calls, enqueue, launch, row_ops, row_source
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
-from edbatch.kernels.cuda.fused import FUNCTIONS
 from edbatch.kernels.cuda.geometry import THREADS, over_rows, parts, spread
 from edbatch.kernels.cuda.indices import IndexLists, Indices
 from edbatch.kernels.cuda.recordings import Recordings
@@ -21,8 +20,9 @@ from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.cuda.update import module_of as updates_of
 from edbatch.kernels.groups import Groups, group
+from edbatch.kernels.language import cuda
+from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import LISTS
-from edbatch.kernels.recipe import Recipe
 from edbatch.kernels.rule import Rule
 from edbatch.kernels.tables import BYTES, Batches, Memory
 
@@ -40,7 +40,6 @@ class CudaLoops:
         driver: of the GPU.
     """
 
-    functions = frozenset(FUNCTIONS)
     list_reductions = frozenset(LISTS)
     divides = False
     puts_lists_together = True
@@ -53,7 +52,7 @@ class CudaLoops:
         self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
         self.recordings = Recordings(driver)
         self._lists = IndexLists(driver)
-        self._made: dict[Recipe | Call, int] = {}
+        self._made: dict[Kernel | Call, int] = {}
         self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
         gpu = np.zeros(len(Gpu), np.int64)
         known = {
@@ -92,7 +91,7 @@ class CudaLoops:
         """The index buffer of a plan: slices of it may not outlive it."""
         return self._lists.upload_plan(host)
 
-    def handles(self, wanted: Sequence[Recipe | Call]) -> list[int]:
+    def handles(self, wanted: Sequence[Kernel | Call]) -> list[int]:
         """The handles of generated kernels; those that are new are compiled together."""
         new = [one for one in dict.fromkeys(wanted) if one not in self._made]
         if new:
@@ -328,10 +327,10 @@ def _by_rows(x: Any) -> bool:
     return bool(x.strides[1] == x.itemsize and x.strides[0] >= x.itemsize * x.shape[1])
 
 
-def source_of(kernels: Mapping[str, Recipe | Call]) -> str:
+def source_of(kernels: Mapping[str, Kernel | Call]) -> str:
     """CUDA C++ of generated kernels by name."""
     texts = [
-        fused.source_of(x, name) if isinstance(x, Recipe) else row_source.source_of(x, name)
+        cuda.source_of(x, name) if isinstance(x, Kernel) else row_source.source_of(x, name)
         for name, x in kernels.items()
     ]
     return common() + "".join(texts)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.call import Call, Layout
-from edbatch.kernels.cuda.fused import cuda_expression
-from edbatch.kernels.recipe import with_attributes
+from edbatch.kernels.language.cuda_functions import expression, number
 
 MOST_OPERANDS = 100  # CUDA passes no more than 4,096 bytes
 MOST_ENTRIES = 2**31 - 1  # of a row: kernels number them by 32 bits
@@ -91,10 +89,9 @@ def _by_entries(call: Call, code: str, *operands: Parts, before: Sequence[str] =
 
 
 def _elementwise(call: Call) -> Plan:
-    operands = [f"x{at}" for at in range(len(call.operands))]
-    names = {f"v{at}": f"{name}()" for at, name in enumerate(operands)}
-    text = cuda_expression(with_attributes(call.scalar, call.attributes).format(*names))
-    text = re.sub(r"\bv[0-9]+\b", lambda found: names[found[0]], text)
+    names = {name: f"x{at}()" for at, name in zip(range(len(call.operands)), "xy", strict=False)}
+    names |= {name: number(float(value)) for name, value in call.attributes}
+    text = expression(call.scalar, names)
     return _by_entries(call, f"return {text};", *(_broadcast(x, call.out.shape) for x in call.operands))
 
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 
 from edbatch.kernels.call import Call, Layout, Work
-from edbatch.kernels.cuda.fused import cuda_expression
 from edbatch.kernels.cuda.row_ops import Parts, all_entries, plan_of
-from edbatch.kernels.recipe import constant
+from edbatch.kernels.language.cuda_functions import number as literal
 
 KERNEL = """
 extern "C" __global__ void {name}(long long n, {integers}, {places}) {
@@ -34,8 +33,8 @@ def work_of(call: Call) -> Work:
 def source_of(call: Call, name: str) -> str:
     """The kernel as CUDA C++, after common.cu: `extern "C" __global__ void NAME(n, integers, p0, d0, i0, p1, ...)`.
 
-    Operands, then the result, are places as of fused kernels (see `fused.source_of`). Blocks are `lanes` threads wide
-    (see `work_of`), of any height; a grid of any size computes all.
+    Operands, then the result, are places: row i begins at entry i[i] * d of the array p, or at i * d where the list i
+    is null. Blocks are `lanes` threads wide (see `work_of`), of any height; a grid of any size computes all.
 
     Args:
         call: what it computes.
@@ -69,7 +68,7 @@ def source_of(call: Call, name: str) -> str:
         lines.append(f"const long long r{at} = (i{at} ? i{at}[i] : i) * d{at};")
         lines.append(f"const auto x{at} = [&]({given}) {{ return p{at}[r{at} + {position}]; }};")
     numbers = [(name, value) for name, value in call.attributes if isinstance(value, float)]
-    lines += [f"const float {name} = {cuda_expression(constant(value))};" for name, value in numbers]
+    lines += [f"const float {name} = {literal(value)};" for name, value in numbers]
     lines.append(f"const Group<{lanes}> group = {{{entries}}};")
     computed = re.sub(r"\b(sum|largest|smallest)\(", r"group.\1(", plan.code)
     if "EACH" in plan.code:

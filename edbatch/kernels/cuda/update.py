@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
-from edbatch.kernels.cuda.fused import cuda_expression
 from edbatch.kernels.cuda.source import common
+from edbatch.kernels.language.cuda_functions import expression
+from edbatch.kernels.language.expressions import names_of
 from edbatch.kernels.rule import Language, Rule, source_in
 
 KERNEL = """
@@ -20,10 +20,7 @@ extern "C" __global__ void {name}(long long k, long long width, const long long*
 }
 """
 
-FUNCTIONS = {  # by type, with their numbers of arguments
-    "float": {"abs": ("fabsf", 1), "maximum": ("maximum", 2), "minimum": ("minimum", 2), "sqrt": ("sqrtf", 1)},
-    "double": {"abs": ("fabs", 1), "maximum": ("maximum", 2), "minimum": ("minimum", 2), "sqrt": ("sqrt", 1)},
-}
+DTYPES = {"float": "float32", "double": "float64"}
 
 
 def module_of(rules: Mapping[str, Rule]) -> str:
@@ -58,7 +55,7 @@ def source_of(rule: Rule, name: str = "update") -> str:
             state[(at * slots + 0) * width + j] = v5;
         <BLANKLINE>
     """
-    kernels = [source_in(_language(kind), rule).replace("{name}", f"{name}_{kind}") for kind in FUNCTIONS]
+    kernels = [source_in(_language(kind), rule).replace("{name}", f"{name}_{kind}") for kind in DTYPES]
     return "".join(kernels)
 
 
@@ -74,5 +71,5 @@ def _language(kind: str) -> Language:
         value=f"const {kind} v{{0}} = {{1}};",
         store="{0} = v{1};",
         indent=4,
-        expression=partial(cuda_expression, functions=FUNCTIONS[kind]),
+        expression=lambda text: expression(text, {name: name for name in names_of(text)}, DTYPES[kind]),
     )

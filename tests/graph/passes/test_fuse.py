@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.op import COMMON_FUNCTIONS
 from edbatch.graph.passes import fuse
 from edbatch.graph.passes.fuse import MOST_PLACES, Run
 from edbatch.models.lstm import LSTM
@@ -26,14 +25,14 @@ def total(*xs):
 
 def test_a_run_of_few_operands_is_one():
     body = trace(total, *[(3,)] * (MOST_PLACES - 1), dtype="float32")
-    (run,) = fuse.fuse(body, COMMON_FUNCTIONS)
+    (run,) = fuse.fuse(body)
     assert places(body, run) == MOST_PLACES
 
 
 @pytest.mark.parametrize("count", [MOST_PLACES, 300])
 def test_a_run_of_many_operands_becomes_several(count):
     body = trace(total, *[(3,)] * count, dtype="float32")
-    runs = fuse.fuse(body, COMMON_FUNCTIONS)
+    runs = fuse.fuse(body)
     assert len(runs) > 1
     assert all(isinstance(run, Run) and places(body, run) <= MOST_PLACES for run in runs)
     assert [node for run in runs for node in run.nodes] == list(range(count, len(body.nodes)))
@@ -42,7 +41,7 @@ def test_a_run_of_many_operands_becomes_several(count):
 def test_a_node_of_many_operands_stays_whole(monkeypatch):
     monkeypatch.setattr(fuse, "MOST_PLACES", 2)
     body = trace(lambda x, y: x * y, (3,), (3,), dtype="float32")
-    (run,) = fuse.fuse(body, COMMON_FUNCTIONS)
+    (run,) = fuse.fuse(body)
     assert places(body, run) == 3
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.kernels.cuda.loops import CudaLoops
+from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.program import ADD, LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Step
-from edbatch.kernels.recipe import Compute, Load, Recipe, Store
 from edbatch.kernels.rule import Rule
 from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
 
@@ -201,7 +201,8 @@ def test_buffers_of_plans_are_used_again(cuda):
 
 def test_kernels_are_compiled_once(cuda):
     first, again, other = (
-        Recipe(2, (Load(0), Compute(name, (0,))), (Store(1, 1),)) for name in ("tanh({0})", "tanh({0})", "exp({0})")
+        Kernel(1, 0, (Place(),) * 2, (Load(0, (NEXT,)), Compute(name, (0,))), (Store(1, 1, (NEXT,)),))
+        for name in ("tanh", "tanh", "exp")
     )
     made = cuda.backend.loops.handles([first, other, again])
     assert made[0] == made[2] != made[1]

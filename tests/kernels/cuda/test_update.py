@@ -141,4 +141,4 @@ def test_nan_and_infinity():
 
 def test_a_module_has_two_kernels_for_every_rule():
     source = module_of({"a": Rule((), ("c",), "p = p - c * g"), "b": RULES["Adam"]})
-    assert re.findall(r"void (\w+)\(", source) == ["a_float", "a_double", "b_float", "b_double"]
+    assert re.findall(r"__global__ void (\w+)\(", source) == ["a_float", "a_double", "b_float", "b_double"]

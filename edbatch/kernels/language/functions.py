@@ -1,0 +1,71 @@
+"""The table of scalar functions that kernels compute: what each means, and how each device computes it.
+
+NaN, infinities and the sign of zero are NumPy's. In float32 on the CPU everything is arithmetic that compilers turn
+into vector instructions; errors, in units in the last place and over the whole range, against float64:
+
+    tanh 4, sigmoid 2, exp 1, expm1 2, log 1, log1p 2, sin and cos 1, erf 2, erfc 4, power 1
+
+In float64 they are the C library's, as NumPy's are; on GPUs CUDA's accurate ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edbatch.kernels.language import single
+
+
+@dataclass(frozen=True)
+class Function:
+    """A scalar function.
+
+    Args:
+        arguments: their names.
+        meaning: an expression (see `expressions`) of other functions, for every dtype; empty if there is none.
+        single: one for float32 on the CPU, in numbers of 32 and 64 bits and their bits (see `llvm.SCALARS`).
+        library: the name of the C library's function for float64, which CUDA has too (with an f for float32).
+        cuda: a function of common.cu that is used instead.
+        costly: takes so long that its value is kept, not computed again.
+    """
+
+    arguments: tuple[str, ...]
+    meaning: str = ""
+    single: str = ""
+    library: str = ""
+    cuda: str = ""
+    costly: bool = False
+
+
+_X, _AB = ("x",), ("a", "b")
+
+# What both languages have as an operator or instruction (see `llvm.SCALARS` and `cuda.SCALARS`).
+_OPERATORS = {
+    "same": _X, "negate": _X, "abs": _X, "floor": _X, "no": _X,
+    **dict.fromkeys(("add", "subtract", "multiply", "divide"), _AB),
+    **dict.fromkeys(("less", "less_equal", "greater", "greater_equal", "equal", "different", "both", "either"), _AB),
+    "select": ("test", "a", "b"),
+}  # fmt: skip
+
+FUNCTIONS = {
+    **{name: Function(arguments) for name, arguments in _OPERATORS.items()},
+    "sqrt": Function(_X, library="sqrt", costly=True),
+    "maximum": Function(_AB, "a if a >= b or a != a else b", cuda="maximum"),
+    "minimum": Function(_AB, "a if a <= b or a != a else b", cuda="minimum"),
+    # Equal, or both NaN: where the first of the largest entries is.
+    "alike": Function(_AB, "a == b or (a != a and b != b)"),
+    "exp": Function(_X, single=single.EXP, library="exp", costly=True),
+    "expm1": Function(_X, single=single.EXPM1, library="expm1", costly=True),
+    "log": Function(_X, single=single.LOG, library="log", costly=True),
+    "log1p": Function(_X, single=single.LOG1P, library="log1p", costly=True),
+    "tanh": Function(_X, single=single.TANH, library="tanh", costly=True),
+    "sigmoid": Function(
+        _X, "small = exp(-abs(x))\n(1 if x >= 0 else small) / (1 + small)", single.SIGMOID, cuda="sigmoid", costly=True
+    ),
+    "sin": Function(_X, single=single.SIN, library="sin", costly=True),
+    "cos": Function(_X, single=single.COS, library="cos", costly=True),
+    "erf": Function(_X, single=single.ERF, library="erf", costly=True),
+    "erfc": Function(_X, single=single.ERFC, library="erfc", costly=True),
+    "power": Function(_AB, single=single.POWER, library="pow", costly=True),
+    # A number in [0, 1) of a row's seed and an entry's number, both integers (see `kernels.random`).
+    "uniform": Function(("seed", "position"), single.UNIFORM, cuda="uniform", costly=True),
+}

@@ -1,0 +1,173 @@
+"""Scalar functions in LLVM's language: the table's meanings, and the instructions that these are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from edbatch.kernels.language.expressions import Call, Name, terms
+from edbatch.kernels.language.functions import FUNCTIONS, Function
+from edbatch.kernels.language.llvm_code import INTEGERS, Code, Value, literal, pointer, unexpected
+from edbatch.kernels.language.single import turns
+
+_FLOATS = {  # a product and a sum may become one instruction; nothing else is rounded in another way
+    "add": "fadd contract", "subtract": "fsub contract", "multiply": "fmul contract", "divide": "fdiv contract",
+    "quotient": "fdiv contract arcp",  # within 2 units in the last place, of numbers that are far from the limits
+}  # fmt: skip
+_INTEGERS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "shift_left": "shl", "shift_right": "ashr",
+    "unsigned_shift": "lshr", "bit_and": "and", "bit_xor": "xor",
+}  # fmt: skip
+_COMPARISONS = {
+    "less": ("olt", "slt"), "less_equal": ("ole", "sle"), "greater": ("ogt", "sgt"), "greater_equal": ("oge", "sge"),
+    "equal": ("oeq", "eq"), "different": ("une", "ne"),
+}  # fmt: skip
+_INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor"}
+_WIDTHS = {"float": "f32", "double": "f64"}
+_TABLES = {"turns_high": "high", "turns_low": "low"}
+
+
+class Calls:
+    """The functions that a kernel calls, and theirs, each defined once.
+
+    Args:
+        number: the type of the kernel's numbers, "float" or "double".
+    """
+
+    def __init__(self, number: str) -> None:
+        self.number = number
+        self._defined: dict[str, str] = {}
+
+    def text(self) -> str:
+        """Their definitions."""
+        return "\n".join(text for text in self._defined.values() if text)
+
+    def call(self, code: Code, name: str, operands: list[Value]) -> Value:
+        """The value of a function of the table; its operands are converted as needed."""
+        found = _instruction(code, name, operands, self.number)
+        if found is not None:
+            if name in _INTRINSICS:
+                self._declare_intrinsic(name, found.type)
+            if name in _TABLES:
+                self._defined[name] = _table(name)
+            return found
+        if name not in FUNCTIONS:
+            raise unexpected(f"function {name!r}")
+        arguments = FUNCTIONS[name].arguments
+        kind = "i64" if arguments == ("seed", "position") else self.number
+        self._define(name, FUNCTIONS[name], kind)
+        given = ", ".join(f"{kind} {code.converted(value, kind).name}" for value in operands)
+        return code.call(self.number, self._symbol(name), given)
+
+    def _symbol(self, name: str) -> str:
+        library = FUNCTIONS[name].library
+        return library if library and self.number == "double" else f"ed_{name}"
+
+    def _declare_intrinsic(self, name: str, type: str) -> None:
+        symbol = f"llvm.{_INTRINSICS[name]}.{_WIDTHS[type]}"
+        self._defined[symbol] = f"declare {type} @{symbol}({type})"
+
+    def _define(self, name: str, function: Function, kind: str) -> None:
+        symbol, number = self._symbol(name), self.number
+        if symbol in self._defined:
+            return
+        self._defined[symbol] = ""
+        if symbol == function.library:
+            self._defined[symbol] = (
+                f"declare {number} @{symbol}({', '.join([kind] * len(function.arguments))}) nounwind"
+            )
+            return
+        code = Code()
+        values: list[Value] = []
+        for term in terms(function.single if number == "float" and function.single else function.meaning):
+            match term:
+                case Name(text):
+                    values.append(Value(kind, f"%{text}"))
+                case Call(called, operands):
+                    values.append(self.call(code, called, [values[operand] for operand in operands]))
+                case _:
+                    values.append(Value("literal", term.text))
+        result = code.converted(values[-1], number)
+        given = ", ".join(f"{kind} %{argument}" for argument in function.arguments)
+        head = f"define internal {number} @{symbol}({given}) alwaysinline nounwind {{"
+        self._defined[symbol] = "\n".join([head, "entry:", *code.lines, f"  ret {number} {result.name}", "}"])
+
+
+def _instruction(code: Code, name: str, operands: list[Value], number: str) -> Value | None:
+    """What is an instruction or two; None if it is not."""
+    if name == "select":
+        a, b = _alike(code, operands[1:], number)
+        return code.select(code.converted(operands[0], "i1"), a, b)
+    if name in ("both", "either", "no"):
+        first, second, *_ = (*(code.converted(operand, "i1") for operand in operands), Value("i1", "1"))
+        return code.operation({"both": "and", "either": "or", "no": "xor"}[name], first, second)
+    if name in _COMPARISONS:
+        a, b = _alike(code, operands, number)
+        floats, integers = _COMPARISONS[name]
+        return code.operation(f"fcmp {floats}" if a.type in INTEGERS else f"icmp {integers}", a, b, "i1")
+    if name in _FLOATS or name in _INTEGERS:
+        if name not in _INTEGERS:
+            operands = [code.converted(x, number) if x.type == "i64" else x for x in operands]
+        a, b = _alike(code, operands, number, of_truth=number)
+        table = _FLOATS if a.type in INTEGERS else _INTEGERS
+        return code.operation(table[name], a, b) if name in table else None
+    if len(operands) > 1:
+        return None
+    (x,) = operands
+    if name in _TABLES:
+        return _looked_up(code, name, x)
+    if name in _CONVERSIONS:
+        return _CONVERSIONS[name](code, x)
+    if x.type not in INTEGERS:
+        x = code.converted(x, number)
+    if name == "negate":
+        return code.emit(x.type, f"fneg {x.type} {x.name}")
+    if name in _INTRINSICS:
+        return code.emit(x.type, f"call {x.type} @llvm.{_INTRINSICS[name]}.{_WIDTHS[x.type]}({x.type} {x.name})")
+    return x if name == "same" else None
+
+
+def _alike(code: Code, operands: list[Value], number: str, of_truth: str = "i1") -> list[Value]:
+    """Operands of one type: that which is not a literal's; of a number and an integer, the number's."""
+    types = {operand.type for operand in operands} - {"literal"}
+    if not types:
+        return [literal(float(operand.name), number) for operand in operands]
+    if types == {"i1"} and of_truth != "i1":
+        types = {of_truth}
+    floats = types & {"float", "double"}
+    if "i1" in types and any(operand.type == "literal" for operand in operands):
+        floats = {number}
+    (type,) = floats or ({number} if len(types) > 1 else types)
+    return [code.converted(operand, type) for operand in operands]
+
+
+def _bits(code: Code, x: Value) -> Value:
+    return code.emit(INTEGERS[x.type], f"bitcast {x.type} {x.name} to {INTEGERS[x.type]}")
+
+
+def _from_bits(code: Code, x: Value) -> Value:
+    type = "float" if x.type == "i32" else "double"
+    return code.emit(type, f"bitcast {x.type} {x.name} to {type}")
+
+
+_CONVERSIONS: dict[str, Callable[[Code, Value], Value]] = {
+    "bits": _bits,
+    "from_bits": _from_bits,
+    "low_bits": lambda code, x: code.converted(_bits(code, x), "i32"),
+    "number": lambda code, x: code.converted(x, "float" if x.type == "i32" else "double"),
+    "double": lambda code, x: code.converted(x, "double"),
+    "single": lambda code, x: code.converted(x, "float"),
+}
+
+
+def _looked_up(code: Code, name: str, at: Value) -> Value:
+    array = pointer("[256 x double]")
+    index = code.converted(at, "i64").name
+    place = code.emit(pointer("double"), f"getelementptr [256 x double], {array} @{name}, i64 0, i64 {index}")
+    return code.load("double", place)
+
+
+@cache
+def _table(name: str) -> str:
+    numbers = ", ".join(f"double {literal(number, 'double').name}" for number in turns(_TABLES[name]))
+    return f"@{name} = internal constant [256 x double] [{numbers}]"

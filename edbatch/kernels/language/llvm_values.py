@@ -1,0 +1,160 @@
+"""Where rows begin, and what values are, in LLVM's language: kernels for the CPU, but for their loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from edbatch.kernels.language.analysis import COLUMNS, Analysis
+from edbatch.kernels.language.given import PLACE, given_of
+from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store
+from edbatch.kernels.language.llvm_code import Code, Value, literal, whole
+from edbatch.kernels.language.llvm_functions import Calls
+
+
+class Values:
+    """Values of a kernel where its code has come to."""
+
+    def __init__(self, kernel: Kernel, analysis: Analysis) -> None:
+        self.kernel, self.analysis = kernel, analysis
+        self.number = "float" if kernel.dtype == "float32" else "double"
+        self.code = Code()
+        self.calls = Calls(self.number)
+        self.given: list[Value] = []
+        self.sizes: dict[int, Value] = {}  # per axis
+        self.index: dict[int, Value] = {}  # per axis whose loop this is in
+        self.first = whole(0)  # element of the row's list, counted through all lists
+        self.rows: dict[int, Value] = {}  # per place, where the row begins
+        self.known: dict[int, Value] = {}  # values that have been computed in the loops around
+        self.arrays: dict[int, tuple[str, Value]] = {}  # type and place of values of groups computed side by side
+        self.column = whole(0)  # among those
+        self.stored: set[int] = set()  # kept values that a pass has computed
+
+    def places(self, elements: bool) -> Iterator[int]:
+        """The places of rows, or of elements."""
+        return (number for number, place in enumerate(self.kernel.places) if place.elements == elements)
+
+    def row(self, place: int, row: Value) -> Value:
+        """Where a row begins."""
+        code = self.code
+        base, distance, listed = self.given[given_of(self.kernel).places + PLACE * place :][:PLACE]
+        index = f"i{self.kernel.index_bits}"
+        array = code.at_address(index, listed)
+        with code.branch(row, code.operation("icmp ne", listed, whole(0), "i1")) as branch:
+            branch.result = self.loaded_index(array, row)
+        return code.at_address(self.number, code.add(base, code.multiply(branch.result, distance)))
+
+    def loaded_index(self, array: Value, at: Value) -> Value:
+        """An entry of a list of integers, as 64 bits."""
+        index = f"i{self.kernel.index_bits}"
+        return self.code.converted(self.code.load(index, self.code.entry(index, array, at)), "i64")
+
+    def enter(self, axis: int, at: Value) -> None:
+        """Begin the block of a loop along an axis."""
+        self.index[axis] = at
+        if axis == self.kernel.list_axis:
+            element = self.code.add(self.first, at)
+            self.rows |= {place: self.row(place, element) for place in self.places(elements=True)}
+
+    def leave(self, axis: int, values: dict[int, Value]) -> None:
+        """End it; `values`: what was known before."""
+        del self.index[axis]
+        self.known = values
+
+    def hoist(self, wanted: Iterable[int], axes: Iterable[int]) -> None:
+        """Compute all that wanted values are made of and that varies along none of the axes."""
+        for value in sorted(self.analysis.closure(wanted, [*self.known, *self.arrays])):
+            if not self.analysis.varies[value] & frozenset(axes):
+                self.value(value)
+
+    def vector_last(self, axes: Iterable[int]) -> list[int]:
+        """In the order of loops."""
+        vector = self.analysis.vector_axis
+        return sorted(axes, key=lambda axis: (axis == vector, axis))
+
+    def value(self, number: int) -> Value:
+        """The value of an instruction, here."""
+        if number in self.known:
+            return self.known[number]
+        code = self.code
+        if number in self.arrays:
+            type, array = self.arrays[number]
+            found = code.load(type, code.entry(type, array, self.column))
+        elif number in self.stored:
+            found = code.load(self.number, self._scratch(number))
+        else:
+            found = self._computed(number)
+            if number in self.analysis.kept:
+                code.store(code.converted(found, self.number), self._scratch(number))
+        self.known[number] = found
+        return found
+
+    def _computed(self, number: int) -> Value:
+        code = self.code
+        step = self.kernel.instructions[number]
+        match step:
+            case Load(place, strides):
+                return code.load(self.number, self._at(step, place, strides))
+            case LoadAt(place, strides, index, along):
+                place_of = self._at(step, place, strides)
+                distance = (
+                    self.given[given_of(self.kernel).stride(step, self.kernel.axes)] if along == RUN else whole(1)
+                )
+                at = code.multiply(code.converted(self.value(index), "i64"), distance)
+                return code.load(self.number, code.entry(self.number, place_of, at))
+            case Constant(text):
+                return literal(float.fromhex(text), self.number)
+            case Index(axis):
+                return self.index[axis]
+            case Count(axis):
+                return self.sizes[axis]
+            case Compute(function, operands):
+                return self.calls.call(code, function, [self.value(operand) for operand in operands])
+        raise AssertionError(f"{step} is known before")
+
+    def _at(self, access: Load | LoadAt | Store, place: int, strides: tuple[int, ...]) -> Value:
+        """Where the entry of an access is; along the innermost axis last: the rest is known outside its loop."""
+        code, total = self.code, whole(0)
+        array = self.rows[place]
+        if access.column is not None:
+            total = self.given[given_of(self.kernel).columns + access.column]
+        for axis in self.vector_last(range(self.kernel.axes)):
+            if not strides[axis]:
+                continue
+            step = self.index[axis]
+            if strides[axis] == RUN:
+                step = code.multiply(step, self.given[given_of(self.kernel).stride(access, axis)])
+            if strides[axis] == NEXT and axis == self.analysis.vector_axis:
+                array, total = code.entry(self.number, array, total), step
+            else:
+                total = code.add(total, step)
+        return code.entry(self.number, array, total)
+
+    def entry_number(self) -> Value:
+        """The number of this entry in its group."""
+        total = whole(0)
+        for axis in sorted(self.analysis.inner):
+            total = self.code.add(self.code.multiply(total, self.sizes[axis]), self.index[axis])
+        return total
+
+    def _scratch(self, number: int) -> Value:
+        """Where the value of this entry is kept."""
+        code, kept = self.code, self.analysis.kept
+        entries = whole(1)
+        for axis in sorted(self.analysis.inner):
+            entries = code.multiply(entries, self.sizes[axis])
+        before = code.multiply(entries, whole(kept.index(number)))
+        at = code.add(before, self.entry_number()) if kept.index(number) else self.entry_number()
+        if self.analysis.columns:
+            at = code.add(code.multiply(at, whole(COLUMNS)), self.column)
+        address = self.given[given_of(self.kernel).scratch]
+        return code.entry(self.number, code.at_address(self.number, address), at)
+
+    def write(self, stores: list[Store]) -> None:
+        """Stores, after all that they read is read."""
+        code = self.code
+        values = [code.converted(self.value(store.value), self.number) for store in stores]
+        for store, value in zip(stores, values, strict=True):
+            place = self._at(store, store.place, store.strides)
+            if store.add:
+                value = code.operation("fadd contract", code.load(self.number, place), value)
+            code.store(value, place)
