@@ -6,8 +6,8 @@ from tests.fuzz import oracle
 from tests.fuzz.calls import CALLS
 from tests.fuzz.program import Statement
 
-# Values that are finite, with derivatives that are not.
-POLES = ("eb.sqrt({} * 0.0)", "eb.norm({} * 0.0)", "eb.power({} - {}, 0.5)", "eb.sqrt(eb.relu(-eb.exp({})))")
+# Values that are finite, with derivatives that are not, however numbers before them are rounded.
+POLES = ("eb.sqrt({} * 0.0)", "eb.norm({} * 0.0)", "eb.power({} * 0.0, 0.5)", "eb.sqrt(eb.relu(-eb.exp({})))")
 WRAPPED = {"p": "parameter", "s": "scalar"}
 
 

@@ -80,6 +80,7 @@ def build(op, sample, how, policy, cells, dtype="float64"):
     return eb.sum(terms), [(operands[key], want) for key, want in wants.items()], graph
 
 
+@pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_gradients_equal_finite_differences(op, sample, how):
