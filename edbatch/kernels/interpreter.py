@@ -10,7 +10,6 @@ from edbatch.kernels.pointers import call_kernel, int64_address
 from edbatch.kernels.products import multiply, multiply_each
 from edbatch.kernels.program import ADD, ADD_ROWS, DIVIDE, LEFT, MEAN, RIGHT, SUM, TRANSPOSED, Move, Step
 from edbatch.kernels.segment_sums import add_listed, add_row, divide_rows, list_rows, sum_lists
-from edbatch.kernels.softmax import softmax_rows
 from edbatch.kernels.tables import (
     BYTES,
     Memory,
@@ -31,7 +30,7 @@ from edbatch.kernels.tables import (
 _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
     int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
 )
-_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
+_MULTIPLY, _KERNEL, _COPY, _LOOKUP, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 _SHARED, _GATHER, _GATHER_MANY = 1, 3, 4  # memory.plan.Access
 
 
@@ -71,11 +70,12 @@ def run_steps(
                 sgemm, m, e, d, addresses[a] + BYTES * b, strides[a], addresses[c], f, g & TRANSPOSED, g & ADD,
                 addresses[h] + BYTES * i, strides[h],
             )  # fmt: skip
-        elif kind == _FUSED:
-            given = np.empty(given_words(d, e), np.int64)
+        elif kind == _KERNEL:
+            given, kept = np.empty(given_words(d, e), np.int64), np.empty(f * b + 1, np.float32)
             fill(given, b, d, places[c : c + d + e], addresses, strides, lists)
+            given[-1] = int64_address(kept)
             call_kernel(kernels[a], m, int64_address(given))
-            given[0] = 0  # or it would be freed before the call: Numba does not know that it reads it
+            given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
         elif kind == _COPY:
             copy_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e)
         elif kind == _LOOKUP:
@@ -84,8 +84,6 @@ def run_steps(
                 gather_rows(m, addresses[a], b, payload, payload_begin + c * payload_stride, target, strides[d], b)
             else:
                 copy_rows(m, addresses[a] + BYTES * b * (-1 - c), 0, target, strides[d], b)
-        elif kind == _SOFTMAX:
-            softmax_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e, f)
         elif kind == _MULTIPLY_EACH:
             turned = i & TRANSPOSED
             multiply_each(

@@ -34,17 +34,16 @@ class Step(IntEnum):
     """Steps: a row of the table is (Step, and the integers that are listed). A position is (slot, column)."""
 
     MULTIPLY = 0  # x, w: slot, column, slot; k, n, distance between w's rows, TRANSPOSED + ADD; out: slot, column
-    # Each entry by itself: number of the kernel, entries of a row, first place, numbers of places and of columns (which
-    # follow the places)
-    FUSED = 1
+    # A kernel over one axis: its number, entries of a row, first place, numbers of places and of columns (which follow
+    # the places), numbers that it keeps for each entry, and 1 if it computes rows as groups, 0 if each entry by itself.
+    KERNEL = 1
     COPY = 2  # from: slot, column; to: slot, column; entries
     LOOKUP = 3  # table: slot, entries of a row; payload: its number, or -1 - index; to: slot, column
-    SOFTMAX = 4  # from: slot, column; to: slot, column; entries; 1: its logarithm
     # A product per call; a: slot, column; b: slot, column; m, k, n; of the one that is a parameter (LEFT: a, RIGHT: b)
     # the distance between rows, and LEFT or RIGHT + TRANSPOSED; out: slot, column
-    MULTIPLY_EACH = 5
-    CALL = 6  # number of the kernel of one op; first place, number of places; groups, lanes; integer (-1: none)
-    PYTHON = 7  # anything else: left to the caller
+    MULTIPLY_EACH = 4
+    CALL = 5  # number of the kernel of one op; first place, number of places; groups, lanes; integer (-1: none)
+    PYTHON = 6  # anything else: left to the caller
 
 
 STEP_WIDTH = 12

@@ -15,6 +15,8 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.call import by_rows
+from edbatch.kernels.language.analysis import analysis_of, scratch_rows
+from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Move, Slot, Step
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_places import Place
@@ -116,7 +118,7 @@ class Link:
             check_product(row, self._slots)
             if row[0] == Step.MULTIPLY:
                 self._as_rows.add(row[1])
-            if row[0] not in (Step.FUSED, Step.CALL):
+            if row[0] not in (Step.KERNEL, Step.CALL):
                 read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
             rows.append((*map(int, row), *(0,) * (STEP_WIDTH - len(row))))
         used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
@@ -173,6 +175,20 @@ class Link:
     def kernel(self, kernel: Any) -> int:
         """Number of a kernel: a `Kernel`, or a `Call`."""
         return self._kernels.setdefault(kernel, len(self._kernels))
+
+    def kernel_step(
+        self, kernel: Kernel, size: int, places: list[tuple[int, int]], columns: list[int]
+    ) -> tuple[int, ...]:
+        """The step of a kernel over one axis.
+
+        Args:
+            size: of the axis.
+            places: slot and column of each place.
+            columns: those of the kernel.
+        """
+        first, _ = self.place_list(places + [(0, column) for column in columns])
+        kept, grouped = scratch_rows(kernel), int(analysis_of(kernel).grouped)
+        return Step.KERNEL, self.kernel(kernel), size, first, len(places), len(columns), kept, grouped
 
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""

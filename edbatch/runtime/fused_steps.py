@@ -12,7 +12,6 @@ from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, SAME, Kernel, Load, Place, Store
-from edbatch.kernels.program import Step
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_steps import Native, Operand
 
@@ -70,8 +69,7 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
         positions = [
             link.result(0) if of is None else link.at(Value(of) if isinstance(of, int) else of) for of in places
         ]
-        first, _ = link.place_list(positions + [(0, column) for _, column in columns])
-        return Step.FUSED, link.kernel(kernel), run.size, first, len(places), len(columns)
+        return link.kernel_step(kernel, run.size, positions, [column for _, column in columns])
 
     return Native(encode, tuple(loaded), run.stores)
 

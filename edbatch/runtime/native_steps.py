@@ -7,6 +7,7 @@ from typing import Any
 from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import ADD, LEFT, RIGHT, Step
+from edbatch.kernels.row_kernels import softmax
 from edbatch.runtime.cell_steps import Native, copy_step, is_native, is_row
 
 
@@ -93,10 +94,11 @@ def _softmax(body: Body, number: int, node: Node) -> list[Native] | None:
     (x,) = operands_of(node)
     if len(node.type.out.shape) != 1 or not is_row(body, x):
         return None
-    logarithm = int(node.type.op.name == "log_softmax")
+    kernel = softmax(node.type.op.name == "log_softmax")
 
     def encode(link: Any) -> tuple[int, ...]:
-        return Step.SOFTMAX, *link.at(x), *link.at(Value(number)), node.type.out.size, logarithm
+        (slot, column), (to, at) = link.at(x), link.at(Value(number))
+        return link.kernel_step(kernel, node.type.out.size, [(slot, 0), (to, 0)], [column, at])
 
     return [Native(encode, (x,), (number,))]
 

@@ -1,11 +1,13 @@
 """Batches made by hand, run by the compiled loops of any backend."""
 
 import itertools
+from functools import cache, partial
 from types import SimpleNamespace
 
 import numpy as np
 
 from edbatch.kernels.program import ADD_ROWS, STEP_WIDTH, SUM, Move, Slot, Step
+from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.tables import Memory, Programs
 
 SLICE, SHARED, STRIDED, GATHER, GATHER_MANY = range(5)  # memory.plan.Access
@@ -16,24 +18,31 @@ def table(rows, width, dtype=np.int32):
     return np.array(rows, dtype).reshape(-1, width)
 
 
-def programs(program_of, width=0, block=64):
+def programs(backend, program_of, width=0, block=64):
     """No programs; or, of a width, number 0: the result is the argument, and its softmax is kept beside it."""
     slots = table([(Slot.ARGUMENT, 0, 0, width), (Slot.RESULT, 0, 0, 0)] if width else [], 4, np.int64)
     arguments = table([(0, width, Move.IF_SCATTERED)] if width else [], 3, np.int64)
-    steps = [(Step.COPY, 0, 0, 1, 0, width), (Step.SOFTMAX, 0, 0, 1, width, width, 0)] if width else []
+    steps = [(Step.COPY, 0, 0, 1, 0, width), (Step.KERNEL, 0, width, 0, 2, 2, 1, 1)] if width else []
     steps = table([(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps], STEP_WIDTH, np.int64)
     found = table([(0, 2, 0, 1, 0, 2, 0, block, 0, 0)] if width else [], 10, np.int64)
-    places, (kernels, addresses) = table([], 2, np.int64), np.zeros((2, 0), np.int64)
+    places = table([(0, 0), (1, 0), (0, 0), (0, width)], 2, np.int64)
+    kernels, addresses = np.array(backend.loops.handles([softmax(False)])), np.zeros(0, np.int64)
     tables = Programs(np.array(program_of), found, slots, arguments, steps, places, kernels, addresses)
     return SimpleNamespace(
         tables=tables, version=next(versions), runs_whole=lambda batches: bool((batches[:, 2] <= block).all())
     )
 
 
+def made_once(**form):
+    """What makes `programs` of a backend, always the same."""
+    return cache(partial(programs, **form))
+
+
 def run(backend, arrays, windows, batches, operands, segments, indices, results, programs, kept=None):
     """What batches leave in copies of the arenas `arrays` [rows, width], float32.
 
     Args:
+        programs: makes those of a backend.
         kept: per type the arena that its results are kept in, or None.
     """
     there = [backend.from_host(array.copy(), "C") for array in arrays]
@@ -41,6 +50,7 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     keeping = [(0, 0, 0) if at is None else (*arenas[at], 0) for at in kept or [None] * len(results)]
     keeping = table(keeping, 3, np.int64)
     plan = SimpleNamespace(batches=table(batches, 6), operands=table(operands, 5), segments=table(segments, 4))
+    programs = programs(backend)
     indices = backend.plan_indices(np.array(indices, np.int32))
     scratch = backend.empty_flat(4096, np.dtype(np.float32))
     memory = Memory(table(windows, 3, np.int64), arenas, np.array(results, np.int32), keeping)
@@ -100,7 +110,7 @@ def sums(seed, access):
         for window, row in listed[offsets[i] : offsets[i + 1]]:
             arena, column, width = windows[window]
             want[2 + i] += arrays[arena][row, column : column + width]
-    given = (arrays, windows, [batch], [operand], segments, lists + offsets, [2], programs([SUM]))
+    given = (arrays, windows, [batch], [operand], segments, lists + offsets, [2], made_once(program_of=[SUM]))
     return given, [*arrays[:2], want]
 
 
@@ -115,7 +125,10 @@ def additions(seed, access, listed):
     want = arrays[0].copy()
     for i, (_, row) in enumerate(rows_of(operand, [], lists)):
         want[row, 2:5] += arrays[1][4 + places[i], 1:4]
-    return (arrays, windows, [batch], [operand], [], lists + places, [1], programs([ADD_ROWS])), [want, arrays[1]]
+    return (arrays, windows, [batch], [operand], [], lists + places, [1], made_once(program_of=[ADD_ROWS])), [
+        want,
+        arrays[1],
+    ]
 
 
 def kept(seed, block):
@@ -127,8 +140,18 @@ def kept(seed, block):
     batches = [(0, 2, 5, 0, 0, -1), (1, 0, 2, 2, 0, -1), (0, 7, 4, 1, 0, -1)]
     want = [array.astype(np.float64) for array in arrays]
     x = {at: want[0][[row for _, row in rows_of(operand, [], lists)]] for at, operand in enumerate(operands)}
-    softmax = {at: np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True) for at, rows in x.items()}
+    parts = {at: np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True) for at, rows in x.items()}
     want[1][2:7, :3], want[1][7:11, :3] = x[0], x[1]
-    want[2][:2] = np.hstack([x[2], softmax[2]])  # kept nowhere: its rows have all that it computes
-    want[3][:5], want[3][5:9] = np.hstack([x[0], softmax[0]]), np.hstack([x[1], softmax[1]])
-    return (arrays, windows, batches, operands, [], lists, [1, 2], programs([0, 0], 3, block), [3, None]), want
+    want[2][:2] = np.hstack([x[2], parts[2]])  # kept nowhere: its rows have all that it computes
+    want[3][:5], want[3][5:9] = np.hstack([x[0], parts[0]]), np.hstack([x[1], parts[1]])
+    return (
+        arrays,
+        windows,
+        batches,
+        operands,
+        [],
+        lists,
+        [1, 2],
+        made_once(program_of=[0, 0], width=3, block=block),
+        [3, None],
+    ), want

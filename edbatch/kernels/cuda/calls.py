@@ -28,12 +28,11 @@ class Gpu(IntEnum):
     PROCESSORS = 5  # multiprocessors
     COMPUTE = 6  # of products, see `PRECISIONS`
     GATHER = 7  # kernels written by hand
-    SOFTMAX = 8
-    SEGMENT_REDUCE = 9
-    ADD_ROWS = 10
-    ADD_GROUPED = 11
-    ADD_ALL = 12
-    STATUS = 13  # the first error of a call; 0: none
+    SEGMENT_REDUCE = 8
+    ADD_ROWS = 9
+    ADD_GROUPED = 10
+    ADD_ALL = 11
+    STATUS = 12  # the first error of a call; 0: none
 
 
 #: cuBLAS' compute types: what a product of float32 matrices may be computed in.

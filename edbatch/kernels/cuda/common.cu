@@ -147,6 +147,33 @@ __device__ inline long long divided(long long a, long long b) {
     return (a | b) >> 32 ? a / b : (long long)((unsigned)a / (unsigned)b);
 }
 
+// Entries of a group, for this thread: number threadIdx.x, and every blockDim.x-th from there on; four are on their way
+// at once (see `reduced`).
+template <typename Entry> __device__ inline void each_entry(long long count, Entry entry) {
+    const long long step = blockDim.x;
+    long long k = threadIdx.x;
+    #pragma unroll 1
+    for (; k + 3 * step < count; k += 4 * step) entry(k), entry(k + step), entry(k + 2 * step), entry(k + 3 * step);
+    #pragma unroll 1
+    for (; k < count; k += step) entry(k);
+}
+
+// The same, of entries that are stored after four have been computed.
+template <typename Entry, typename Store>
+__device__ inline void each_entry(long long count, Entry entry, Store store) {
+    const long long step = blockDim.x;
+    long long k = threadIdx.x;
+    #pragma unroll 1
+    for (; k + 3 * step < count; k += 4 * step) {
+        const auto a = entry(k), b = entry(k + step), c = entry(k + 2 * step), d = entry(k + 3 * step);
+        store(k, a), store(k + step, b), store(k + 2 * step, c), store(k + 3 * step, d);
+    }
+    #pragma unroll 1
+    for (; k < count; k += step) store(k, entry(k));
+}
+
+template <typename T, unsigned COUNT> struct Stored { T v[COUNT]; };
+
 // The values of the threads of a group (one, or as of `over_row`), in one.
 template <typename T, typename Combine> __device__ inline T over_lanes(T value, Combine combine) {
     return blockDim.x > 1 ? over_row(value, combine) : value;

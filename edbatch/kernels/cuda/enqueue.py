@@ -7,7 +7,6 @@ import numpy as np
 from edbatch.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
 from edbatch.kernels.cuda.geometry import (
-    MOST_BLOCKS,
     MOST_BLOCKS_OF_X,
     THREADS,
     over_columns,
@@ -91,11 +90,11 @@ def entries(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray) ->
 
 
 @compiled
-def by_rows(gpu: np.ndarray, kernel: int, n: int, width: int, values: np.ndarray) -> None:
-    """Enqueue a kernel of which the threads of one y compute a row together."""
-    x = threads_for(width)
+def groups(gpu: np.ndarray, kernel: int, n: int, size: int, values: np.ndarray) -> None:
+    """Enqueue a kernel that computes n groups of a size, each by the threads of one y; `values` as of `entries`."""
+    x = threads_for(size)
     y = THREADS // x
-    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS), 1, 1, x, y, values, len(values))
+    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS_OF_X), 1, 1, x, y, values, 2)
 
 
 @compiled

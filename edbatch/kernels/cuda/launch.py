@@ -6,7 +6,7 @@ import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
-from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, by_rows, entries, gather, move, segment_reduce
+from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, entries, gather, groups, move, segment_reduce
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
 from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, NONE, RIGHT, SUM, TRANSPOSED, Move, Step
 from edbatch.kernels.tables import (
@@ -29,9 +29,9 @@ from edbatch.kernels.tables import (
 _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
     int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
 )
-_MULTIPLY, _FUSED, _COPY, _LOOKUP, _SOFTMAX, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
+_MULTIPLY, _KERNEL, _COPY, _LOOKUP, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 _SHARED, _GATHER, _GATHER_MANY = 1, 3, 4  # memory.plan.Access
-_SOFTMAX_KERNEL, _SEGMENTS_KERNEL = map(int, (Gpu.SOFTMAX, Gpu.SEGMENT_REDUCE))
+_SEGMENTS_KERNEL = int(Gpu.SEGMENT_REDUCE)
 _ADD_KERNEL, _ADD_GROUPED_KERNEL, _ADD_ALL_KERNEL = map(int, (Gpu.ADD_ROWS, Gpu.ADD_GROUPED, Gpu.ADD_ALL))
 
 
@@ -64,11 +64,14 @@ def enqueue_steps(
                 gpu, m, e, d, addresses[a] + BYTES * b, strides[a], addresses[c], f, g & TRANSPOSED, g & ADD,
                 addresses[h] + BYTES * i, strides[h],
             )  # fmt: skip
-        elif kind == _FUSED:
+        elif kind == _KERNEL:
             values = np.empty(1 + given_words(d, e), np.int64)
             values[0] = m
             fill(values[1:], b, d, places[c : c + d + e], addresses, strides, lists)
-            entries(gpu, kernels[a], m, b, values)
+            if g:
+                groups(gpu, kernels[a], m, b, values)
+            else:
+                entries(gpu, kernels[a], m, b, values)
         elif kind == _CALL:
             values = np.empty(2 + 3 * c, np.int64)
             values[0], values[1] = m, payload + BYTES * f * payload_stride if f >= 0 else 0
@@ -91,11 +94,6 @@ def enqueue_steps(
             else:
                 move(moves, 0, addresses[a] + BYTES * b * (-1 - c), 0, 0, 0, m, target, strides[d], b)
             gather(gpu, moves, 1)
-        elif kind == _SOFTMAX:
-            values = np.array(
-                [m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e, f], np.int64
-            )
-            by_rows(gpu, gpu[_SOFTMAX_KERNEL], m, e, values)
         elif kind == _MULTIPLY_EACH:
             turned = i & TRANSPOSED
             multiply_each(

@@ -27,7 +27,7 @@ from edbatch.kernels.rule import Rule
 from edbatch.kernels.tables import BYTES, Batches, Memory
 
 _ON_ROWS = (
-    "softmax", "cross_entropy", "cross_entropy_gradient", "segment_reduce", "add_rows", "add_grouped", "add_all",
+    "segment_reduce", "add_rows", "add_grouped", "add_all",
     "error_function",
 )  # fmt: skip
 KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("float", "double")))
@@ -64,7 +64,6 @@ class CudaLoops:
             Gpu.PROCESSORS: driver.processors,
             Gpu.COMPUTE: PRECISIONS["float32"],
             Gpu.GATHER: self._kernels["gather"],
-            Gpu.SOFTMAX: self._kernels["softmax_float"],
             Gpu.SEGMENT_REDUCE: self._kernels["segment_reduce_float"],
             Gpu.ADD_ROWS: self._kernels["add_rows_float"],
             Gpu.ADD_GROUPED: self._kernels["add_grouped_float"],

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 @cache
 def rows() -> str:
-    """Gathers, scatters, reductions and softmax, for NVRTC."""
-    return "\n".join([common(), *map(_text, ("rows.cu", "lists.cu", "softmax.cu"))])
+    """Gathers, scatters and reductions, for NVRTC."""
+    return "\n".join([common(), *map(_text, ("rows.cu", "lists.cu"))])
 
 
 @cache

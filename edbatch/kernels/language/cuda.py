@@ -115,7 +115,7 @@ class _Writer:
         kernel, lines = self._kernel, self._lines
         if self._grouped:
             lines.append("const bool mine = turns.mine(turn, items * each);")
-            lines.append("const long long item = divided(at, each);")
+            lines.append(f"const long long item = {'divided(at, each)' if self._axes else 'at'};")
             lines.append("const long long column = at - item * each;")
         else:
             lines.append(f"if (column >= {self._product(self._axes)}) return;")
@@ -187,14 +187,7 @@ class _Writer:
                 if not analysis.is_entry(value) and self._kernel.instructions[value]
             ]
             self._need(groups)
-            self._lines.append(
-                f"for (long long k = threadIdx.x; k < {self._product(sorted(analysis.inner))}; k += blockDim.x) {{"
-            )
-            before, outside, self._lines = self._values.copy(), self._lines, []
-            self._pass(pass_, reductions)
-            outside += [f"    {line}" for line in _used(self._lines)]
-            self._lines, self._values = outside, before
-            self._lines.append("}")
+            self._lines += self._pass(pass_, reductions)
             for value in reductions:
                 kind = "long long" if analysis.types[value] == "integer" else self._float
                 self._lines.append(f"const {kind} v{value} = r{value}.over_lanes();")
@@ -203,21 +196,43 @@ class _Writer:
         for store in analysis.group_stores:
             self._store(store, "if (mine && threadIdx.x == 0) ")
 
-    def _pass(self, pass_: int, reductions: list[int]) -> None:
-        """What is done with entry k of a group."""
-        analysis = self._analysis
-        self._indices("k", sorted(analysis.inner))
-        if self._kernel.list_axis in analysis.inner:
+    def _begin_entry(self) -> None:
+        """The indices of entry k of a group, and where the rows of its element begin."""
+        self._indices("k", sorted(self._analysis.inner))
+        if self._kernel.list_axis in self._analysis.inner:
             self._rows(elements=True)
+
+    def _pass(self, pass_: int, reductions: list[int]) -> list[str]:
+        """The lines of a pass over a group's entries k."""
+        analysis = self._analysis
+        around, before, self._lines = self._lines, self._values.copy(), []
+        self._begin_entry()
         self._need(analysis.roots(pass_))
         for value in reductions:
-            (of,) = (step.value for step in [self._kernel.instructions[value]] if isinstance(step, Reduce))
-            first = self._kernel.instructions[value] == Reduce("first", of)
-            given = f"{self._truth(of)}, k" if first else self._number(of)
+            step = self._kernel.instructions[value]
+            assert isinstance(step, Reduce)
+            given = f"{self._truth(step.value)}, k" if step.function == "first" else self._number(step.value)
             self._lines.append(f"r{value}.take({given});")
-        if pass_ == len(analysis.reductions) - 1:
-            for store in analysis.entry_stores:
-                self._store(store, "if (mine) ")
+        functions = [("", self._lines)]
+        if pass_ == len(analysis.reductions) - 1 and analysis.entry_stores:
+            # Values first, stores later: what may lie where something is stored is not read before that is done.
+            stores = analysis.entry_stores
+            kind = f"Stored<{self._float}, {len(stores)}>"
+            self._lines.append(f"return {kind}{{{{{', '.join(self._number(store.value) for store in stores)}}}}};")
+            self._lines = ["if (!mine) return;"]
+            self._begin_entry()
+            for number_, store in enumerate(stores):
+                self._store(store, "", f"stored.v[{number_}]")
+            functions.append((f", const {kind}& stored", self._lines))
+        self._lines, self._values = around, before
+        found = f"each_entry({self._product(sorted(analysis.inner))}"
+        lines = []
+        for more, body in functions:
+            used = _used(body)
+            k = " k" if any(re.search(r"\bk\b", line) for line in used) else ""
+            lines += [f"{found}, [&](long long{k}{more}) {{", *(f"    {line}" for line in used)]
+            found = "}"
+        return [*lines, "});"]
 
     def _need(self, wanted: Iterable[int]) -> None:
         """Define values, and all that they are made of."""
@@ -274,10 +289,10 @@ class _Writer:
             terms.append(f"given.v[{self._given.columns + access.column}]")
         return " + ".join(terms) or "0"
 
-    def _store(self, store: Store, condition: str) -> None:
+    def _store(self, store: Store, condition: str, value: str = "") -> None:
         sign = "+=" if store.add else "="
         place = f"p{store.place}[{self._at(store, store.strides)}]"
-        self._lines.append(f"{condition}{place} {sign} {self._number(store.value)};")
+        self._lines.append(f"{condition}{place} {sign} {value or self._number(store.value)};")
 
 
 def _used(lines: list[str]) -> list[str]:

@@ -54,7 +54,7 @@ def test_any_sizes_are_within_the_limits(launches, n, width):
     nothing = np.zeros(9, np.int64)
     grids = [
         *launched(launches, enqueue.entries, 0, n, width, nothing),
-        *launched(launches, enqueue.by_rows, 0, n, width, nothing),
+        *launched(launches, enqueue.groups, 0, n, width, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 1, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 32, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 256, nothing),

@@ -13,6 +13,7 @@ from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.program import ADD, LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Step
+from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.rule import Rule
 from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
 
@@ -209,13 +210,15 @@ def test_kernels_are_compiled_once(cuda):
     assert cuda.backend.loops.handles([other, first]) == [made[1], made[0]]
 
 
-def tables(*steps):
+def tables(*steps, places=(), kernels=()):
     steps = np.array([(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps], np.int64)
-    return SimpleNamespace(steps=steps, places=np.zeros((0, 2), np.int64), kernels=np.zeros(0, np.int64))
+    return SimpleNamespace(steps=steps, places=np.array(places, np.int64).reshape(-1, 2), kernels=kernels)
 
 
 def after(backend, steps, slots, strides, integers, n, m):
     """What steps leave in copies of the slots' arrays, and where they stop."""
+    handles = np.array(backend.loops.handles(steps.kernels), np.int64)
+    steps = SimpleNamespace(steps=steps.steps, places=steps.places, kernels=handles)
     there = [backend.from_host(x.copy(), "C") for x in slots]
     addresses = np.array([backend.address(x) for x in there])
     integers = backend.indices(integers.astype(np.int32))[:]
@@ -243,16 +246,18 @@ def test_steps(cuda, m, k, n, transposed, add, logarithm, seed):
         (Step.COPY, 2, 2, 3, 0, n),
         (Step.LOOKUP, 4, n, 0, 3, n),
         (Step.LOOKUP, 4, n, -1 - 3, 3, 2 * n),
-        (Step.SOFTMAX, 2, 2, 3, 3 * n, n, int(logarithm)),
+        (Step.KERNEL, 0, n, 0, 2, 2, 1, 1),
         (Step.PYTHON,),
         (Step.COPY, 0, 0, 3, 0, 1),
+        places=[(2, 0), (3, 0), (0, 2), (0, 3 * n)],
+        kernels=[softmax(logarithm)],
     )
     integers = random.integers(0, 5, 1 + m)
     end, found = check_steps(cuda, steps, [x, w, out, all, table], [k + 1, 0, n + 2, 4 * n, 0], integers, m, m)
     product = x[:, 1:] @ (w.T if transposed else w) + add * out[:, 2:]
     e = np.exp(product)
-    softmax = e / e.sum(axis=1, keepdims=True)
-    want = [product, table[integers[1:]], np.tile(table[3], (m, 1)), np.log(softmax) if logarithm else softmax]
+    parts = e / e.sum(axis=1, keepdims=True)
+    want = [product, table[integers[1:]], np.tile(table[3], (m, 1)), np.log(parts) if logarithm else parts]
     assert end == 5
     np.testing.assert_allclose(found[3], np.hstack(want), atol=2e-5)
 

@@ -219,7 +219,7 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
 
     def key(**changed):
         now = base | changed
-        table = programs([-2])
+        table = programs(cuda.backend, [-2])
         table.version = now["version"]
         tables = type("Plan", (), {name: now[name] for name in plan})
         indices = Indices(np.zeros(4, np.int32), None, now["address"])
