@@ -1,0 +1,126 @@
+"""Where rows begin, and what values are, in CUDA C++: kernels for GPUs, but for their loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from edbatch.kernels.language.analysis import Analysis
+from edbatch.kernels.language.cuda_functions import function, number
+from edbatch.kernels.language.given import PLACE, given_of
+from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store
+
+
+class Values:
+    """The lines of a kernel so far, and which values they define.
+
+    Attributes:
+        grouped: whether groups are computed; otherwise each entry by itself.
+        of_items: whether items are elements of lists, not rows.
+        axes: that number the groups (or entries) of an item.
+    """
+
+    def __init__(self, kernel: Kernel, analysis: Analysis) -> None:
+        self.kernel, self.analysis, self.given = kernel, analysis, given_of(kernel)
+        self.float = "float" if kernel.dtype == "float32" else "double"
+        self.index = "int" if kernel.index_bits == 32 else "long long"
+        self.grouped = analysis.grouped
+        self.lines: list[str] = []
+        self.defined: set[int] = set()
+        items = analysis.outer if self.grouped else analysis.outer | analysis.inner
+        self.of_items = kernel.list_axis is not None and kernel.list_axis in items
+        self.axes = sorted(items - {kernel.list_axis} if self.of_items else items)
+
+    def size(self, axis: int) -> str:
+        """Of an axis."""
+        return "list_size" if axis == self.kernel.list_axis else f"given.v[{axis}]"
+
+    def product(self, axes: Iterable[int]) -> str:
+        """Of the sizes of axes."""
+        return " * ".join(map(self.size, axes)) or "1ll"
+
+    def indices(self, variable: str, axes: list[int]) -> None:
+        """The indices along axes of the entry that a variable numbers."""
+        rest = variable
+        for axis in reversed(axes):
+            if axis == axes[0]:
+                self.lines.append(f"const long long x{axis} = {rest};")
+                break
+            self.lines.append(f"const long long q{axis} = divided({rest}, {self.size(axis)});")
+            self.lines.append(f"const long long x{axis} = {rest} - q{axis} * {self.size(axis)};")
+            rest = f"q{axis}"
+
+    def rows(self, elements: bool) -> None:
+        """Define where the row begins in each place, or (`elements`) the row of the element."""
+        written = {store.place for store in self.kernel.stores}
+        for number_, place in enumerate(self.kernel.places):
+            if place.elements != elements:
+                continue
+            at = self.given.places + PLACE * number_
+            row = "i" if not elements else f"list[0] + x{self.kernel.list_axis}"
+            const = "" if number_ in written else "const "
+            listed = f"(const {self.index}*)given.v[{at + 2}]"
+            text = f"row_at<{self.float}>(given.v + {at}, {listed}, {row})"
+            self.lines.append(f"{const}{self.float}* const p{number_} = {text};")
+
+    def need(self, wanted: Iterable[int]) -> None:
+        """Define values, and all that they are made of."""
+        for value in sorted(self.analysis.closure(wanted, self.defined)):
+            type = {"number": self.float, "integer": "long long", "truth": "bool"}[self.analysis.types[value]]
+            self.lines.append(f"const {type} v{value} = {self._computed(value)};")
+            self.defined.add(value)
+
+    def _computed(self, value: int) -> str:
+        step = self.kernel.instructions[value]
+        match step:
+            case Load(place, strides):
+                return f"p{place}[{self._at(step, strides)}]"
+            case LoadAt(place, strides, index, along):
+                at = f"v{index}"
+                if along == RUN:
+                    at += f" * given.v[{self.given.stride(step, self.kernel.axes)}]"
+                return f"p{place}[{self._at(step, strides)} + {at}]"
+            case Constant(text):
+                return number(float.fromhex(text), self.kernel.dtype)
+            case Index(axis):
+                return f"x{axis}"
+            case Count(axis):
+                return self.size(axis)
+            case Compute(name, operands):
+                kept = self.analysis.types[value] == "integer" or name == "uniform" or self._compares_integers(step)
+                texts = [f"v{x}" if kept else self._operand(name, x) for x in operands]
+                return function(name, texts, self.kernel.dtype)
+        raise AssertionError(f"{step} is known before")
+
+    def _compares_integers(self, step: Compute) -> bool:
+        return {self.analysis.types[x] for x in step.operands} == {"integer"} and step.function in (
+            "less", "less_equal", "greater", "greater_equal", "equal", "different"
+        )  # fmt: skip
+
+    def _operand(self, name: str, value: int) -> str:
+        if name in ("both", "either", "no"):
+            return self.truth(value)
+        is_test = name == "select" and self.analysis.types[value] == "truth"
+        return f"v{value}" if is_test else self.number(value)
+
+    def number(self, value: int) -> str:
+        """A value as a number of the kernel's dtype."""
+        kind = self.analysis.types[value]
+        return f"v{value}" if kind == "number" else f"({self.float})v{value}"
+
+    def truth(self, value: int) -> str:
+        """A value as whether it is not 0."""
+        return f"v{value}" if self.analysis.types[value] == "truth" else f"(v{value} != 0)"
+
+    def _at(self, access: Load | LoadAt | Store, strides: tuple[int, ...]) -> str:
+        terms = [f"x{axis}" for axis, stride in enumerate(strides) if stride == NEXT]
+        runs = [axis for axis, stride in enumerate(strides) if stride == RUN]
+        terms += [f"x{axis} * given.v[{self.given.stride(access, axis)}]" for axis in runs]
+        if access.column is not None:
+            terms.append(f"given.v[{self.given.columns + access.column}]")
+        return " + ".join(terms) or "0"
+
+    def store(self, store: Store, condition: str, value: str = "") -> None:
+        """Write a number, the store's own unless one is given, on a condition."""
+        sign = "+=" if store.add else "="
+        place = f"p{store.place}[{self._at(store, store.strides)}]"
+        self.lines.append(f"{condition}{place} {sign} {value or self.number(store.value)};")
