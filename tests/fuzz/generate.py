@@ -199,7 +199,8 @@ class Maker:
         for graph in self.graphs:
             self.say(f"{graph.name}.run()", graph.options)
             graph.stale = True
-        if trainers and any(p.has_grad for p in self.names[trainers[0]].model):
+        gradients = [p.gradient for p in self.names[trainers[0]].model if p.has_grad] if trainers else []
+        if gradients and all(np.isfinite(gradient).all() for gradient in gradients):  # others are refused
             self.say(f"{trainers[0]}.update()")
         else:
             p = self.random.choice(self.named("p"))
