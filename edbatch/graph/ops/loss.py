@@ -17,7 +17,7 @@ from edbatch.graph.operand import Operand
 from edbatch.graph.ops.elementwise import clip, greater, log, maximum2
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax, softmax
-from edbatch.graph.ops.reduce import logsumexp, mean, sum
+from edbatch.graph.ops.reduce import mean, sum
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import checked_index, checked_label, checked_number, record, to_expression, to_operand
 from edbatch.graph.spec import Shape
@@ -44,9 +44,8 @@ def _total(k: Any, out: Any, entries: Any) -> None:
 
 
 def _cross_entropy(k: Any, out: Any, x: Any, label: Any) -> None:
-    top = k.max(x, axis=1, keepdims=True)
-    k.copyto(out, k.log(k.sum(k.exp(x - top), axis=1)) + top[:, 0])
-    out -= _entries(k, x, label)
+    below = x - k.max(x, axis=1, keepdims=True)  # of every term first: the difference of two large ones is not exact
+    k.copyto(out, k.log(k.sum(k.exp(below), axis=1)) - _entries(k, below, label))
 
 
 def _hinge(k: Any, out: Any, x: Any, label: Any, margin: float) -> None:
@@ -306,7 +305,7 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
         return _cross_entropy_call(logits, label)
     x = to_expression("cross_entropy", logits)
     if not soft:
-        return (1 - smoothing) * _cross_entropy_call(x, label) + smoothing * (logsumexp(x) - mean(x))
+        return (1 - smoothing) * _cross_entropy_call(x, label) + smoothing * -mean(log_softmax(x))
     if not isinstance(label, Operand):
         label = _checked_target("cross_entropy: label", label)
     target = to_operand("cross_entropy: label", x.graph, label)

@@ -39,6 +39,31 @@ def test_cross_entropy_is_pytorchs(dtype, smoothing, soft, cells):
     assert graph.report().batches < 16  # however many samples
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+@pytest.mark.parametrize("loss", ["label", "smoothed", "distribution", "both"])
+def test_large_scores_lose_nothing(dtype, cells, loss):
+    soft, smoothing = loss in ("distribution", "both"), 0.1 if loss in ("smoothed", "both") else 0.0
+    for large in (0, 1e4, 1e6, 1e7, 1e15, 1e30, -1e7, -1e30):
+        x = (large + np.array([0, 0.5, -1, 3])).astype(dtype)
+        target = [0.5, 0.2, 0.2, 0.1] if soft else 0
+
+        def loss_of(x, p, soft=soft, smoothing=smoothing):
+            return eb.cross_entropy(x * 1, p if soft else 0, label_smoothing=smoothing)
+
+        with eb.Graph(dtype=dtype):
+            given = eb.input(x)
+            y = (eb.cell(loss_of) if cells else loss_of)(given, eb.input([0.5, 0.2, 0.2, 0.1]))
+        y.backward()
+        exact = torch.tensor(x - x.max(), dtype=torch.float64, requires_grad=True)
+        wanted = torch.tensor(target, dtype=torch.float64 if soft else torch.int64)
+        want = torch.nn.functional.cross_entropy(exact, wanted, label_smoothing=smoothing)
+        want.backward()
+        rtol = 1e-14 if dtype == "float64" else 1e-6
+        np.testing.assert_allclose(y.value(), want.item(), rtol=rtol, err_msg=f"{large}")
+        np.testing.assert_allclose(given.gradient(), exact.grad.numpy(), atol=rtol, err_msg=f"{large}")
+
+
 def test_labels_of_any_kind():
     with eb.Graph(dtype="float64"):
         x = eb.input(SCORES[0])
