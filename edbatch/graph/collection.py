@@ -14,6 +14,7 @@ from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.exclusive import Whole, lock
 from edbatch.graph.init import initial_value
+from edbatch.graph.names import Names
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import entries_of
 from edbatch.graph.spec import MOST_ENTRIES, Shape, float_dtype
@@ -54,7 +55,7 @@ class ParameterCollection:
             self._random = np.random.default_rng(seed)
         except (TypeError, ValueError):
             raise EdBatchError(f"ParameterCollection: seed={shown(seed)}; expected an integer from 0 on") from None
-        self._parameters: dict[str, Parameter] = {}  # of the whole model, by their full names
+        self._parameters = Names()  # of the whole model
         self._prefix = ""
 
     def sub(self, name: str) -> ParameterCollection:
@@ -264,13 +265,13 @@ class ParameterCollection:
 
     def _here(self) -> dict[str, Parameter]:
         begin = len(self._prefix)
-        return {name[begin:]: x for name, x in self._parameters.items() if name.startswith(self._prefix)}
+        return {name[begin:]: self._parameters[name] for name in self._parameters.listed(self._prefix)}
 
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self.values())
 
     def __len__(self) -> int:
-        return len(self._here())
+        return len(self._parameters.listed(self._prefix))
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):

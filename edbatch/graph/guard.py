@@ -34,6 +34,15 @@ class Read(NamedTuple):
     value: Any
 
 
+def weak_get(value: Any) -> Get:
+    """`getattr` of an object that it does not keep alive, if that can be."""
+    try:
+        held = ref(value)
+    except TypeError:
+        return partial(getattr, value)
+    return lambda name, missing: getattr(held(), name, missing)
+
+
 class Same:
     """An object that is equal to itself alone, and that this keeps alive only if it must."""
 

@@ -38,23 +38,19 @@ from types import (
     WrapperDescriptorType,
 )
 from typing import Any
-from weakref import ReferenceType, ref
+from weakref import ReferenceType
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.guard import ATOMS, CONTENTS, MISSING, Get, Guard, Read
+from edbatch.graph.guard import ATOMS, CONTENTS, MISSING, Get, Guard, Read, weak_get
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.watch_parameters import READS_VALUES, parameter_reads
 
 # Of these, what runs and what they hold do not count: they compute the same of the same.
 _OURS = ["graph", "kernels", "runtime", "memory", "policy", "devices", "compiled", "errors", "exact", "exclusive"]
 _PURE = ("numpy", "msgspec", *(f"edbatch.{name}" for name in _OURS))
 
-# What reads numbers that a trace would freeze.
-_READS_VALUES = {
-    ("edbatch.graph.parameters", f"{kind}.{name}")
-    for kind in ("Parameter", "LookupParameters")
-    for name in ("value", "grad", "sparse_grad", "__dlpack__")
-} | {("edbatch.runtime.graph", "Graph._ran")}
 _READS_FILES = (open, input)
 _MAY_READ_FILES = ("importlib", "linecache", "tokenize", "inspect", "logging", "traceback", "edbatch")
 
@@ -95,6 +91,7 @@ class Ran:
         """The objects that are not made anew each time it runs."""
         first, second = self.objects
         if first and second:
+            first, second = _opened(first, second), _opened(second, first)
             return [found for key, found in second.items() if key in first]
         return [*first.values(), *second.values()]
 
@@ -105,6 +102,9 @@ class Watch:
     def __init__(self) -> None:
         self._ran: dict[CodeType, Ran] = {}
         self._runs = 0
+        self._of_parameters: dict[
+            Any, tuple[Any, Read]
+        ] = {}  # each with what it reads of, so that no `id` is used twice
         self._refused: str | None = None
 
     def run(self, function: Callable[[], Any]) -> Any:
@@ -144,19 +144,24 @@ class Watch:
         Raises:
             EdBatchError: it read something that cannot be watched; names it.
         """
-        return Guard(_Search(self._ran, owner).reads_of(function))
+        return Guard(
+            [*_Search(self._ran, owner).reads_of(function), *(read for _, read in self._of_parameters.values())]
+        )
 
     def _see(self, frame: FrameType, kind: str, about: Any) -> None:
         code, scope = frame.f_code, frame.f_globals
         module = scope.get("__name__", "")
-        if kind == "call" and (module, code.co_qualname) in _READS_VALUES:
-            self._refused = (
-                "it reads a value; a cell is traced once, and would keep the number of now. Use the parameter or "
-                "expression itself (eb.stop_gradient stops its gradient), or pass the value as an argument"
+        if kind == "call" and (module, code.co_qualname) in READS_VALUES:
+            self._refused = self._refused or (
+                f"it reads a value, by {code.co_qualname}; a cell is traced once, and would keep what is there now. "
+                "Use the parameter or expression itself (eb.stop_gradient stops its gradient), or pass the value as an "
+                "argument"
             )
         if kind == "c_call" and about in _READS_FILES and not module.startswith(_MAY_READ_FILES):
             self._refused = f"it calls {about.__name__}(); a cell is traced once, and would keep what was read then"
         if is_pure(module):
+            if kind == "call" and module.startswith("edbatch") and (found := parameter_reads(frame)) is not None:
+                self._note_parameters(frame, *found)
             return
         back = frame.f_back
         if is_standard(module) and (back is None or back.f_code not in self._ran):
@@ -179,12 +184,23 @@ class Watch:
                 caller = self._ran[back.f_code].objects[min(self._runs, 1)]
                 caller.setdefault(id(about), (f"{code.co_name}()", about))
 
+    def _note_parameters(self, frame: FrameType, holder: Any, read: Read, found: list[Parameter]) -> None:
+        """Watch the place, and what the user's function that asked is given."""
+        self._of_parameters[id(holder), read.path] = holder, read
+        asks: FrameType | None = frame
+        while asks is not None and asks.f_code not in self._ran:
+            asks = asks.f_back
+        if asks is not None:
+            seen = self._ran[asks.f_code].objects[min(self._runs, 1)]
+            for one in found:
+                seen.setdefault(id(one), (f"parameter {one.name!r}", one))
+
 
 class _Search:
     """Finds all places that functions can have read."""
 
     def __init__(self, ran: dict[CodeType, Ran], owner: Any) -> None:
-        self._ran = ran
+        self.ran = ran
         self._owner = owner
         self._reads: dict[Any, Read] = {}
         self._functions: dict[CodeType, list[FunctionType]] = {}
@@ -193,11 +209,11 @@ class _Search:
     def reads_of(self, function: Any) -> Iterable[Read]:
         """All of them."""
         self._note(function)
-        todo = [_Sight(self, ran) for ran in self._ran.values()]
+        todo = [_Sight(self, ran) for ran in self.ran.values()]
         for sight in todo:
             sight.look_around()
         done: set[FunctionType] = set()
-        inner = {part for code in self._ran for part in _inner(code)}
+        inner = {part for code in self.ran for part in _inner(code)}
         while True:
             found = [(s, f) for s in todo for f in self._functions.get(s.ran.code, ()) if f not in done]
             if not found:
@@ -235,8 +251,11 @@ class _Sight:
     def __init__(self, search: _Search, ran: Ran) -> None:
         self.ran = ran
         self._search = search
-        self._names = dict.fromkeys(ran.code.co_names)
-        self._texts = dict.fromkeys(x for x in ran.code.co_consts if isinstance(x, str) and x.isidentifier())
+        # Of functions inside it too: a comprehension is one, whose variables are seen at its end only.
+        self._codes = (ran.code, *_inner(ran.code))
+        self._names = dict.fromkeys(name for code in self._codes for name in code.co_names)
+        texts = (x for code in self._codes for x in code.co_consts if isinstance(x, str))
+        self._texts = dict.fromkeys(x for x in texts if x.isidentifier())
         self._seen: set[int] = set()
         self._strict = not is_standard(ran.scope.get("__name__", ""))
         self._dynamic: set[type] = set()
@@ -244,7 +263,9 @@ class _Sight:
     def look_around(self) -> None:
         """At globals, imports, arguments and what was returned."""
         scope, lasting = self.ran.scope, self.ran.lasting()
-        if self.ran.is_dynamic or not _NAMES_BY_NAME.isdisjoint(self._names):
+        ran = self._search.ran
+        is_dynamic = any(code in ran and ran[code].is_dynamic for code in self._codes)
+        if is_dynamic or not _NAMES_BY_NAME.isdisjoint(self._names):
             seen = [value for _, value in lasting] + [scope[name] for name in self._names if name in scope]
             self._dynamic = {type(value) for value in seen if _is_python(type(value)) or hasattr(value, "__dict__")}
             self._names |= self._texts
@@ -355,7 +376,7 @@ class _Sight:
 
     def _object(self, value: Any, path: str) -> None:
         kind, own = type(value), getattr(value, "__dict__", None)
-        self._search.read(value, _weak_get(value), "__class__", f"{path}.__class__", kind)
+        self._search.read(value, weak_get(value), "__class__", f"{path}.__class__", kind)
         names: Iterable[str] = self._names
         if kind in self._dynamic and own is not None:
             names = dict.fromkeys([*names, *self._texts, *(name for name in own if not name.startswith("_cell_"))])
@@ -370,7 +391,7 @@ class _Sight:
             if base is not None and base is not object and (own is None or name not in own):
                 held = vars(base)[name]
                 if isinstance(held, MemberDescriptorType):
-                    self._place(value, _weak_get(value), name, where, absent=False)
+                    self._place(value, weak_get(value), name, where, absent=False)
                 else:
                     self._place(base, vars(base).get, name, where)
 
@@ -402,21 +423,24 @@ def _has_state(kind: type) -> bool:
     return kind.__basicsize__ - base > 8 * (count + 2)
 
 
-def _weak_get(value: Any) -> Get:
-    """`getattr` of an object that it does not keep alive, if that can be."""
-    try:
-        held = ref(value)
-    except TypeError:
-        return functools.partial(getattr, value)
-    return lambda name, missing: getattr(held(), name, missing)
-
-
 def _cached(function: Any) -> Iterator[Any]:
     """What a function that remembers its results has returned."""
     for held in gc.get_referents(function):
         for part in held.values() if isinstance(held, dict) else ():
             links = gc.get_referents(part) if type(part).__module__ == "functools" else [part]
             yield from (one for one in links if type(one).__module__ != "functools")
+
+
+def _opened(seen: dict[int, tuple[str, Any]], other: dict[int, Any]) -> dict[int, tuple[str, Any]]:
+    """With what those of the containers hold that are made anew, and are not among the others."""
+    found, todo = dict(seen), deque(seen.values())
+    while todo:
+        name, value = todo.popleft()
+        if isinstance(value, CONTENTS) and id(value) not in other and _size(value) <= _LARGE:
+            fresh = {id(part): (f"{name}{at}", part) for at, part in _parts(value) if id(part) not in found}
+            found |= fresh
+            todo.extend(fresh.values())
+    return found
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

@@ -809,6 +809,60 @@ def lr_trainer():
     return step, [lambda: setattr(t, "lr", 0.3)]
 
 
+class Layer:
+    def __init__(s, rate):
+        s.rate = rate
+
+
+class Layers:
+    def __init__(s):
+        s.layers = [Layer(1.0), Layer(2.0)]
+
+    def listed(s):
+        return list(s.layers)
+
+    def nested(s):
+        return {"all": [(one,) for one in s.layers]}
+
+
+def of_layers(read):
+    net = Layers()
+
+    @eb.cell
+    def step(x):
+        return x * sum(read(net), 0.0)
+
+    return step, [lambda: setattr(net.layers[0], "rate", 3.0), lambda: setattr(net.layers[1], "rate", 5.0)]
+
+
+@case
+def comprehension_over_objects():
+    return of_layers(lambda net: [one.rate for one in net.layers])
+
+
+@case
+def comprehension_by_name():
+    return of_layers(lambda net: [getattr(one, "rate") for one in net.layers])  # noqa: B009
+
+
+@case
+def set_comprehension_of_what_is_returned():
+    return of_layers(lambda net: {one.rate for one in net.listed()})
+
+
+@case
+def loop_over_what_is_returned():
+    def read(net):
+        total = 0.0
+        for one in net.listed():
+            total += one.rate
+        for (one,) in net.nested()["all"]:
+            total += one.rate
+        return [total]
+
+    return of_layers(read)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_changes_are_seen(name):
     call, changes = CASES[name]()
