@@ -25,13 +25,13 @@ from edbatch.kernels.tables import (
     result_rows,
     window_rows,
 )
+from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED
 
 # Numba takes plain integers for constants.
 _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
     int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
 )
 _MULTIPLY, _KERNEL, _COPY, _LOOKUP, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
-_SHARED, _GATHER, _GATHER_MANY = 1, 3, 4  # memory.plan.Access
 
 
 @compiled(small=True, error_model="numpy")
@@ -99,14 +99,15 @@ def run_steps(
 
 @compiled(small=True, error_model="numpy")
 def _gather_segments(
-    operand: np.ndarray, segments: np.ndarray, indices: np.ndarray, memory: Memory, begin: int, end: int, target: int,
+    operand: np.void, segments: np.ndarray, indices: np.ndarray, memory: Memory, begin: int, end: int, target: int,
     stride: int, width: int,
 ) -> None:  # fmt: skip
     """Rows `begin` to `end` of an operand that comes from several windows; positions in a segment ascend."""
-    for at in range(operand[2], operand[2] + operand[3]):
-        window, rows, positions, n = segments[at]
-        low, high = np.searchsorted(indices[positions : positions + n], np.array([begin, end]))
-        source, source_stride = window_rows(window, memory)
+    for at in range(operand["first"], operand["first"] + operand["segments"]):
+        segment = segments[at]
+        rows, positions = segment["rows"], segment["positions"]
+        low, high = np.searchsorted(indices[positions : positions + segment["n"]], np.array([begin, end]))
+        source, source_stride = window_rows(segment["window"], memory)
         gather_rows_to(
             high - low, source, source_stride, indices, rows + low, positions + low, target - BYTES * begin * stride,
             stride, width,
@@ -115,49 +116,49 @@ def _gather_segments(
 
 @compiled(small=True, error_model="numpy")
 def _sum_lists(
-    operand: np.ndarray, segments: np.ndarray, indices: np.ndarray, offsets: int, memory: Memory, n: int, out: int,
+    operand: np.void, segments: np.ndarray, indices: np.ndarray, offsets: int, memory: Memory, n: int, out: int,
     stride: int, width: int, mean: bool,
 ) -> None:  # fmt: skip
     """Run a batch of sums, or means, over lists.
 
     Args:
-        operand: its row of `Plan.operands`; its windows are contiguous.
+        operand: its windows are contiguous.
         offsets: where the lists begin and end, in `indices`.
         out, stride, width: the rows of the result.
     """
-    access, _, start, distance, total = operand
-    listed = np.empty(total, np.int64)  # where each row lies
-    if access == _GATHER_MANY:
-        for at in range(start, start + distance):
-            window, rows, positions, count = segments[at]
-            source, source_stride = window_rows(window, memory)
-            list_rows(count, indices, rows, positions, source, source_stride, listed)
+    first, listed = operand["first"], np.empty(operand["n"], np.int64)  # where each row lies
+    if operand["access"] == GATHER_MANY:
+        for at in range(first, first + operand["segments"]):
+            segment = segments[at]
+            source, source_stride = window_rows(segment["window"], memory)
+            list_rows(segment["n"], indices, segment["rows"], segment["positions"], source, source_stride, listed)
     else:
         source, source_stride = operand_rows(operand, 0, memory)
-        list_rows(total, indices, start if access == _GATHER else -1, -1, source, source_stride, listed)
+        rows = first if operand["access"] == GATHER else -1
+        list_rows(operand["n"], indices, rows, -1, source, source_stride, listed)
     sum_lists(n, indices, offsets, listed, out, stride, width, mean)
 
 
 @compiled(small=True, error_model="numpy")
 def _add_to_operand(
-    operand: np.ndarray, indices: np.ndarray, positions: int, memory: Memory, source: int, stride: int, width: int,
+    operand: np.void, indices: np.ndarray, positions: int, memory: Memory, source: int, stride: int, width: int,
     n: int,
 ) -> None:  # fmt: skip
     """Add n rows, one after the other, to the rows of an operand.
 
     Args:
-        operand: its row of `Plan.operands`; not of several windows.
+        operand: not of several windows.
         positions: where the list of the rows begins in `indices`, counted from the first; negative: all in order.
         source, stride, width: the rows.
     """
     target, target_stride = operand_rows(operand, 0, memory)
-    access, start = operand[0], operand[2]
-    if access == _SHARED:
+    access = operand["access"]
+    if access == SHARED:
         add_listed(n, indices, positions, source, stride, target, width)
         return
     for i in range(n):
         row = i if positions < 0 else indices[positions + i]
-        at = indices[start + i] if access == _GATHER else i
+        at = indices[operand["first"] + i] if access == GATHER else i
         add_row(source + BYTES * row * stride, target + BYTES * at * target_stride, width)
 
 
@@ -178,21 +179,23 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
     segments = plan.segments
     addresses, strides, lists = np.empty((3, most_slots(programs.programs)), np.int64)
     for batch in range(first, stop):
-        kind, row, n, operand, payload, offsets = plan.batches[batch]
+        one = plan.batches[batch]
+        kind, n, operands = one["type"], one["n"], plan.operands[one["operand"] :]
         program = programs.program_of[kind]
         if program in (SUM, MEAN, ADD_ROWS, DIVIDE):
-            if not all_contiguous(plan.operands[operand : operand + 1], segments, memory.windows):
+            if not all_contiguous(operands[:1], segments, memory.windows):
                 return batch
-            out, stride, width = result_rows(kind, row, memory)
+            offsets = one["offsets"]
+            out, stride, width = result_rows(kind, one["row"], memory)
             if program in (SUM, MEAN):
                 _sum_lists(
-                    plan.operands[operand], segments, indices, offsets, memory, n, out, stride, width, program == MEAN
+                    operands[0], segments, indices, offsets, memory, n, out, stride, width, program == MEAN
                 )  # fmt: skip
             elif program == DIVIDE:
-                source, source_stride = operand_rows(plan.operands[operand], 0, memory)
+                source, source_stride = operand_rows(operands[0], 0, memory)
                 divide_rows(n, indices, offsets, source, source_stride, out, stride, width)
             else:
-                _add_to_operand(plan.operands[operand], indices, offsets, memory, out, stride, width, n)
+                _add_to_operand(operands[0], indices, offsets, memory, out, stride, width, n)
             continue
         if program < 0:
             return batch
@@ -208,10 +211,10 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
             kernel,
             place,
         ) = programs.programs[program]
-        operands = plan.operands[operand : operand + argument_end - argument_begin]
+        operands = operands[: argument_end - argument_begin]
         if not all_contiguous(operands, segments, memory.windows):
             return batch
-        out, out_stride, out_width = result_rows(kind, row, memory)
+        out, out_stride, out_width = result_rows(kind, one["row"], memory)
         result, result_stride = computed_rows(memory.kept[kind], n, out, out_stride)
         block = block_rows(n, rows)
         for begin in range(0, n, block):
@@ -225,24 +228,25 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
                 slot, entries, move = programs.arguments[argument_begin + number]
                 if move == _UNUSED:
                     continue
-                access, target, to = operands[number, 0], addresses[slot], strides[slot]
-                if access == _GATHER_MANY:
-                    _gather_segments(operands[number], segments, indices, memory, begin, begin + m, target, to, entries)
+                operand = operands[number]
+                access, target, to = operand["access"], addresses[slot], strides[slot]
+                if access == GATHER_MANY:
+                    _gather_segments(operand, segments, indices, memory, begin, begin + m, target, to, entries)
                     continue
-                source, stride = operand_rows(operands[number], begin, memory)
-                if access == _GATHER and move == _UNLESS_FOLLOWED:
+                source, stride = operand_rows(operand, begin, memory)
+                if access == GATHER and move == _UNLESS_FOLLOWED:
                     addresses[slot], strides[slot] = source, stride
-                    first = int(operands[number, 2]) + begin
+                    first = int(operand["first"]) + begin
                     lists[slot] = int64_address(indices) + indices.itemsize * first
-                elif access == _GATHER:
-                    gather_rows(m, source, stride, indices, operands[number, 2] + begin, target, to, entries)
+                elif access == GATHER:
+                    gather_rows(m, source, stride, indices, operand["first"] + begin, target, to, entries)
                 elif move == _ALWAYS or (move == _IF_NOT_ROWS and stride < entries):
                     copy_rows(m, source, stride, target, to, entries)
                 else:
                     addresses[slot], strides[slot] = source, stride
             run_steps(
                 programs.steps, step_begin, step_end, programs.places[place:], programs.kernels[kernel:], addresses,
-                strides, lists, indices, payload + begin, n, m, sgemm,
+                strides, lists, indices, one["integers"] + begin, n, m, sgemm,
             )  # fmt: skip
         if result != out:
             copy_rows(n, result, result_stride, out, out_stride, out_width)

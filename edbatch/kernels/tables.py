@@ -11,12 +11,12 @@ import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.kernels.program import Slot
+from edbatch.memory.plan import GATHER, GATHER_MANY
 
 BYTES = 4  # of an entry
 
 # Numba takes plain integers for constants.
 _SCRATCH, _RESULT = int(Slot.SCRATCH), int(Slot.RESULT)
-_SLICE, _SHARED, _STRIDED, _GATHER, _GATHER_MANY = range(5)  # memory.plan.Access
 
 
 class Batches(NamedTuple):
@@ -94,12 +94,14 @@ def most_slots(programs: np.ndarray) -> int:
 def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
     """Whether the rows of operands can be read by address."""
     for at in range(len(operands)):
-        access, window, start, distance, _ = operands[at]
-        if access != _GATHER_MANY:
-            if windows[window, 2] == 0:
+        operand = operands[at]
+        if operand["access"] != GATHER_MANY:
+            if windows[operand["window"], 2] == 0:
                 return False
-        elif (windows[segments[start : start + distance, 0], 2] == 0).any():
-            return False
+        else:
+            for number in range(operand["first"], operand["first"] + operand["segments"]):
+                if windows[segments[number]["window"], 2] == 0:
+                    return False
     return True
 
 
@@ -111,20 +113,16 @@ def window_rows(window: int, memory: Memory) -> tuple[int, int]:
 
 
 @compiled(small=True, error_model="numpy")
-def operand_rows(operand: np.ndarray, begin: int, memory: Memory) -> tuple[int, int]:
+def operand_rows(operand: np.void, begin: int, memory: Memory) -> tuple[int, int]:
     """Where an operand's rows lie, of one window, from number `begin` on: address, entries from one to the next.
 
     Rows that are gathered are listed in the plan's indices; they count from the address.
     """
-    access, window, start, distance, _ = operand
-    source, stride = window_rows(window, memory)
-    if access == _GATHER:
+    source, stride = window_rows(operand["window"], memory)
+    if operand["access"] == GATHER:
         return source, stride
-    if access == _SLICE:
-        distance = 1
-    elif access == _SHARED:
-        distance = 0
-    return source + BYTES * (start + begin * distance) * stride, distance * stride
+    distance = operand["distance"]
+    return source + BYTES * (operand["first"] + begin * distance) * stride, distance * stride
 
 
 @compiled(small=True, error_model="numpy")

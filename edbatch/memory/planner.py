@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.memory.order import order_rows
-from edbatch.memory.plan import Plan
+from edbatch.memory.plan import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED, Plan
 
 
 def make_plan(
@@ -118,9 +118,9 @@ def _lay_out(
         for i in range(offsets[b], offsets[b + 1]):
             row[first + order[i]] = rows[windows[kind]]
             rows[windows[kind]] += 1
-    batches = np.zeros((n_batches, 6), np.int32)
-    operands = np.zeros((n_operands, 5), np.int32)
-    segments = np.zeros((16, 4), np.int32)
+    batches = np.zeros(n_batches, BATCH)
+    operands = np.zeros(n_operands, OPERAND)
+    segments = np.zeros(16, SEGMENT)
     number_of = np.full(0, -1, np.int32)  # per window, once an operand is of several, its number among these
     indices = np.empty(size, np.int32)
     used = 0
@@ -131,12 +131,13 @@ def _lay_out(
         head = order[lo]
         kind = types[first + head]
         n = hi - lo
-        batches[b, 0] = kind
-        batches[b, 1] = row[first + head]
-        batches[b, 2] = n
-        batches[b, 3] = operand
+        batch = batches[b]
+        batch["type"] = kind
+        batch["row"] = row[first + head]
+        batch["n"] = n
+        batch["operand"] = operand
         if variadic[kind]:
-            batches[b, 5] = used
+            batch["offsets"] = used
             total = 0
             for i in range(lo, hi):
                 indices[used] = total
@@ -153,11 +154,11 @@ def _lay_out(
                 # Several outputs of the same nodes (h and c of a child): one list of rows serves both.
                 before = operands[operand - 1]
                 shown = _window(args[starts[head] + slot], types, windows, view_windows)
-                if before[0] <= 3 and _one_window(
+                if before["access"] != GATHER_MANY and _one_window(
                     order, lo, hi, starts, args, slot, shown, types, windows, view_windows
                 ):
                     operands[operand] = before
-                    operands[operand, 1] = shown
+                    operands[operand]["window"] = shown
                     operand += 1
                     continue
             # Fill in the rows. Operands of one type and one view are seen through one window, which is all that has
@@ -186,21 +187,22 @@ def _lay_out(
                 if indices[at] - indices[at - 1] != distance:
                     even = False
                     break
-            operands[operand, 4] = total
+            found = operands[operand]
+            found["n"] = total
             if one_window and even and not (distance == 0 and variadic[kind]):  # segments need every row
-                operands[operand, 0] = 0 if distance == 1 else 1 if distance == 0 else 2
-                operands[operand, 1] = shown
-                operands[operand, 2] = indices[begin]
-                operands[operand, 3] = distance
+                found["access"] = SLICE if distance == 1 else SHARED if distance == 0 else STRIDED
+                found["window"] = shown
+                found["first"] = indices[begin]
+                found["distance"] = distance
                 used = begin
             elif one_window:
-                operands[operand, 0] = 3
-                operands[operand, 1] = shown
-                operands[operand, 2] = begin
+                found["access"] = GATHER
+                found["window"] = shown
+                found["first"] = begin
             else:
-                operands[operand, 0] = 4
-                operands[operand, 1] = -1
-                operands[operand, 2] = n_segments
+                found["access"] = GATHER_MANY
+                found["window"] = -1
+                found["first"] = n_segments
                 # Sorted by window, in the order in which windows come: counted first, then put where they belong.
                 if not len(number_of):
                     number_of = np.full(1 + max(windows.max(), view_windows.max()), -1, np.int32)
@@ -214,32 +216,32 @@ def _lay_out(
                         shown = _window(args[starts[node] + j], types, windows, view_windows)
                         if number_of[shown] < 0:
                             if n_segments == len(segments):
-                                grown = np.zeros((2 * n_segments, 4), np.int32)
+                                grown = np.zeros(2 * n_segments, SEGMENT)
                                 grown[:n_segments] = segments
                                 segments = grown
-                            segments[n_segments, 0] = shown
-                            segments[n_segments, 3] = 0
+                            segments[n_segments]["window"] = shown
                             number_of[shown] = n_segments
                             n_segments += 1
                         flat_segments[at] = number_of[shown]
-                        segments[flat_segments[at], 3] += 1
+                        segments[flat_segments[at]]["n"] += 1
                         at += 1
                 used = begin
                 for s in range(first_segment, n_segments):
-                    segments[s, 1] = used
-                    segments[s, 2] = used + segments[s, 3]
-                    used += 2 * segments[s, 3]
-                    number_of[segments[s, 0]] = -1
-                    segments[s, 3] = 0
+                    segment = segments[s]
+                    segment["rows"] = used
+                    segment["positions"] = used + segment["n"]
+                    used += 2 * segment["n"]
+                    number_of[segment["window"]] = -1
+                    segment["n"] = 0
                 for at in range(total):
-                    s = flat_segments[at]
-                    indices[segments[s, 1] + segments[s, 3]] = flat_rows[at]
-                    indices[segments[s, 2] + segments[s, 3]] = at
-                    segments[s, 3] += 1
-                operands[operand, 3] = n_segments - first_segment
+                    segment = segments[flat_segments[at]]
+                    indices[segment["rows"] + segment["n"]] = flat_rows[at]
+                    indices[segment["positions"] + segment["n"]] = at
+                    segment["n"] += 1
+                found["segments"] = n_segments - first_segment
             operand += 1
         if payloads[kind] > 0:
-            batches[b, 4] = used
+            batch["integers"] = used
             for at in range(payloads[kind]):
                 for i in range(lo, hi):
                     node = order[i]

@@ -15,18 +15,17 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.writes import expect_unwritten
 from edbatch.memory.arenas import Arenas
-from edbatch.memory.plan import Access, Plan
+from edbatch.memory.plan import GATHER, SLICE, STRIDED, Operand, Plan
 from edbatch.runtime.backward_tables import BackwardTables
 from edbatch.runtime.derivatives import compiled, weight
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.operand_rows import STRIDED, GradientArenas, add, gather, read_evenly, segments_of
+from edbatch.runtime.operand_rows import GradientArenas, add, gather, read_evenly, segments_of
 from edbatch.runtime.parameter_gradients import add_sum, add_terms
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_rows import TypeRows
 from edbatch.runtime.type_table import BoundType, TypeTable
 
-_SLICE, _GATHER = int(Access.SLICE), int(Access.GATHER)
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -56,7 +55,7 @@ class BackwardPlan:
         self._table = table
         self._nodes = nodes
         self._sets = sets
-        self._number = np.bincount(parts[:, 0], parts[:, 2], len(ran.plan.batches))  # per batch, active nodes
+        self._number = np.bincount(parts["batch"], parts["n"], len(ran.plan.batches))  # per batch, active nodes
         self._pool = table.pool
         self._backend = table.backend
         self._stopped = stopped
@@ -95,7 +94,7 @@ class BackwardPlan:
         for rows in self._rows.values():
             add_terms(rows, self._backend)
         for number in np.flatnonzero(self._number[: self._ran.n_sources]).tolist():
-            kind, row, n = self._ran.plan.batches[number, :3].tolist()
+            kind, row, n, *_ = self._ran.plan.batch(number)
             type = self._table.bound[kind]
             if type.type.op is PARAMETER:
                 found = self._gradients.array(type.window)[row : row + n]
@@ -121,25 +120,23 @@ class BackwardPlan:
 
     def _run_batch(self, plan: Plan, number: int) -> None:
         """Run one batch from Python."""
-        kind, begin, n, first, payload, positions = plan.batches[number].tolist()
+        kind, begin, n, first, payload, positions = plan.batch(number)
         tables = self._tables
         if kind < tables.caller:
             rows = tables.of_program[kind]
-            operands = plan.operands[first : first + len(rows.how.derivative.given)].tolist()
+            operands = plan.operands_of(first, len(rows.how.derivative.given))
             with self._lines.shown(rows.type.type, partial(self._nodes_of, rows.type)):
                 self._back(plan, rows, begin, n, operands, payload)
         elif kind == tables.caller:
             self._back_variadic(begin)
         else:
             source, width, column, entries = tables.source(int(tables.memory.results[kind]), self._gradients)
-            access, window, *where = plan.operands[first].tolist()
-            self._add(
-                [access, window - tables.n_windows, *where], positions, plan, self._indices, source,
-                begin * width + column, width, entries,
-            )  # fmt: skip
+            (operand,) = plan.operands_of(first, 1)
+            operand = operand._replace(window=operand.window - tables.n_windows)
+            self._add(operand, positions, plan, self._indices, source, begin * width + column, width, entries)
 
     def _back(
-        self, plan: Plan, rows: TypeRows, begin: int, n: int, operands: list[list[int]], payload: int
+        self, plan: Plan, rows: TypeRows, begin: int, n: int, operands: list[Operand], payload: int
     ) -> None:  # fmt: skip
         """Compute a batch of derivatives; its rows begin with row `begin`."""
         type, how, width = rows.type, rows.how, rows.how.derivative.width
@@ -154,8 +151,10 @@ class BackwardPlan:
                 array = rows.saved.value(number, 0, len(rows.saved.rows))
             else:
                 array = (self._arenas if source is Given.RESULT else self._gradients).array(type.window)
-            start = operand[2]
-            given.append(array[start : start + n] if operand[0] == _SLICE else array[self._indices[start : start + n]])
+            start = operand.first
+            given.append(
+                array[start : start + n] if operand.access == SLICE else array[self._indices[start : start + n]]
+            )
         integers = [self._indices[at : at + n] for at in range(payload, payload + n * type.type.op.payload, n)]
         assert how.program is not None
         how.program(rows.flat[begin * width : (begin + n) * width].reshape(n, width), *given, *integers)
@@ -165,8 +164,8 @@ class BackwardPlan:
     def _back_variadic(self, number: int) -> None:
         """Go back through a forward batch of reductions over lists: each operand gets its share."""
         ran, k = self._ran, self._backend
-        kind, row, n, first, _, begin = ran.plan.batches[number].tolist()
-        type, operand = self._table.bound[kind], ran.plan.operands[first].tolist()
+        kind, row, n, first, _, begin = ran.plan.batch(number)
+        type, (operand,) = self._table.bound[kind], ran.plan.operands_of(first, 1)
         rule = type.type.op.gradient
         assert isinstance(rule, Share)
         spec = type.type.out
@@ -179,7 +178,7 @@ class BackwardPlan:
         buffers: list[Any] = []
         if program is not None:
             x = self._read(operand, spec, ran.plan, ran.indices, buffers)
-            parts = k.empty((operand[4], *spec.shape), spec.dtype)
+            parts = k.empty((operand.n, *spec.shape), spec.dtype)
             program(parts, self._arenas.array(type.window)[row : row + n][owner], x)
         if rule.divided:
             total = k.empty((n, *spec.shape), spec.dtype)
@@ -192,34 +191,36 @@ class BackwardPlan:
         if parts is not None:
             rows *= parts
         if self._number[number] < n:
-            end = int(ran.plan.batches[: number + 1, 2].sum())
+            end = int(ran.plan.batches["n"][: number + 1].sum())
             idle = self._sets[ran.nodes[end - n : end]] < 0
             rows[k.indices(np.flatnonzero(idle[owners]).astype(np.int32))[:]] = 0
         self._check(rows, type)
         source = rows.reshape(-1)
         parts_of = [(operand, -1)]
-        if operand[0] > STRIDED:
-            found = segments_of(operand, ran.plan)
-            parts_of = [([_GATHER, window, start, 0, some], places) for window, start, places, some in found]
+        if operand.access > STRIDED:
+            parts_of = [
+                (Operand(GATHER, one.window, one.rows, 0, 0, one.n), one.positions)
+                for one in segments_of(operand, ran.plan)
+            ]
         for part, positions in parts_of:
-            if not self._stopped[part[1]]:
+            if not self._stopped[part.window]:
                 self._add(part, positions, ran.plan, ran.indices, source, 0, spec.size, spec.size)
         for buffer in buffers:
             self._pool.release(buffer)
 
-    def _read(self, operand: list[int], spec: Any, plan: Plan, indices: Any, buffers: list[Any]) -> Any:
-        if operand[0] <= STRIDED:
+    def _read(self, operand: Operand, spec: Any, plan: Plan, indices: Any, buffers: list[Any]) -> Any:
+        if operand.access <= STRIDED:
             return read_evenly(operand, self._arenas)
-        buffers.append(self._pool.acquire(operand[4] * spec.size, spec.dtype))
+        buffers.append(self._pool.acquire(operand.n * spec.size, spec.dtype))
         gather(operand, plan, indices, self._arenas, self._table, buffers[-1], spec.size)
-        return buffers[-1][: operand[4] * spec.size].reshape(operand[4], *spec.shape)
+        return buffers[-1][: operand.n * spec.size].reshape(operand.n, *spec.shape)
 
-    def _add(self, operand: list[int], positions: int, plan: Plan, indices: Any, *source: Any) -> None:
+    def _add(self, operand: Operand, positions: int, plan: Plan, indices: Any, *source: Any) -> None:
         add(operand, positions, plan, indices, self._gradients, self._table, *source)
 
     def _check_batch(self, plan: Plan, number: int) -> None:
         """Check a batch of derivatives."""
-        kind, begin, n = plan.batches[number, :3].tolist()
+        kind, begin, n, *_ = plan.batch(number)
         rows = self._tables.of_program.get(kind)
         if rows is not None:
             width = rows.how.derivative.width

@@ -17,7 +17,7 @@ from edbatch.kernels.program import ADD_ROWS, DIVIDE, NONE
 from edbatch.kernels.tables import Memory
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
-from edbatch.runtime.backward_loops import ADDITION, CALLER, Role, plan_back
+from edbatch.runtime.backward_loops import ADDITION, CALLER, RULE, SOURCE, Role, Rule, plan_back
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_rows import TypeRows
@@ -58,18 +58,18 @@ class BackwardTables:
         self._buffers: list[_Buffer] = []
         self._windows: list[tuple[int, int, int]] = []  # of the buffers' rows
         self._divided: list[Any] = []  # of the buffers those that are made here
-        kinds, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan.batches)
+        rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan.batches)
         float32 = np.array([dtype == _FLOAT32 for _, dtype in table.windows.layouts], np.bool_)[columns[:, 0]]
         batches, operands, segments, indices = plan_back(
             ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, sets,
-            parts, per_set, kinds, given, computed, self.n_windows, float32 & (columns[:, 2] > 0),
+            parts, per_set, rules, given, computed, self.n_windows, float32 & (columns[:, 2] > 0),
             table.backend.loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
         )  # fmt: skip
         programs = table.derivative_programs
         programs.prepare(self.of_program, programs)
         self.caller = len(programs.tables.program_of)
-        names = batches[:, 0]
-        with_gradients = operands[:, 1], ADDITION - names[names <= ADDITION]
+        names = batches["type"]
+        with_gradients = operands["window"], ADDITION - names[names <= ADDITION]
         names[:] = np.where(names < 0, self.caller + CALLER - names, names)
         self.plan = Plan(batches, operands, segments, indices, ran.plan.rows)
         of_buffers = [self._buffers[arena - 2 * self._n_arenas].flat.dtype == _FLOAT32 for arena, *_ in self._windows]
@@ -105,10 +105,10 @@ class BackwardTables:
     def _of_sets(
         self, rows: dict[int, TypeRows], present: list[int], batches: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, int]]:
-        """`kinds`, `given`, `computed` as `plan_back` reads them; and per derivative the window of its rows."""
+        """`rules`, `given`, `computed` as `plan_back` reads them; and per derivative the window of its rows."""
         bound, programs = self._table.bound, self._table.derivative_programs
         sets = self._table.output_sets.sets
-        kinds = np.zeros((len(sets), 8), np.int64)
+        rules = np.zeros(len(sets), RULE)
         given: list[tuple[int, int]] = []
         computed: list[int] = []
         results: dict[int, int] = {}
@@ -121,7 +121,7 @@ class BackwardTables:
                 role = Role.LISTS if share is None else Role.SHARE
                 if share is not None and share.divided:
                     divided.append(number)
-                    most, size = int(batches[batches[:, 0] == kind, 2].max()), type.type.out.size
+                    most, size = int(batches["n"][batches["type"] == kind].max()), type.type.out.size
                     self._divided.append(self._table.pool.acquire(most * size, _FLOAT32))
                     computed.append(self._window(self._buffer(self._divided[-1], size), 0, size))
             elif number not in rows or rows[number].how.program is None:
@@ -147,13 +147,14 @@ class BackwardTables:
                         column, spec = saved.how.places[which]
                         which = self._window(of_saved, column, spec.size)
                     given.append((int(source), which))
-            kinds[number] = (
+            rules[number] = Rule(
                 role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload
-            )  # fmt: skip
+            )
         for number in divided:
             # The division of rows into a window comes after the additions of rows of all windows.
-            kinds[number, 1] = ADDITION - (2 * self.n_windows + len(self._windows) + computed[kinds[number, 5]])
-        return kinds, np.array(given, np.int64).reshape(-1, 2), np.array(computed, np.int64), results
+            window = 2 * self.n_windows + len(self._windows) + computed[rules[number]["computed"]]
+            rules[number]["type"] = ADDITION - window
+        return rules, np.array(given, SOURCE), np.array(computed, np.int64), results
 
     def release(self) -> None:
         """Give the buffers back that are of this alone."""

@@ -262,15 +262,15 @@ class Evaluation:
 
     def _uses(self) -> dict[str, Use]:
         """What has run of each type, by its name."""
-        batches = np.concatenate([ran.plan.batches[ran.n_sources :, :3] for ran in self.ran]) if self.ran else None
+        batches = np.concatenate([ran.plan.batches[ran.n_sources :] for ran in self.ran]) if self.ran else None
         found: dict[str, Use] = {}
-        for kind in [] if batches is None else dict.fromkeys(batches[:, 0].tolist()):
+        for kind in [] if batches is None else dict.fromkeys(batches["type"].tolist()):
             assert batches is not None
-            of_kind = batches[batches[:, 0] == kind]
+            of_kind = batches[batches["type"] == kind]
             name = self.table.bound[kind].type.name
             before = found.get(name, Use(0, 0, 0.0))  # parameters of two collections may have one name
             seconds = None if self._profile is None else (before.seconds or 0) + self._profile.get(kind, 0.0)
-            found[name] = Use(before.batches + len(of_kind), before.nodes + int(of_kind[:, 2].sum()), seconds)
+            found[name] = Use(before.batches + len(of_kind), before.nodes + int(of_kind["n"].sum()), seconds)
         return found
 
     def _computing(self) -> AbstractContextManager[Any]:

@@ -15,9 +15,9 @@ from edbatch.graph.options import current_options
 from edbatch.kernels.program import NONE
 from edbatch.kernels.tables import Memory
 from edbatch.memory.arenas import Arenas
-from edbatch.memory.plan import Plan
+from edbatch.memory.plan import STRIDED, Batch, Operand, Plan
 from edbatch.runtime.lines import Lines
-from edbatch.runtime.operand_rows import STRIDED, gather, read_evenly
+from edbatch.runtime.operand_rows import gather, read_evenly
 from edbatch.runtime.type_table import BoundType, TypeTable
 
 _FLOAT32 = np.dtype(np.float32)
@@ -64,16 +64,16 @@ class Executor:
             arenas.reserve(window, int(plan.rows[window]))
         self._indices = self._backend.plan_indices(plan.indices)
         for batch in plan.batches[:n_sources].tolist():
-            self._stage(batch, plan.indices, inputs)
+            self._stage(Batch(*batch), plan.indices, inputs)
         programs = table.programs if current_options().fuse else None
         if programs is not None:
-            programs.prepare(set(plan.batches[n_sources:, 0].tolist()), table)
+            programs.prepare(set(plan.batches["type"][n_sources:].tolist()), table)
         at, end = n_sources, len(plan.batches)
         interpreted = [False] * end
         if programs is not None:
-            interpreted = (programs.tables.program_of[plan.batches[:, 0]] != NONE).tolist()
+            interpreted = (programs.tables.program_of[plan.batches["type"]] != NONE).tolist()
         self._parameters: dict[int, list[Any]] = {}
-        self._batches: list[list[int]] = []
+        self._batches: list[Batch] = []
         memory: Memory | None = None
         one_by_one = self._check_nan or self._profile is not None
         while at < end:
@@ -88,13 +88,13 @@ class Executor:
                     self._backend.address(buffer),
                 )  # fmt: skip
             if at == begin:
-                type = self._table.bound[int(plan.batches[at, 0])].type
+                type = self._table.bound[plan.batch(at).type].type
                 with self._lines.shown(type, partial(_of, nodes, plan, at)):
                     self._run_batch(plan, at)
                 at += 1
             if self._profile is not None:
                 self._backend.synchronize()
-                kind = int(plan.batches[begin, 0])
+                kind = plan.batch(begin).type
                 self._profile[kind] = self._profile.get(kind, 0.0) + perf_counter() - started
             if self._check_nan:
                 self._check(plan, begin, nodes)
@@ -106,7 +106,7 @@ class Executor:
             _, buffer = self._scratch.popitem()
             self._pool.release(buffer)
 
-    def _stage(self, batch: list[int], indices: np.ndarray, inputs: list[Any]) -> None:
+    def _stage(self, batch: Batch, indices: np.ndarray, inputs: list[Any]) -> None:
         kind, row, n, _, payload, _ = batch
         type = self._table.bound[kind]
         values: Any = None
@@ -120,7 +120,8 @@ class Executor:
     def _run_batch(self, plan: Plan, number: int) -> None:
         """Run one batch from Python."""
         if not self._batches:  # all at once, and only if there is one to run here
-            self._batches, self._operands = plan.batches.tolist(), plan.operands.tolist()
+            self._batches = [Batch(*one) for one in plan.batches.tolist()]
+            self._operands = [Operand(*one) for one in plan.operands.tolist()]
         kind, row, n, at, payload, offsets = self._batches[number]
         type = self._table.bound[kind]
         out = self._arenas.array(type.window)[row : row + n]
@@ -138,15 +139,14 @@ class Executor:
                 found.append(parameter)
                 continue
             operand = next(operands)
-            access, count = operand[0], operand[4]
-            if access <= STRIDED:
+            if operand.access <= STRIDED:
                 found.append(read_evenly(operand, self._arenas))
             else:
                 spec = type.operands[slot]
-                target = self._buffer("gather", out.dtype, used + count * spec.size)
+                target = self._buffer("gather", out.dtype, used + operand.n * spec.size)
                 self._gather(operand, plan, target, spec.size, used)
-                found.append(target[used : used + count * spec.size].reshape(count, *spec.shape))
-                used += count * spec.size
+                found.append(target[used : used + operand.n * spec.size].reshape(operand.n, *spec.shape))
+                used += operand.n * spec.size
         if type.type.op.variadic:
             found.append(self._indices[offsets : offsets + n + 1])
         for begin in range(payload, payload + n * type.type.op.payload, n):
@@ -154,7 +154,7 @@ class Executor:
         type.call(out, *found)
 
     def _place(
-        self, type: BoundType, out: Any, row: int, operands: Iterator[Any], plan: Plan, given: list[Any]
+        self, type: BoundType, out: Any, row: int, operands: Iterator[Operand], plan: Plan, given: list[Any]
     ) -> None:
         """Copy operands to their parts of the result, gathers straight from where they come from."""
         assert type.places is not None
@@ -166,18 +166,17 @@ class Executor:
                 parts[slot][...] = given[slot]
                 continue
             operand = next(operands)
-            access, count = operand[0], operand[4]
-            if access <= STRIDED:
+            if operand.access <= STRIDED:
                 parts[slot][...] = read_evenly(operand, self._arenas)
             elif width:
                 self._gather(operand, plan, arena.flat, width, row * arena.width + column, arena.width)
             else:
                 spec = type.operands[slot]
-                target = self._buffer("gather", out.dtype, count * spec.size)
+                target = self._buffer("gather", out.dtype, operand.n * spec.size)
                 self._gather(operand, plan, target, spec.size)
-                parts[slot][...] = target[: count * spec.size].reshape(count, *spec.shape)
+                parts[slot][...] = target[: operand.n * spec.size].reshape(operand.n, *spec.shape)
 
-    def _gather(self, operand: list[int], plan: Plan, *target: Any) -> None:
+    def _gather(self, operand: Operand, plan: Plan, *target: Any) -> None:
         gather(operand, plan, self._indices, self._arenas, self._table, *target)
 
     def _buffer(self, use: str, dtype: np.dtype, entries: int) -> Any:
@@ -188,7 +187,7 @@ class Executor:
         return buffer
 
     def _check(self, plan: Plan, number: int, nodes: np.ndarray) -> None:
-        kind, row, n = plan.batches[number, :3].tolist()
+        kind, row, n, *_ = plan.batch(number)
         type = self._table.bound[kind]
         out = self._arenas.array(type.window)[row : row + n]
         bad = self._backend.isnan(out.reshape(n, -1)).any(axis=1)
@@ -200,5 +199,5 @@ class Executor:
 
 def _of(nodes: np.ndarray, plan: Plan, number: int) -> np.ndarray:
     """The nodes of a batch."""
-    end = int(plan.batches[: number + 1, 2].sum())
-    return nodes[end - int(plan.batches[number, 2]) : end]
+    end = int(plan.batches["n"][: number + 1].sum())
+    return nodes[end - plan.batch(number).n : end]

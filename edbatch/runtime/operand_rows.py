@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 
 from edbatch.memory.arenas import Arenas
-from edbatch.memory.plan import Access, Plan
+from edbatch.memory.plan import GATHER, SHARED, SLICE, Operand, Plan, Segment
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
 from edbatch.runtime.type_table import TypeTable
-
-# Plain ints: comparing with an IntEnum's member costs more.
-_SLICE, _SHARED, STRIDED, _GATHER = int(Access.SLICE), int(Access.SHARED), int(Access.STRIDED), int(Access.GATHER)
 
 
 class GradientArenas:
@@ -59,20 +56,20 @@ class GradientArenas:
             self._pool.release(flat)
 
 
-def read_evenly(operand: list[int], arenas: Arenas) -> Any:
+def read_evenly(operand: Operand, arenas: Arenas) -> Any:
     """An operand's rows as a view: consecutive, one for all (batch axis of length 1), or at a constant distance."""
-    access, window, start, distance, count = operand
+    access, window, start, distance, _, count = operand
     array = arenas.array(window)
-    if access == _SLICE:
+    if access == SLICE:
         return array[start : start + count]
-    if access == _SHARED:
+    if access == SHARED:
         return array[start : start + 1]
     end = start + distance * count
     return array[start : end if end >= 0 else None : distance]
 
 
 def gather(
-    operand: list[int], plan: Plan, indices: Any, arenas: Arenas, table: TypeTable, target: Any, size: int,
+    operand: Operand, plan: Plan, indices: Any, arenas: Arenas, table: TypeTable, target: Any, size: int,
     begin: int = 0, stride: int | None = None,
 ) -> None:  # fmt: skip
     """Copy an operand's rows from anywhere.
@@ -93,15 +90,15 @@ def gather(
             loops.gather_rows(*source, *to) if positions < 0 else loops.gather_rows_to(*source, positions, *to)
         else:
             where = slice(None) if positions < 0 else indices[positions : positions + n]
-            last = begin + (operand[4] - 1) * stride + size
+            last = begin + (operand.n - 1) * stride + size
             there = table.backend.lib.stride_tricks.as_strided(
-                target[begin:last], (operand[4], size), (stride * target.itemsize, target.itemsize)
+                target[begin:last], (operand.n, size), (stride * target.itemsize, target.itemsize)
             )
             there[where] = arenas.array(window)[indices[rows : rows + n]].reshape(n, size)
 
 
 def add(
-    operand: list[int], positions: int, plan: Plan, indices: Any, gradients: GradientArenas, table: TypeTable,
+    operand: Operand, positions: int, plan: Plan, indices: Any, gradients: GradientArenas, table: TypeTable,
     source: Any, begin: int, stride: int, width: int,
 ) -> None:  # fmt: skip
     """Add gradients to an operand's rows: those that several nodes read get the sum, in the order of the nodes.
@@ -112,9 +109,9 @@ def add(
         indices: the plan's, on the device.
         source, begin, stride, width: a flat buffer, where the first gradient begins, from one to the next, entries.
     """
-    access, window, start, distance, n = operand
+    access, window, start, distance, _, n = operand
     shown = table.windows.windows[window]
-    loops, is_list = table.backend.loops, access == _GATHER
+    loops, is_list = table.backend.loops, access == GATHER
     if shown.width and (is_list or positions < 0):
         flat, row = gradients.flat(shown.arena)
         if is_list:
@@ -133,7 +130,9 @@ def add(
     loops.add_at(array, to, found.reshape(n, *array.shape[1:]))
 
 
-def segments_of(operand: list[int], plan: Plan) -> list[Any]:
-    """(window, start of the rows in `indices`, start of the positions or -1, number) of a gathered operand."""
-    access, window, start, number, count = operand
-    return [(window, start, -1, count)] if access == _GATHER else plan.segments[start : start + number].tolist()
+def segments_of(operand: Operand, plan: Plan) -> list[Segment]:
+    """Of a gathered operand; of one window: a segment of all rows, whose positions are -1."""
+    access, window, first, _, segments, n = operand
+    if access == GATHER:
+        return [Segment(window, first, -1, n)]
+    return [Segment(*one) for one in plan.segments[first : first + segments].tolist()]

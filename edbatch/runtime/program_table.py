@@ -85,9 +85,9 @@ class ProgramTable:
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run all of these batches, each of them in one piece."""
-        kinds = batches[:, 0]
+        kinds = batches["type"]
         programs = self.tables.program_of[kinds]
-        small = (programs < 0) | (batches[:, 2] <= self._sizes[kinds, 1])
+        small = (programs < 0) | (batches["n"] <= self._sizes[kinds, 1])
         return bool((small & (programs != NONE)).all())
 
     def having(self, program_of: np.ndarray) -> Self:
@@ -165,8 +165,10 @@ class DerivativePrograms(ProgramTable):
 @compiled(small=True)
 def _scratch(batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray) -> int:
     most = 1
-    for kind, _, n, operand, _, _ in batches:
-        most = max(most, sizes[kind, 0] * min(n, sizes[kind, 1]))
+    for at in range(len(batches)):
+        batch = batches[at]
+        kind = batch["type"]
+        most = max(most, sizes[kind, 0] * min(batch["n"], sizes[kind, 1]))
         if list_widths[kind] > 0:
-            most = max(most, list_widths[kind] * operands[operand, 4])
+            most = max(most, list_widths[kind] * operands[batch["operand"]]["n"])
     return most

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiled import compiled
+from edbatch.runtime.backward_loops import PART
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
 
@@ -124,30 +125,30 @@ def per_batch(
         n_sets: that there are.
 
     Returns:
-        [., 3] the parts of batches that gradients flow into, each of one set: batch, set, nodes; per set, how many
-        nodes, and into which operands (bits) gradients flow.
+        The parts of batches that gradients flow into, of records `Part`; per set, how many nodes, and into which
+        operands (bits) gradients flow.
     """
-    parts = np.empty((len(nodes), 3), np.int64)
+    parts = np.empty(len(nodes), PART)
     rows = np.zeros(n_sets, np.int64)
     operands = np.zeros(n_sets, np.int64)
     part = np.full(n_sets, -1, np.int64)  # the last of the set
     at, used = 0, 0
     for b in range(len(batches)):
-        kind = batches[b, 0]
-        for i in range(at, at + batches[b, 2]):
+        kind = batches[b]["type"]
+        for i in range(at, at + batches[b]["n"]):
             v = nodes[i]
             number = sets[v]
             if number < 0:
                 continue
-            if part[number] < 0 or parts[part[number], 0] != b:
+            if part[number] < 0 or parts[part[number]]["batch"] != b:
                 part[number] = used
-                parts[used, 0], parts[used, 1], parts[used, 2] = b, number, 0
+                parts[used]["batch"], parts[used]["set"], parts[used]["n"] = b, number, 0
                 used += 1
-            parts[part[number], 2] += 1
+            parts[part[number]]["n"] += 1
             rows[number] += 1
             for slot in range(counts[v]):
                 operand = args[starts[v] + slot]
                 if sets[operand & 0xFFFFFFFF] >= 0 and not view_stops[operand >> 32]:
                     operands[number] |= 1 << (0 if variadic[kind] else min(slot, 62))
-        at += batches[b, 2]
+        at += batches[b]["n"]
     return parts[:used], rows, operands

@@ -8,7 +8,7 @@ from textwrap import fill
 
 import numpy as np
 
-from edbatch.memory.plan import Access, Plan
+from edbatch.memory.plan import GATHER, STRIDED, Plan
 from edbatch.memory.windows import Windows
 from edbatch.runtime.advice import Use, short
 from edbatch.table import Table
@@ -118,16 +118,16 @@ class Report:
 
     def count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""
-        access, window, rows = plan.operands[:, 0], plan.operands[:, 1], plan.operands[:, 4]
+        access, window, rows = (plan.operands[name] for name in ("access", "window", "n"))
         row_bytes = np.array(
             [seen.entries * windows.layouts[seen.arena][1].itemsize for seen in windows.windows], np.int64
         )
-        in_place = access <= Access.STRIDED
+        in_place = access <= STRIDED
         self.viewed += int(in_place.sum())
         self.viewed_bytes += int((row_bytes[window] * rows)[in_place].sum())
-        self.gathered += int((access >= Access.GATHER).sum())
-        self.gathered_bytes += int((row_bytes[window] * rows)[access == Access.GATHER].sum())
-        self.gathered_bytes += int((row_bytes[plan.segments[:, 0]] * plan.segments[:, 3]).sum())
+        self.gathered += int((access >= GATHER).sum())
+        self.gathered_bytes += int((row_bytes[window] * rows)[access == GATHER].sum())
+        self.gathered_bytes += int((row_bytes[plan.segments["window"]] * plan.segments["n"]).sum())
 
 
 def _size(n: float) -> str:

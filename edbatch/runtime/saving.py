@@ -70,8 +70,9 @@ class SavingTable:
         self._table = table
         self.bound: list[BoundType] = list(table.bound)
         self.saved: dict[int, Saved] = {}
-        rows = np.bincount(plan.batches[:, 0], plan.batches[:, 2], len(self.bound)).astype(np.int64).tolist()
-        for kind in np.unique(plan.batches[:, 0]).tolist():
+        kinds = plan.batches["type"]
+        rows = np.bincount(kinds, plan.batches["n"], len(self.bound)).astype(np.int64).tolist()
+        for kind in np.unique(kinds).tolist():
             type = self.bound[kind]
             how = saving(type, table.backend)
             if how is not None:

@@ -9,8 +9,20 @@ import numpy as np
 from edbatch.kernels.program import ADD_ROWS, STEP_WIDTH, SUM, Move, Slot, Step
 from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.tables import Memory, Programs
+from edbatch.memory.plan import (
+    BATCH,
+    GATHER,
+    GATHER_MANY,
+    OPERAND,
+    SEGMENT,
+    SHARED,
+    SLICE,
+    STRIDED,
+    Batch,
+    Operand,
+    Segment,
+)
 
-SLICE, SHARED, STRIDED, GATHER, GATHER_MANY = range(5)  # memory.plan.Access
 versions = itertools.count(-1, -1)  # none of a table of types
 
 
@@ -29,7 +41,7 @@ def programs(backend, program_of, width=0, block=64):
     kernels, addresses = np.array(backend.loops.handles([softmax(False)])), np.zeros(0, np.int64)
     tables = Programs(np.array(program_of), found, slots, arguments, steps, places, kernels, addresses)
     return SimpleNamespace(
-        tables=tables, version=next(versions), runs_whole=lambda batches: bool((batches[:, 2] <= block).all())
+        tables=tables, version=next(versions), runs_whole=lambda batches: bool((batches["n"] <= block).all())
     )
 
 
@@ -49,7 +61,9 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     arenas = table([(backend.address(x), x.shape[1]) for x in there], 2, np.int64)
     keeping = [(0, 0, 0) if at is None else (*arenas[at], 0) for at in kept or [None] * len(results)]
     keeping = table(keeping, 3, np.int64)
-    plan = SimpleNamespace(batches=table(batches, 6), operands=table(operands, 5), segments=table(segments, 4))
+    plan = SimpleNamespace(
+        batches=np.array(batches, BATCH), operands=np.array(operands, OPERAND), segments=np.array(segments, SEGMENT)
+    )
     programs = programs(backend)
     indices = backend.plan_indices(np.array(indices, np.int32))
     scratch = backend.empty_flat(4096, np.dtype(np.float32))
@@ -61,12 +75,12 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
 
 def rows_of(operand, segments, indices):
     """The rows of an operand, in order: (window, row)."""
-    access, window, start, distance, count = operand
+    access, window, start, distance, pieces, count = operand
     if access == GATHER:
         return [(window, indices[start + i]) for i in range(count)]
     if access == GATHER_MANY:
         found = {}
-        for seen, rows, positions, n in segments[start : start + distance]:
+        for seen, rows, positions, n in segments[start : start + pieces]:
             found |= {indices[positions + i]: (seen, indices[rows + i]) for i in range(n)}
         return [found[i] for i in range(count)]
     return [(window, start + i * {SLICE: 1, SHARED: 0, STRIDED: distance}[access]) for i in range(count)]
@@ -76,9 +90,9 @@ def operand_of(access, window, n, lists, random, rows):
     """An operand of a kind, of n rows among `rows`; its list is put into `lists`."""
     if access == GATHER:
         lists += random.integers(0, rows, n).tolist()
-        return (GATHER, window, len(lists) - n, 0, n)
+        return Operand(GATHER, window, len(lists) - n, 0, 0, n)
     distance = {SLICE: 1, SHARED: 0, STRIDED: 2}[access]
-    return (access, window, int(random.integers(0, rows - n * distance)), distance, n)
+    return Operand(access, window, int(random.integers(0, rows - n * distance)), distance, 0, n)
 
 
 def sums(seed, access):
@@ -97,12 +111,12 @@ def sums(seed, access):
         for window in (0, 1):
             positions = np.flatnonzero(of == window).tolist()
             rows = random.integers(0, 30, len(positions)).tolist()
-            segments.append((window, len(lists), len(lists) + len(rows), len(rows)))
+            segments.append(Segment(window, len(lists), len(lists) + len(rows), len(rows)))
             lists += rows + positions
-        operand = (GATHER_MANY, -1, 0, 2, total)
+        operand = Operand(GATHER_MANY, -1, 0, 0, 2, total)
     else:
         operand = operand_of(access, int(random.integers(2)), total, lists, random, 30)
-    batch = (0, 2, 4, 0, 0, len(lists))
+    batch = Batch(0, 2, 4, 0, 0, len(lists))
     want = arrays[2].astype(np.float64)
     listed = rows_of(operand, segments, lists)
     for i in range(4):
@@ -121,7 +135,7 @@ def additions(seed, access, listed):
     windows, n, lists = [(0, 2, 3), (1, 1, 3)], 6, []
     operand = operand_of(access, 0, n, lists, random, 20)
     places = random.integers(0, n, n).tolist() if listed else list(range(n))
-    batch = (0, 4, n, 0, 0, len(lists) if listed else -1)
+    batch = Batch(0, 4, n, 0, 0, len(lists) if listed else -1)
     want = arrays[0].copy()
     for i, (_, row) in enumerate(rows_of(operand, [], lists)):
         want[row, 2:5] += arrays[1][4 + places[i], 1:4]
@@ -136,8 +150,8 @@ def kept(seed, block):
     random = np.random.default_rng(seed)
     arrays = [random.normal(size=shape).astype(np.float32) for shape in ((20, 3), (30, 6), (12, 6), (12, 6))]
     windows, lists = [(0, 0, 3), (1, 0, 3), (2, 0, 3)], random.integers(0, 20, 4).tolist()
-    operands = [(SLICE, 0, 3, 1, 5), (GATHER, 0, 0, 0, 4), (SHARED, 0, 7, 0, 2)]
-    batches = [(0, 2, 5, 0, 0, -1), (1, 0, 2, 2, 0, -1), (0, 7, 4, 1, 0, -1)]
+    operands = [Operand(SLICE, 0, 3, 1, 0, 5), Operand(GATHER, 0, 0, 0, 0, 4), Operand(SHARED, 0, 7, 0, 0, 2)]
+    batches = [Batch(0, 2, 5, 0, 0, -1), Batch(1, 0, 2, 2, 0, -1), Batch(0, 7, 4, 1, 0, -1)]
     want = [array.astype(np.float64) for array in arrays]
     x = {at: want[0][[row for _, row in rows_of(operand, [], lists)]] for at, operand in enumerate(operands)}
     parts = {at: np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True) for at, rows in x.items()}

@@ -62,7 +62,7 @@ def random_case(seed):
 
 def fetched(plan, operand):
     """(window, row) of every entry of an operand, by its way of access."""
-    access, window, start, distance, count = operand.tolist()
+    access, window, start, distance, segments, count = operand
     if access == Access.SLICE:
         return [(window, start + i) for i in range(count)]
     if access == Access.SHARED:
@@ -72,7 +72,7 @@ def fetched(plan, operand):
     if access == Access.GATHER:
         return [(window, row) for row in plan.indices[start : start + count].tolist()]
     found = [None] * count
-    for window, rows, positions, n in plan.segments[start : start + distance].tolist():
+    for window, rows, positions, n in plan.segments[start : start + segments].tolist():
         for i in range(n):
             found[plan.indices[positions + i]] = (window, int(plan.indices[rows + i]))
     return found
@@ -107,7 +107,7 @@ def test_every_operand_is_reached(seed):
         else:
             slots = [[args[s + j] for s in starts] for j in range(counts[0])]
         for slot, wanted in enumerate(slots):
-            got = fetched(plan, plan.operands[at + slot])
+            got = fetched(plan, *plan.operands_of(at + slot, 1))
             assert got == [where(operand_id) for operand_id in wanted]
         for j in range(case["payloads"][kind]):
             got = plan.indices[payload + j * n : payload + (j + 1) * n]
@@ -146,7 +146,7 @@ def chain(lengths):
 @pytest.mark.parametrize("lengths", [[5], [5, 5, 5], [9, 2, 7, 1, 4, 4]])
 def test_chains_of_any_lengths_need_no_gather(lengths):
     plan = make_plan(**chain(lengths))
-    assert set(plan.operands[:, 0].tolist()) <= {Access.SLICE}
+    assert set(plan.operands["access"].tolist()) <= {Access.SLICE}
 
 
 def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
@@ -161,8 +161,7 @@ def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
         np.zeros(3, np.int32), np.zeros(3, np.bool_), np.concatenate([args, [0, 1, 2]]), np.array([0, 1, 2], np.int32),
         np.array([-1, 3, 4], np.int32), np.full(9, -1, np.int32), 0, np.zeros(5, np.int32),
     )  # fmt: skip
-    first, second = plan.operands[:2].tolist()
-    assert [first[1], second[1]] == [3, 4]
-    assert first[0] == second[0]
-    assert first[2:] == second[2:]
-    assert [row for _, row in fetched(plan, plan.operands[0])] == [row for _, row in fetched(plan, plan.operands[1])]
+    first, second = plan.operands_of(0, 2)
+    assert [first.window, second.window] == [3, 4]
+    assert first._replace(window=4) == second
+    assert [row for _, row in fetched(plan, first)] == [row for _, row in fetched(plan, second)]

@@ -410,7 +410,7 @@ def test_nothing_is_computed_where_no_gradient_is_asked_for(model):
         x = eb.sin(eb.sin(eb.input([1.0, 2.0])))
         loss = eb.sum(model["W"] @ x)
     loss.backward()
-    names = [ran.plan.batches[:, 0] for ran in graph._evaluation.ran]
+    names = [ran.plan.batches["type"] for ran in graph._evaluation.ran]
     bound = {
         graph._evaluation.table.bound[kind].type.op.name: graph._evaluation.table.bound[kind]
         for kind in np.concatenate(names).tolist()

@@ -51,7 +51,7 @@ def python(monkeypatch):
 def additions(seen):
     """(access, rows added) of each addition."""
     return [
-        (int(tables.plan.operands[first, 0]), n)
+        (int(tables.plan.operands["access"][first]), n)
         for tables in seen
         for kind, _, n, first, _, _ in tables.plan.batches.tolist()
         if tables.programs.tables.program_of[kind] == ADD_ROWS
@@ -196,7 +196,7 @@ def test_some_nodes_of_a_batch(where, python, read):
             operands = [both[i] if i % 3 else hs[at[i]] for i in range(n)]
         products = [a * b for a, b in zip(operands, others, strict=True)]
         eb.forward(products)  # before something has them in another order
-        assert Access[read.upper()] in graph._evaluation.ran[-1].plan.operands[:, 0]
+        assert Access[read.upper()] in graph._evaluation.ran[-1].plan.operands["access"]
         weighted(some(products)).backward()
     assert not python
     want_hs, want_others = np.zeros((2 * n, DIM)), np.zeros((n, DIM))

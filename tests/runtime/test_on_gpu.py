@@ -240,7 +240,7 @@ def test_operands_from_anywhere(cuda):
             tops = [eb.maximum(a, b) for a, b in zip(mixed, lists * 3, strict=False)]
             loss = eb.sum([eb.sum(y * x[0]) for y in tops])
             loss.backward()
-            accesses = set(graph._evaluation.ran[0].plan.operands[:, 0].tolist())
+            accesses = set(graph._evaluation.ran[0].plan.operands["access"].tolist())
             assert {0, 3, 4} <= accesses
             return [loss.value(), *eb.forward(mixed + lists), *(y.gradient() for y in x + wide + parts)]
 

@@ -24,13 +24,13 @@ from edbatch.kernels.tables import (
     result_rows,
     window_rows,
 )
+from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED
 
 # Numba takes plain integers for constants.
 _UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
     int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
 )
 _MULTIPLY, _KERNEL, _COPY, _LOOKUP, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
-_SHARED, _GATHER, _GATHER_MANY = 1, 3, 4  # memory.plan.Access
 _SEGMENTS_KERNEL = int(Gpu.SEGMENT_REDUCE)
 _ADD_KERNEL, _ADD_GROUPED_KERNEL, _ADD_ALL_KERNEL = map(int, (Gpu.ADD_ROWS, Gpu.ADD_GROUPED, Gpu.ADD_ALL))
 
@@ -109,16 +109,17 @@ def enqueue_steps(
 
 @compiled
 def _gather_segments(
-    moves: np.ndarray, count: int, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
+    moves: np.ndarray, count: int, operand: np.void, segments: np.ndarray, host: np.ndarray, indices: int,
     memory: Memory, begin: int, end: int, target: int, stride: int, width: int,
 ) -> int:  # fmt: skip
     """Note the moves of rows `begin` to `end` of an operand of several windows; positions in a segment ascend."""
-    for at in range(operand[2], operand[2] + operand[3]):
-        window, rows, positions, n = segments[at]
+    for at in range(operand["first"], operand["first"] + operand["segments"]):
+        segment = segments[at]
+        rows, positions, n = segment["rows"], segment["positions"], segment["n"]
         low, high = 0, n
         if begin > 0 or end < host[positions + n - 1] + 1:
             low, high = np.searchsorted(host[positions : positions + n], np.array([begin, end]))
-        source, source_stride = window_rows(window, memory)
+        source, source_stride = window_rows(segment["window"], memory)
         count = move(
             moves, count, source, source_stride, indices + BYTES * (rows + low), indices + BYTES * (positions + low),
             high - low, target - BYTES * begin * stride, stride, width,
@@ -128,7 +129,7 @@ def _gather_segments(
 
 @compiled
 def _reduce_lists(
-    gpu: np.ndarray, moves: np.ndarray, operand: np.ndarray, segments: np.ndarray, host: np.ndarray, indices: int,
+    gpu: np.ndarray, moves: np.ndarray, operand: np.void, segments: np.ndarray, host: np.ndarray, indices: int,
     offsets: int, memory: Memory, n: int, out: int, stride: int, width: int, scratch: int, kind: int,
 ) -> None:  # fmt: skip
     """A batch of reductions of lists; what comes from several windows is first put side by side.
@@ -136,16 +137,15 @@ def _reduce_lists(
     Args:
         kind: see `Column` in `lists.cu`.
     """
-    access, _, start, _, total = operand
-    rows = 0
-    if access == _GATHER_MANY:
+    total, rows = operand["n"], 0
+    if operand["access"] == GATHER_MANY:
         source, source_stride = scratch, width
         count = _gather_segments(moves, 0, operand, segments, host, indices, memory, 0, total, scratch, width, width)
         gather(gpu, moves, count)
     else:
         source, source_stride = operand_rows(operand, 0, memory)
-        if access == _GATHER:
-            rows = indices + BYTES * start
+        if operand["access"] == GATHER:
+            rows = indices + BYTES * operand["first"]
     segment_reduce(
         gpu, gpu[_SEGMENTS_KERNEL], n, total, indices + BYTES * offsets, rows, source, source_stride, out, stride,
         width, kind,
@@ -154,28 +154,28 @@ def _reduce_lists(
 
 @compiled
 def _add_to_operand(
-    gpu: np.ndarray, operand: np.ndarray, indices: int, positions: int, memory: Memory, source: int, stride: int,
+    gpu: np.ndarray, operand: np.void, indices: int, positions: int, memory: Memory, source: int, stride: int,
     width: int, n: int,
 ) -> None:  # fmt: skip
     """See `interpreter`; rows that occur several times are given as groups.
 
-    Those are written as an operand of several windows: where in the index buffer offsets, members and rows of the
-    groups follow one another, and the number of groups.
+    Those are written as an operand of several windows: `first` is where in the index buffer offsets, members and rows
+    of the groups follow one another, `segments` the number of groups.
     """
-    access, window, start, distance, _ = operand
-    target, target_stride = window_rows(window, memory)
+    access, first = operand["access"], indices + BYTES * operand["first"]
+    target, target_stride = window_rows(operand["window"], memory)
     listed = 0 if positions < 0 else indices + BYTES * positions
-    if access == _GATHER_MANY:
-        offsets = indices + BYTES * start
-        members = offsets + BYTES * (distance + 1)
+    if access == GATHER_MANY:
+        some = operand["segments"]
+        members = first + BYTES * (some + 1)
         rows = members + BYTES * n
-        values = np.array([distance, offsets, members, rows, source, stride, target, target_stride, width], np.int64)
-        x, y = over_rows(distance, width)
+        values = np.array([some, first, members, rows, source, stride, target, target_stride, width], np.int64)
+        x, y = over_rows(some, width)
         launch(gpu, gpu[_ADD_GROUPED_KERNEL], x, y, 1, THREADS, 1, values, len(values))
         return
-    rows = indices + BYTES * start if access == _GATHER else 0
+    rows = first if access == GATHER else 0
     target, target_stride = operand_rows(operand, 0, memory)
-    if access == _SHARED:
+    if access == SHARED:
         add_all(gpu, gpu[_ADD_ALL_KERNEL], n, source, stride, target, width)
     else:
         values = np.array([n, source, stride, listed, rows, target, target_stride, width], np.int64)
@@ -200,22 +200,24 @@ def enqueue_batches(
     addresses, strides, lists = np.empty((3, most_slots(programs.programs)), np.int64)
     moves = np.empty((len(segments) + len(plan.operands) + MOVES, MOVE), np.int64)
     for batch in range(first, stop):
-        kind, row, n, operand, payload, offsets = plan.batches[batch]
+        one = plan.batches[batch]
+        kind, row, n, offsets = one["type"], one["row"], one["n"], one["offsets"]
+        operands = plan.operands[one["operand"] :]
         program = programs.program_of[kind]
         if program == ADD_ROWS:
-            if memory.windows[plan.operands[operand, 1], 2] == 0:
+            if memory.windows[operands[0]["window"], 2] == 0:
                 return batch
             out, stride, width = result_rows(kind, row, memory)
-            _add_to_operand(gpu, plan.operands[operand], indices, offsets, memory, out, stride, width, n)
+            _add_to_operand(gpu, operands[0], indices, offsets, memory, out, stride, width, n)
             continue
         if program == NONE:
             return batch
         if program < 0:
-            if not all_contiguous(plan.operands[operand : operand + 1], segments, memory.windows):
+            if not all_contiguous(operands[:1], segments, memory.windows):
                 return batch
             out, stride, width = result_rows(kind, row, memory)
             _reduce_lists(
-                gpu, moves, plan.operands[operand], segments, host, indices, offsets, memory, n, out, stride, width,
+                gpu, moves, operands[0], segments, host, indices, offsets, memory, n, out, stride, width,
                 scratch, 0 if program == SUM else ADD_ROWS - program,
             )  # fmt: skip
             continue
@@ -231,7 +233,7 @@ def enqueue_batches(
             kernel,
             place,
         ) = programs.programs[program]
-        operands = plan.operands[operand : operand + argument_end - argument_begin]
+        operands = operands[: argument_end - argument_begin]
         if not all_contiguous(operands, segments, memory.windows):
             return batch
         out, out_stride, out_width = result_rows(kind, row, memory)
@@ -249,16 +251,17 @@ def enqueue_batches(
                 slot, entries, moved = programs.arguments[argument_begin + number]
                 if moved == _UNUSED:
                     continue
-                access, target, to = operands[number, 0], addresses[slot], strides[slot]
-                if access == _GATHER_MANY:
+                operand = operands[number]
+                access, target, to = operand["access"], addresses[slot], strides[slot]
+                if access == GATHER_MANY:
                     count = _gather_segments(
-                        moves, count, operands[number], segments, host, indices, memory, begin, begin + m, target, to,
+                        moves, count, operand, segments, host, indices, memory, begin, begin + m, target, to,
                         entries,
                     )  # fmt: skip
                     continue
-                source, stride = operand_rows(operands[number], begin, memory)
-                listed = indices + BYTES * (operands[number, 2] + begin) if access == _GATHER else 0
-                if access == _GATHER:
+                source, stride = operand_rows(operand, begin, memory)
+                listed = indices + BYTES * (operand["first"] + begin) if access == GATHER else 0
+                if access == GATHER:
                     in_place = moved == _UNLESS_FOLLOWED
                 else:
                     in_place = moved != _ALWAYS and (moved != _IF_NOT_ROWS or stride >= entries)
@@ -269,7 +272,7 @@ def enqueue_batches(
             gather(gpu, moves, count)
             enqueue_steps(
                 gpu, programs.steps, step_begin, step_end, programs.places[place:], programs.kernels[kernel:],
-                addresses, strides, lists, indices + BYTES * (payload + begin), n, m,
+                addresses, strides, lists, indices + BYTES * (one["integers"] + begin), n, m,
             )  # fmt: skip
         if result != out:
             move(moves, 0, result, result_stride, 0, 0, n, out, out_stride, out_width)

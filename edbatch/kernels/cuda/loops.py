@@ -266,7 +266,7 @@ class CudaLoops:
         for table in (*batches, *memory):
             key.update(np.ascontiguousarray(table).data)
         kept = memory.kept
-        rows = np.bincount(plan.batches[first:stop, 0], plan.batches[first:stop, 2], len(kept)).astype(np.int64)
+        rows = np.bincount(plan.batches["type"][first:stop], plan.batches["n"][first:stop], len(kept)).astype(np.int64)
         after = kept[:, 2] + rows * (kept[:, 0] != 0)
         self.recordings.run(key.digest(), enqueue_all)
         if end == stop:

@@ -11,6 +11,7 @@ from edbatch.graph.stacking import stacked
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.tables import Memory
+from edbatch.memory.plan import BATCH, OPERAND, SEGMENT
 from tests.kernels.batches import SLICE, additions, kept, programs, run, sums
 
 
@@ -201,6 +202,11 @@ def test_training_is_the_same(cuda, recordings):
         np.testing.assert_allclose(parameter.value(), peer.model[parameter.name].value(), rtol=1e-4, atol=1e-6)
 
 
+def integers(table):
+    """A table's, a row for each record."""
+    return table.view(np.int32 if table.dtype.names else table.dtype).reshape(len(table), -1)
+
+
 @pytest.fixture
 def keys(cuda, monkeypatch):
     """The keys under which batches would be recorded."""
@@ -211,8 +217,7 @@ def keys(cuda, monkeypatch):
 
 def test_a_key_is_all_that_launches_depend_on(cuda, keys):
     """Whatever changes, the key does: each table, address and setting once."""
-    plan = {"batches": np.zeros((2, 6), np.int32), "operands": np.zeros((2, 5), np.int32)}
-    plan["segments"] = np.zeros((1, 4), np.int32)
+    plan = {"batches": np.zeros(2, BATCH), "operands": np.zeros(2, OPERAND), "segments": np.zeros(1, SEGMENT)}
     given = {"windows": np.array([[0, 0, 3]]), "arenas": np.array([[4096, 3]]), "results": np.zeros(1, np.int32)}
     given |= {"kept": np.zeros((1, 3), np.int64), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
     base = {"precision": "float32"} | plan | given
@@ -234,10 +239,10 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
     assert key() == want
     for name, value in base.items():
         if isinstance(value, np.ndarray):
-            for at in np.ndindex(value.shape):
+            for at in np.ndindex(integers(value).shape):
                 if (name, at[-1]) != ("batches", 0):  # types: there is but one
                     other = value.copy()
-                    other[at] += 1
+                    integers(other)[at] += 1
                     assert key(**{name: other}) != want, (name, at)
         elif name != "precision":
             assert key(**{name: value - 1}) != want, name
