@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.ops.shape import INDEX, RESHAPE
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 from edbatch.graph.trace import Trace
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, view_of
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, view_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Node:
         operands: one per operand that is no parameter.
         payload: integers; -1 - k stands for the cell's k-th integer argument.
         value: of a constant: what fills it (a number, an array or a parameter's spec).
-        cuts: if several nodes were merged: where in its vector those but the first begin.
+        cuts: if several nodes were merged, as products of stacked weights are: where in its vector those but the first
+            begin.
     """
 
     type: NodeType
@@ -80,6 +82,44 @@ def renumbered(body: Body, kept: list[Node], new: dict[int, int]) -> Body:
 def spec_of_value(body: Body, value: Value) -> Spec:
     """Shape and dtype of a value."""
     return value.view.out if value.view is not None else body.nodes[value.node].type.out
+
+
+def slice_of(body: Body, node: int, begin: int, end: int) -> Value:
+    """Entries of a node that is a vector; the node if that is all of them."""
+    out = body.nodes[node].type.out
+    return Value(
+        node, None if (begin, end) == (0, out.size) else view_of(out, 0, INDEX, (("index", ((begin, end, 1),)),))
+    )
+
+
+def joined(body: Body, places: Iterable[tuple[int, Value]]) -> list[tuple[int, Value]]:
+    """What lies in a row, with neighbouring slices of a vector that are neighbours there, too, as one.
+
+    Args:
+        places: (column that it begins at, value).
+    """
+    found: list[tuple[int, Value]] = []
+    for column, value in places:
+        interval = _interval(body, value)
+        before = _interval(body, found[-1][1]) if found and interval is not None else None
+        if before is not None and interval is not None and found[-1][1].node == value.node:
+            begin, end = before
+            if interval[0] == end and column == found[-1][0] + end - begin:
+                found[-1] = found[-1][0], slice_of(body, value.node, begin, interval[1])
+                continue
+        found.append((column, value))
+    return found
+
+
+def _interval(body: Body, value: Value) -> tuple[int, int] | None:
+    """Which entries of a vector a value is; None if it is something else."""
+    out, view = body.nodes[value.node].type.out, value.view
+    if len(out.shape) != 1:
+        return None
+    if view is None:
+        return 0, out.size
+    place = columns_of(view) if [op for op, _ in view.steps] == [INDEX] and len(view.out.shape) == 1 else None
+    return None if place is None else (place[0], sum(place))
 
 
 def body_of(trace: Trace, arguments: tuple[Spec, ...], outputs: list[int], payloads: int) -> Body:

@@ -10,9 +10,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from edbatch.graph.body import Body, Value, body_of, operands_of
+from edbatch.graph.body import Body, Value, body_of, joined, operands_of, spec_of_value, step_to
 from edbatch.graph.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.expression import Expression
 from edbatch.graph.flow import reached
@@ -26,8 +28,9 @@ from edbatch.graph.options import Options
 from edbatch.graph.passes import prepare_for_batching, prepare_for_kernels
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.stacking import some_rows
 from edbatch.graph.trace import ARGUMENT, Payload, Trace, traced
-from edbatch.graph.views import NODE_MASK, View, look, view_of
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, look, view_of
 
 
 class Given(IntEnum):
@@ -117,7 +120,7 @@ def output_gradients(body: Body, row: Spec, steps: Sequence[int], live: Collecti
 
 def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]:
     """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops."""
-    returned = {value.node for value in body.outputs if value.view is None}
+    returned = {value.node for _, value in joined(body, _returned(body, steps)) if value.view is None}
     costly = [
         number
         for number, node in enumerate(body.nodes)
@@ -150,12 +153,16 @@ class _Sweep:
         self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
         self.terms: list[tuple[ParameterSpec, View | None, Expression]] = []
         flowing = {body.outputs[number] for number in live}
-        for value, step in dict.fromkeys(zip(body.outputs, steps, strict=True)):
-            spec = body.nodes[value.node].type.out if value.view is None else value.view.out
+        returned = _returned(body, steps)
+        for column, value in joined(body, returned):
+            spec = spec_of_value(body, value)
             if value.view is None:
-                self.values.setdefault(value.node, Expression(trace, result.id + step, spec))
-            if value in flowing and not stops(value.view):
-                self.flows[value.node].append((value.view, Expression(trace, gradient.id + step, spec)))
+                self.values.setdefault(value.node, Expression(trace, result.id + step_to(row, column, spec), spec))
+        for column, value in joined(body, (place for place in returned if place[1] in flowing)):
+            spec = spec_of_value(body, value)
+            if not stops(value.view):
+                flow = Expression(trace, gradient.id + step_to(row, column, spec), spec)
+                self.flows[value.node].append((value.view, flow))
 
     def run(self, needed: Sequence[bool], of_outputs: bool = False) -> Derivative:
         requires = [True] * len(self.body.nodes) if of_outputs else self._requires(needed)
@@ -166,7 +173,7 @@ class _Sweep:
         totals: dict[int, Expression] = {}
         for number in reversed(range(len(self.body.nodes))):
             node = self.body.nodes[number]
-            if node.type.op is PARAMETER and not of_outputs and requires[number]:
+            if node.type.op is PARAMETER and not of_outputs and requires[number] and self.reached[number].all():
                 self._parts_of_parameter(node.type.attributes[0][1], self.flows[number])
             gradient = total(node.type.out, self.flows[number]) if requires[number] else None
             if gradient is None:
@@ -175,7 +182,7 @@ class _Sweep:
             if node.type.op is ARGUMENT:
                 gradients[number] = gradient
             elif node.type.op is PARAMETER:
-                self.terms.append((node.type.attributes[0][1], None, gradient))
+                self._to_parameter(number, node.type.attributes[0][1], gradient)
             elif node.type.op.kind is not Kind.SOURCE and node.type.op.gradient is not no_gradient:
                 self._step_back(number, gradient, requires)
         if of_outputs:
@@ -214,36 +221,62 @@ class _Sweep:
 
     def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
         """Let a node's gradient flow on to its operands."""
+        node, out = self.body.nodes[number], self.values[number]
+        operands = operands_of(node)
+        if node.type.op.elementwise or self.reached[number].all():
+            self._flow(number, gradient, out, operands, requires)
+            return
+        for begin, end in self._runs(number):  # of a product, with the weights of some rows
+            chosen = [some_rows(x, begin, end) if isinstance(x, ParameterSpec) else x for x in operands]
+            self._flow(number, gradient[begin:end], out[begin:end], chosen, requires)
+
+    def _flow(
+        self, number: int, gradient: Expression, out: Expression, operands: Sequence[Any], requires: list[bool]
+    ) -> None:
+        """Let the gradient of a node, or of some rows of a product, flow to operands."""
         node = self.body.nodes[number]
-        out = self.values[number]
         rule = node.type.op.gradient
         assert rule is not None, node.type
+        xs: list[Any] = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
         if isinstance(rule, Share):
-            xs: list[Any] = [self._seen(value) for value in node.operands]
             flows: Any = shared(rule, gradient, out, xs)
-            operands: tuple[Any, ...] = node.operands
         else:
-            operands = operands_of(node)
-            xs = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
             integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
             flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
             flows = flows if isinstance(flows, tuple | list) else (flows,)
-            flows = [self._of_reached(number, flow) for flow in flows]
+            flows = [self._of_reached(number, flow) for flow in flows] if node.type.op.elementwise else flows
         for operand, x, flow in zip(operands, xs, flows, strict=True):
             if flow is None:
                 continue
             if isinstance(operand, ParameterSpec):
-                self.terms.append((operand, None, fit(flow, x.shape)))
+                self._to_parameter(number, operand, fit(flow, x.shape))
             elif requires[operand.node] and not stops(operand.view):
                 self.flows[operand.node].append((operand.view, fit(flow, x.shape)))
 
+    def _to_parameter(self, number: int, spec: ParameterSpec, gradient: Expression) -> None:
+        """A parameter's gradient, through a node; of a stack, that of the parts that gradients flow into.
+
+        A gradient of zero is something else: weight decay and momentum go on with it.
+        """
+        node = self.body.nodes[number]
+        if self.reached[number].all() or spec.shape != node.type.out.shape:
+            self.terms.append((spec, None, gradient))
+        else:
+            runs = self._runs(number)
+            self.terms += [(some_rows(spec, begin, end), None, gradient[begin:end]) for begin, end in runs]
+
+    def _runs(self, number: int) -> list[tuple[int, int]]:
+        """Where nodes that were merged and that gradients flow into lie in the result: neighbours together."""
+        node = self.body.nodes[number]
+        parts = zip(self.reached[number].tolist(), (0, *node.cuts), (*node.cuts, node.type.out.size), strict=True)
+        runs = [list(run) for some, run in groupby(parts, itemgetter(0)) if some]
+        return [(run[0][1], run[-1][2]) for run in runs]
+
     def _of_reached(self, number: int, flow: Expression | None) -> Expression | None:
         """What flows from a node that was merged of several: nothing from those of them that no gradient reaches."""
-        node, parts = self.body.nodes[number], self.reached[number]
-        if flow is None or parts.all() or flow.shape != node.type.out.shape:
+        if flow is None or self.reached[number].all() or flow.shape != self.body.nodes[number].type.out.shape:
             return flow
-        ends = (*node.cuts, node.type.out.size)
-        return only(flow, [(begin, end) for begin, end, part in zip((0, *node.cuts), ends, parts, strict=True) if part])
+        return only(flow, self._runs(number))
 
     def _parts_of_parameter(self, spec: ParameterSpec, flows: list[tuple[Any, Expression]]) -> None:
         """Take out the gradients of small parts of a parameter: no call makes an array of its size for them."""
@@ -281,6 +314,17 @@ class _Sweep:
         )
         body, given = without_unread(body, self.given)
         return Derivative(body, columns, width, given, operands, terms)  # type: ignore[arg-type]
+
+
+def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:
+    """What a body returns, each once, and where it begins in the row that the steps are from."""
+    found: dict[tuple[int, Value], None] = {}
+    for value, step in zip(body.outputs, steps, strict=True):
+        view = VIEWS[step >> NODE_BITS]
+        place = (0, 0) if view is None else columns_of(view)
+        assert place is not None
+        found[place[0], value] = None
+    return list(found)
 
 
 def _shown(x: Expression, value: Value) -> Expression:

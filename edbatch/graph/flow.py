@@ -41,7 +41,7 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
         for value in node.operands:
             if not stops(value.view):
                 shown = _parts(body, value)
-                aligned = entries is not None and len(shown) == len(entries)
+                aligned = entries is not None and node.type.op.elementwise and len(shown) == len(entries)
                 found[value.node][shown[entries] if aligned else shown] = True
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -86,6 +87,10 @@ class ColumnRange(Parameter):
         """Those of the matrix."""
         return parameter_of(self._whole).members()
 
+    def with_rows(self, begin: int, end: int) -> ParameterSpec:
+        """The spec of these columns of some neighbours in the stack that the matrix is; see `some_rows`."""
+        return column_range(some_rows(self._whole, begin, end), self._range.start, self._range.stop)
+
     def _sum(self) -> Any:
         return parameter_of(self._whole)._sum()[:, self._range]
 
@@ -115,6 +120,37 @@ def column_range(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
     if (begin, end) not in ranges:
         ranges[begin, end] = ColumnRange(spec, begin, end)
     return ranges[begin, end].spec
+
+
+def some_rows(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
+    """The spec of some neighbours in a stack, or of their columns, as one parameter.
+
+    Args:
+        spec: of a stack, of neighbours in one, or of columns of either.
+        begin, end: rows of it, where the first of the neighbours begins and the last ends.
+
+    Raises:
+        EdBatchError: the stack was deleted.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection()
+        >>> a, b, c = (model.add_parameters((rows, 3), name=f"W{rows}") for rows in (1, 2, 5))
+        >>> whole = stacked([a.spec, b.spec, c.spec])
+        >>> some_rows(whole, 1, 8), some_rows(column_range(whole, 0, 2), 0, 1)
+        (W2|W5[7,3], W1[:,0:2][1,2])
+    """
+    whole = parameter_of(spec)
+    if isinstance(whole, ColumnRange):
+        return whole.with_rows(begin, end)
+    stack = whole if whole.stack is None else whole.stack
+    first = whole.rows.start or 0
+    ends = [0, *accumulate(part.shape[0] for part in stack.parts)]
+    at, to = ends.index(first + begin), ends.index(first + end)
+    if to - at == 1 and stack.parts[at].parameter() is not None:
+        return stack.parts[at]
+    with lock:
+        return _rows(stack, at, to).spec
 
 
 def can_stack(specs: Sequence[ParameterSpec]) -> bool:

@@ -102,7 +102,7 @@ def columns_of(view: View) -> tuple[int, int] | None:
     None if they do not lie side by side, in order.
     """
     whole = np.empty(view.root.shape, np.int8)
-    seen = view.look(whole[None])[0]
+    seen = view.look(whole[None])  # with the axis of rows: a single entry would be a copy without it
     if not seen.flags.c_contiguous:
         return None
     return seen.__array_interface__["data"][0] - whole.__array_interface__["data"][0], seen.size

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.body import Body, Value, spec_of_value
+from edbatch.graph.body import Body, Value, joined, spec_of_value
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.parameters import LookupParameters
@@ -88,7 +88,7 @@ class Variant:
         # A value that is returned as it is computed is computed right there; the others are copied at the end.
         in_result: dict[int, int] = {}
         copied: list[tuple[int, Value]] = []
-        for column, value in zip(columns, body.outputs, strict=True):
+        for column, value in joined(body, zip(columns, body.outputs, strict=True)):
             computed = body.nodes[value.node].type.op.kind is not Kind.SOURCE
             if value.view is None and computed and value.node not in in_result:
                 in_result[value.node] = column

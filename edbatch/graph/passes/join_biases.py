@@ -45,7 +45,8 @@ def join_biases(body: Body, fuse: bool) -> Body:
             and value.view is None
             and uses[value.node] == 1
             and bias.shape == product.type.out.shape
+            and node.cuts == product.cuts
         ):
             type = node_type(OPS["affine"], (), (weight, product.type.operands[1], bias))
-            nodes[number] = Node(type, product.operands)
+            nodes[number] = Node(type, product.operands, cuts=node.cuts)
     return replace(body, nodes=tuple(nodes))

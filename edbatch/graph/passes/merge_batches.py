@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from edbatch.graph.batches import is_product
 from edbatch.graph.body import Body, Node, Value, operands_of
 from edbatch.graph.gradient_sum import stops
@@ -120,7 +122,8 @@ class _Merging:
         if whole is None:
             return None
         type = node_type(OPS["matmul"], (), (whole, nodes[0].type.operands[1]))
-        return self._node(Node(type, (self.value(nodes[0].operands[0]),)))
+        cuts = np.cumsum([spec.shape[0] for spec in weights])[:-1].tolist()
+        return self._node(Node(type, (self.value(nodes[0].operands[0]),), cuts=tuple(cuts)))
 
     def _elementwise(self, nodes: Sequence[Node]) -> Value | None:
         """One node for vectors of one size; an operand is single numbers, the same for all, or all lie side by side."""

@@ -22,8 +22,8 @@ def open_affines(body: Body) -> Body:
             out = node.type.out
             product = len(body.nodes) + len(nodes)  # numbered from the end of `body`, as operands still are
             new[product] = len(nodes)
-            nodes.append(Node(node_type(OPS["matmul"], (), specs[:2]), node.operands))
-            nodes.append(Node(node_type(OPS["add"], (), (out, specs[2])), (Value(product),)))
+            nodes.append(Node(node_type(OPS["matmul"], (), specs[:2]), node.operands, cuts=node.cuts))
+            nodes.append(Node(node_type(OPS["add"], (), (out, specs[2])), (Value(product),), cuts=node.cuts))
         else:
             nodes.append(node)
         new[number] = len(nodes) - 1

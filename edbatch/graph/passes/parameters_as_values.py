@@ -22,7 +22,7 @@ def parameters_as_values(body: Body) -> Body:
                 made[spec] = len(body.nodes) + len(made)
                 new[made[spec]] = len(nodes)
                 out = spec_of(spec.shape, spec.dtype)
-                nodes.append(Node(intern(PARAMETER, (("parameter", spec),), (), out), ()))
+                nodes.append(Node(intern(PARAMETER, (("parameter", spec),), (), out), (), cuts=node.cuts))
         if any(found):
             values = [
                 operand if spec is None else Value(made[spec])

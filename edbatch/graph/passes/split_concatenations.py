@@ -22,11 +22,11 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
     nodes: list[Node] = []
     new: dict[int, int] = {}
 
-    def add(op: str, specs: list, operands: list[Value], attributes: tuple = ()) -> Value:
+    def add(op: str, specs: list, operands: list[Value], attributes: tuple = (), cuts: tuple = ()) -> Value:
         # Operands are still numbered as in `body`; what is new is numbered from its end.
         made = len(body.nodes) + len(nodes)
         new[made] = len(nodes)
-        nodes.append(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands)))
+        nodes.append(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands), cuts=cuts))
         return Value(made)
 
     for number, node in enumerate(body.nodes):
@@ -46,12 +46,12 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
             x = run[0] if len(run) == 1 else add("concatenate", specs, run, (("axis", 0),))
             specs = [column_range(weight, begin, begin + size), spec_of((size,), node.type.out.dtype)]
             with_bias = bool(bias) and ready[run[0].node]
-            products.append(add("affine" if with_bias else "matmul", specs + bias * with_bias, [x]))
+            products.append(add("affine" if with_bias else "matmul", specs + bias * with_bias, [x], cuts=node.cuts))
             bias = [] if with_bias else bias
             begin += size
         total = products[0]
         for product in products[1:]:
-            total = add("add", [node.type.out] * 2, [total, product])
+            total = add("add", [node.type.out] * 2, [total, product], cuts=node.cuts)
         new[number] = new[total.node]
     return renumbered(body, nodes, new)
 

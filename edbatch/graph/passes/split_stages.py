@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
-from edbatch.graph.body import Body, Node, Value, row_of
+from edbatch.graph.body import Body, Node, Value, row_of, slice_of, step_to
 from edbatch.graph.node_type import intern
 from edbatch.graph.passes.sink_views import seen_through
 from edbatch.graph.passes.split_concatenations import concatenated, split_concatenations
@@ -77,9 +77,7 @@ def split_stages(
     for s in reversed(present[:-1]):  # and what later parts read
         read = {value.node for later in present if later > s for value in _reads(body, stage, later, wanted[later])}
         crossing = [node for node in sorted(read) if stage[node] == s]
-        if any(body.nodes[node].cuts for node in crossing):
-            return None  # as one output, gradients would flow into all of it or nothing
-        wanted[s] += [Value(node) for node in crossing]
+        wanted[s] += [piece for node in crossing for piece in _pieces(body, node)]
     parts: list[Part] = []
     shown: dict[int, tuple[int, int]] = {}  # from a node to the part that returns it, and the view of it there
     for s in present:
@@ -92,9 +90,14 @@ def split_stages(
             break
         begins, part_row, outs = row_of(part, row.dtype)
         codes = [step >> NODE_BITS for step, _ in outs]
-        for value, code in zip(wanted[s], codes, strict=True):
-            if value.view is None and stage[value.node] == s:
-                shown[value.node] = len(parts), code
+        places = dict(zip(wanted[s], begins, strict=True))
+        for node in dict.fromkeys(value.node for value in wanted[s] if stage[value.node] == s):
+            pieces = _pieces(body, node)
+            if places.keys() >= set(pieces):
+                begin, spec = places[pieces[0]], body.nodes[node].type.out
+                if [places[piece] - begin for piece in pieces] != [0, *body.nodes[node].cuts]:
+                    return None  # another result is in their midst
+                shown[node] = len(parts), step_to(part_row, begin, spec) >> NODE_BITS
         returned = dict(zip(sorted(needed), codes, strict=False)) if s == CORE else {}
         parts.append(Part(s, part, begins, part_row, given, returned))
     return tuple(parts)
@@ -188,6 +191,14 @@ def _is_product(body: Body, free: list[bool], node: Node) -> bool:
 def _reads(body: Body, stage: list[int], s: int, wanted: list[Value]) -> list[Value]:
     operands = [value for number, node in enumerate(body.nodes) if stage[number] == s for value in node.operands]
     return operands + wanted
+
+
+def _pieces(body: Body, node: int) -> list[Value]:
+    """What a part returns of a node: of several that were merged each, for gradients may flow into some of them."""
+    out, cuts = body.nodes[node].type.out, body.nodes[node].cuts
+    if not cuts:
+        return [Value(node)]
+    return [slice_of(body, node, begin, end) for begin, end in zip((0, *cuts), (*cuts, out.size), strict=True)]
 
 
 def _part(

@@ -53,6 +53,19 @@ def test_products_with_the_input_are_early_and_their_biases_go_with_them():
     assert [part.given for part in parts.values()] == [(0,), (-1, 1)]
 
 
+def test_what_is_early_of_several_weights_is_returned_weight_by_weight():
+    """In one piece of the row, which the core reads as one."""
+
+    def step(x, h):
+        return eb.tanh(V @ x + h), eb.exp(W @ x), eb.sigmoid(U @ x + h)
+
+    parts = split(step, (..., ...), {0})
+    assert ops(parts[EARLY]) == ["matmul"]
+    assert parts[EARLY].columns == (0, DIM, 2 * DIM)
+    assert parts[EARLY].row.shape == (3 * DIM,)
+    assert "concatenate" not in ops(parts[CORE])
+
+
 def test_element_wise_ops_are_early_only_where_a_product_needs_them():
     parts = split(lambda x, h: eb.tanh(eb.sigmoid(W @ eb.exp(x)) * h + eb.exp(x)), (..., ...), {0})
     assert ops(parts[EARLY]) == ["exp", "matmul"]
