@@ -49,8 +49,9 @@ def _cross_entropy(k: Any, out: Any, x: Any, label: Any) -> None:
 
 
 def _hinge(k: Any, out: Any, x: Any, label: Any, margin: float) -> None:
-    right = _entries(k, x, label)[:, None]
-    k.copyto(out, k.sum(k.maximum(x - right + margin, 0), axis=1) - margin)  # the label's own term is the margin
+    terms = k.maximum(x - _entries(k, x, label)[:, None] + margin, 0)
+    terms[k.arange(len(out)), label] = 0
+    k.sum(terms, axis=1, out=out)
 
 
 def _binary_cross_entropy(k: Any, out: Any, p: Any, target: Any) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, documented
 from edbatch.graph.op import Op, Sample, declare, expect
-from edbatch.graph.ops.elementwise import exp, sqrt, square
-from edbatch.graph.ops.reduce import mean, sum
+from edbatch.graph.ops.elementwise import exp, maximum2, sqrt, square
+from edbatch.graph.ops.reduce import mean, std, sum
 from edbatch.graph.ops.shape import checked_axis
 from edbatch.graph.record import checked_index, checked_number, graph_of, record, to_expression
 from edbatch.graph.spec import Shape
@@ -48,8 +50,9 @@ def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Sha
 
 def _layer_norm(k: Any, out: Any, x: Any, gain: Any, bias: Any, epsilon: float) -> None:
     between = (slice(None), *(None,) * (out.ndim - 2))
-    k.subtract(x, k.mean(x, axis=-1, keepdims=True), out=out)
-    out /= k.sqrt(k.mean(k.square(out), axis=-1, keepdims=True) + epsilon)
+    centred = x.astype(np.float64)  # where the square of no float32 is infinite
+    centred -= k.mean(centred, axis=-1, keepdims=True)
+    k.divide(centred, k.sqrt(k.mean(k.square(centred), axis=-1, keepdims=True) + epsilon), out=out)
     out *= gain[between]
     out += bias[between]
 
@@ -58,7 +61,10 @@ def _layer_norm_gradient(
     g: Any, out: Any, x: Any, gain: Any, bias: Any, epsilon: float
 ) -> tuple[Expression, Expression, Expression]:
     centred = x - mean(x, -1, keepdims=True)
-    scale = 1 / sqrt(mean(square(centred), -1, keepdims=True) + epsilon)
+    centred = centred - mean(centred, -1, keepdims=True)  # what was lost by rounding the mean of large entries
+    spread = std(x, -1, keepdims=True)
+    large = maximum2(spread, 1)  # whose square may be infinite
+    scale = 1 / (large * sqrt(square(spread / large) + epsilon / square(large)))
     normal, scaled = centred * scale, g * gain
     below = scaled - mean(scaled, -1, keepdims=True) - normal * mean(scaled * normal, -1, keepdims=True)
     return scale * below, g * normal, g

@@ -114,7 +114,7 @@ def _over(x: Any, axes: tuple[int, ...]) -> float:
 
 def _std_slope(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
     # Where all are equal, x - mean is 0, and so is what is returned.
-    return g * (x - mean(x, axes, keepdims=True)) / ((out + is_zero(out)) * _over(x, axes))
+    return g / _over(x, axes) * ((x - mean(x, axes, keepdims=True)) / (out + is_zero(out)))
 
 
 def _shared(g: Any, among: Any, axes: tuple[int, ...]) -> Expression:
@@ -135,7 +135,8 @@ _mean_over = _reduction(
     lambda k, x, axis, **over: k.mean(x, axis, **over, **_adding(x, axis)),
     lambda g, out, x, axes: g / _over(x, axes),
 )
-_std_over = _reduction("std", lambda k, x, axis, **over: k.std(x, axis, **over, **_adding(x, axis)), _std_slope)
+# In float64, where the square of no float32 is infinite or zero.
+_std_over = _reduction("std", lambda k, x, axis, **over: k.std(x, axis, np.float64, **over), _std_slope)
 _max_over = _reduction(
     "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes)
 )
@@ -146,7 +147,7 @@ _logsumexp_over = _reduction("logsumexp", _logsumexp, lambda g, out, x, axes: g 
 _norm_over = _reduction(
     "norm",
     lambda k, x, axis, **over: k.sqrt(k.sum(k.square(x), axis, **over, **_adding(x, axis))),
-    lambda g, out, x, axes: g * x / (out + is_zero(out)),
+    lambda g, out, x, axes: g * (x / (out + is_zero(out))),
 )
 
 _sum_list_of = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets), Share())

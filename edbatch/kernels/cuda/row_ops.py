@@ -220,8 +220,9 @@ def _layer_norm(call: Call) -> Plan:
     code = (
         f"const float mean = sum(x0) / {count}.0f; "
         "const auto centred = [&](unsigned k) { return x0(k) - mean; }; "
-        f"const float variance = sum([&](unsigned k) {{ return centred(k) * centred(k); }}) / {count}.0f; "
-        "const float scale = 1.0f / sqrtf(variance + epsilon); "
+        "const float far = maximum(largest([&](unsigned k) { return fabsf(centred(k)); }), 1.0f); "
+        "const auto squared = [&](unsigned k) { const float d = centred(k) / far; return d * d; }; "
+        f"const float scale = 1.0f / (far * sqrtf(sum(squared) / {count}.0f + epsilon / (far * far))); "
         "EACH centred(k) * scale * x1(k) + x2(k);"
     )
     return Plan(
@@ -254,8 +255,9 @@ PLANS: dict[str, Callable[[Call], Plan]] = {
     "logsumexp": _over_axes(f"const float top = finite(largest(x0)); return logf({_TOTAL}) + top;"),
     "std": _over_axes(
         "const float mean = sum(x0) / COUNT; "
-        "const auto squared = [&](unsigned k) { const float d = x0(k) - mean; return d * d; }; "
-        "return sqrtf(sum(squared) / COUNT);"
+        "const float far = largest([&](unsigned k) { return fabsf(x0(k) - mean); }); "
+        "const auto squared = [&](unsigned k) { const float d = (x0(k) - mean) / far; return d * d; }; "
+        "return far == 0.0f ? 0.0f : far * sqrtf(sum(squared) / COUNT);"
     ),
     "norm": _over_axes("return sqrtf(sum([&](unsigned k) { return x0(k) * x0(k); }));"),
     "softmax": _along_axis(
@@ -268,7 +270,7 @@ PLANS: dict[str, Callable[[Call], Plan]] = {
     "cross_entropy": _of_all(f"const float top = largest(x0); return logf({_TOTAL}) - (x0(integer) - top);"),
     "hinge": _of_all(
         "const float right = x0(integer); "
-        "return sum([&](unsigned k) { return maximum(x0(k) - right + margin, 0.0f); }) - margin;"
+        "return sum([&](unsigned k) { return k == integer ? 0.0f : maximum(x0(k) - right + margin, 0.0f); });"
     ),
     "binary_cross_entropy": _of_all(
         "return sum([&](unsigned k) { "

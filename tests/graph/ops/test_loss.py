@@ -163,3 +163,12 @@ def test_what_is_no_probability(bad):
         with pytest.raises(eb.EdBatchError, match="binary_cross_entropy: target: expected probabilities, got"):
             eb.binary_cross_entropy(p, bad)
         assert eb.binary_cross_entropy(eb.scalar(0.5), 1).value() == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+def test_small_hinges_are_not_lost_in_the_margin(cells):
+    x = np.array([1 - 2.0**-20, 2.0**-24, -3], np.float32)
+    loss_of = eb.cell(lambda x: eb.hinge(x, 0)) if cells else lambda x: eb.hinge(x, 0)
+    with eb.Graph():
+        y = loss_of(eb.input(x))
+    assert y.value() == 2.0**-20 + 2.0**-24

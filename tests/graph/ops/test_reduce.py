@@ -101,3 +101,19 @@ def test_one_expression_is_no_list():
             for one in (x, x[0], x[0, 0]):
                 with pytest.raises(eb.EdBatchError, match="a list"):
                     function(one)
+
+
+@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+def test_the_deviation_of_very_large_and_very_small_numbers(cells):
+    row = np.array([3.0, 1.0, 0.0, -2.0])
+    for size in (1e-37, 1e-30, 1e-20, 1.0, 1e18, 3e19, 1e30, 8e37):
+        x = (size * row).astype(np.float32)
+        exact = x.astype(np.float64)
+        spread = exact.std()
+        with eb.Graph():
+            given = eb.input(x)
+            y = (eb.cell(lambda x: eb.std(x * 1)) if cells else eb.std)(given)
+        y.backward()
+        np.testing.assert_allclose(y.value(), spread, rtol=1e-6, err_msg=f"{size}")
+        slope = (exact - exact.mean()) / (4 * spread)
+        np.testing.assert_allclose(given.gradient(), slope, rtol=1e-5, err_msg=f"{size}")

@@ -199,6 +199,18 @@ def test_attributes_of_any_size(cuda, limit):
     np.testing.assert_allclose(*found, rtol=1e-6)
 
 
+def test_rows_of_any_size(cuda):
+    """Neither squares nor what large numbers have in common are too large for float32; constant rows have no spread."""
+    ones, zeros = np.ones(3, np.float32), np.zeros(3, np.float32)
+    rows = np.array([[3e19, 0, 0], [1e-30, 2e-30, 0], [1e30, 1e30, 1], [1e7, 1e7 + 1, 1e7 - 1], [2, 2, 2]], np.float32)
+    found = []
+    for device in (cuda, eb.device("cpu")):
+        with device, eb.Graph(policy="sufficient"):
+            of_rows = [[eb.std(x), eb.layer_norm(x, ones, zeros), eb.cross_entropy(x, 0)] for x in rows]
+            found.append(np.concatenate([np.ravel(x.value()) for of_row in of_rows for x in of_row]))
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
 @with_nvrtc
 @pytest.mark.parametrize("capability", [70, 80, 90, 100])
 def test_nvrtc_compiles(kernels, capability):
