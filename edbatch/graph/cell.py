@@ -50,12 +50,18 @@ def cell(function: F) -> F:
     the same numbers as without the decorator, in less time: the graph is smaller, and the body runs as one batch
     whose intermediates stay in the processor's cache.
 
-    What else it reads (attributes, items of lists and dictionaries, globals, variables of functions around it, arrays)
-    is compared, exactly, with what it was, at the first call in each graph for each object: if it has changed, the
-    function is traced again, and where it is back at an earlier value, the earlier trace is found. Inside one graph it
-    must not change, but for attributes of the object itself that are numbers, truth values or texts, also where the
-    class has a default for them: eight of these are looked at in every call. A number that is another in every mini-
-    batch is better an argument: that is a value, and needs no new trace.
+    What else it reads (attributes, also of classes, items of lists and dictionaries, globals, variables of functions
+    around it, arrays, which parameters a collection has and which are frozen) is compared, exactly, with what it was,
+    at the first call in each graph for each object: if it has changed, the function is traced again, and where it is
+    back at an earlier value, the earlier trace is found. Inside one graph it must not change, but for attributes of the
+    object itself that are numbers, truth values or texts, also where the class has a default for them: eight of these
+    are looked at in every call. A number that is another in every mini-batch is better an argument: that is a value,
+    and needs no new trace.
+
+    What cannot be compared is refused by name: values and gradients of parameters, files, objects written in C that
+    hold more than numbers. Three things are taken to stay as they are: functions of EdBatch, NumPy and Python's library
+    (who replaces `eb.tanh` by another function clears no trace), what these keep for a thread (the precision that
+    decimal arithmetic rounds to, though `decimal.getcontext` is refused), and a file that is read by iterating over it.
 
     Args:
         function: a function, method, class method, static method, or any other object that can be called. Its

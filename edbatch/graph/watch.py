@@ -14,6 +14,7 @@ import functools
 import gc
 import io
 import operator
+import re
 import sys
 import threading
 from collections import deque
@@ -45,6 +46,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.guard import ATOMS, CONTENTS, MISSING, Get, Guard, Read, weak_get
 from edbatch.graph.parameters import Parameter
+from edbatch.graph.watch_classes import arrivals, holders, is_data, is_standard
 from edbatch.graph.watch_parameters import READS_VALUES, parameter_reads
 
 # Of these, what runs and what they hold do not count: they compute the same of the same.
@@ -52,11 +54,15 @@ _OURS = ["graph", "kernels", "runtime", "memory", "policy", "devices", "compiled
 _PURE = ("numpy", "msgspec", *(f"edbatch.{name}" for name in _OURS))
 
 _READS_FILES = (open, input)
+_READS_OF_FILES = {"read", "read1", "readinto", "readline", "readlines", "getvalue", "getbuffer", "tell", "peek"}
+_READS_STATE = {"getcontext": "decimal", "geterr": "numpy"}  # of what is kept for a thread, where nobody can look
 _MAY_READ_FILES = ("importlib", "linecache", "tokenize", "inspect", "logging", "traceback", "edbatch")
 
 # What reads attributes whose names may be computed: builtins, and names of code.
 _BY_NAME = (getattr, hasattr, vars, dir)
 _NAMES_BY_NAME = {"__dict__", "__getattribute__", "attrgetter", "methodcaller"}
+# What reads classes past nearer ones, or past objects.
+_NAMES_OF_CLASSES = {"super", "type", "__class__", "__mro__", "__bases__", "__base__", "mro"}
 
 # Nothing a number follows from; whatever else is no object of a class written in Python cannot be looked into.
 _INERT = (
@@ -79,6 +85,8 @@ class Ran:
         objects: per run its arguments, what was returned to it, and its variables at the end, by `id`, with a name.
         is_dynamic: whether it read attributes of computed names.
         reads_scope: whether it read globals of computed names.
+        gave_nothing: whether it returned None, or ended by an error, which looks alike from outside.
+        names: of attributes that it read by texts that are no names.
     """
 
     code: CodeType
@@ -86,6 +94,8 @@ class Ran:
     objects: tuple[dict[int, tuple[str, Any]], dict[int, tuple[str, Any]]] = field(default_factory=lambda: ({}, {}))
     is_dynamic: bool = False
     reads_scope: bool = False
+    gave_nothing: bool = False
+    names: set[str] = field(default_factory=set)
 
     def lasting(self) -> list[tuple[str, Any]]:
         """The objects that are not made anew each time it runs."""
@@ -159,6 +169,8 @@ class Watch:
             )
         if kind == "c_call" and about in _READS_FILES and not module.startswith(_MAY_READ_FILES):
             self._refused = f"it calls {about.__name__}(); a cell is traced once, and would keep what was read then"
+        if kind in ("call", "c_call") and (refused := _state_read(frame, kind, about)):
+            self._refused = self._refused or f"it calls {refused}(); a cell is traced once, and would keep what it gave"
         if is_pure(module):
             if kind == "call" and module.startswith("edbatch") and (found := parameter_reads(frame)) is not None:
                 self._note_parameters(frame, *found)
@@ -175,11 +187,14 @@ class Watch:
                 ran.is_dynamic = True
             ran.reads_scope |= about is globals
             owner = getattr(about, "__self__", None)
+            if isinstance(owner, str) and about.__name__ in ("format", "format_map"):
+                ran.names.update(re.findall(r"[.\[](\w+)", owner))
             if owner is not None and not isinstance(owner, ModuleType):
                 seen[id(owner)] = "something", owner
         elif kind in ("call", "return"):
             for name, value in frame.f_locals.items():
                 seen[id(value)] = name, value
+            ran.gave_nothing |= kind == "return" and about is None
             if kind == "return" and back is not None and back.f_code in self._ran:
                 caller = self._ran[back.f_code].objects[min(self._runs, 1)]
                 caller.setdefault(id(about), (f"{code.co_name}()", about))
@@ -204,6 +219,7 @@ class _Search:
         self._owner = owner
         self._reads: dict[Any, Read] = {}
         self._functions: dict[CodeType, list[FunctionType]] = {}
+        self._lacking: dict[int, tuple[type, str, set[str]]] = {}
         self._kept: list[Any] = []  # so that no `id` is used twice
 
     def reads_of(self, function: Any) -> Iterable[Read]:
@@ -224,10 +240,19 @@ class _Search:
                             f for f in gc.get_referrers(sight.ran.code) if isinstance(f, FunctionType)
                         ]
                 if not any(self._functions.get(s.ran.code) for s in missing):
-                    return self._reads.values()
+                    break
             for sight, one in found:
                 done.add(one)
                 sight.look_into(one)
+        for kind, path, names in self._lacking.values():
+            get = arrivals(kind, names)
+            if get is not None:
+                self.read(kind, get, None, f"{path}: what class {kind.__name__} has got", ())
+        return self._reads.values()
+
+    def lacks(self, kind: type, names: Iterable[str], path: str) -> None:
+        """Note that names were looked for in a class, of which each of its bases may get some that it has not."""
+        self._lacking.setdefault(id(kind), (kind, path, set()))[2].update(names)
 
     def read(self, holder: Any, get: Get, key: Any, path: str, value: Any) -> None:
         """Note a place of a holder."""
@@ -254,11 +279,21 @@ class _Sight:
         # Of functions inside it too: a comprehension is one, whose variables are seen at its end only.
         self._codes = (ran.code, *_inner(ran.code))
         self._names = dict.fromkeys(name for code in self._codes for name in code.co_names)
+        self._names |= dict.fromkeys(ran.names)
         texts = (x for code in self._codes for x in code.co_consts if isinstance(x, str))
         self._texts = dict.fromkeys(x for x in texts if x.isidentifier())
         self._seen: set[int] = set()
         self._strict = not is_standard(ran.scope.get("__name__", ""))
         self._dynamic: set[type] = set()
+        self._past = not _NAMES_OF_CLASSES.isdisjoint(self._names)
+        steps = {step.opname for code in self._codes for step in dis.get_instructions(code)}
+        # Whether it may look for an attribute in vain: it handles an error, or may have ended by one.
+        self._in_vain = "PUSH_EXC_INFO" in steps or ran.gave_nothing
+        self._matches = "MATCH_CLASS" in steps
+        if self._matches:
+            tuples = (x for code in self._codes for x in code.co_consts if isinstance(x, tuple))
+            matched = (x for part in tuples for x in part if isinstance(x, str))
+            self._names |= dict.fromkeys(["__match_args__", *matched])
 
     def look_around(self) -> None:
         """At globals, imports, arguments and what was returned."""
@@ -328,8 +363,11 @@ class _Sight:
                     self._place(vars(value), vars(value).get, name, f"{path}.{name}", absent=False)
         elif isinstance(value, type):
             self._class(value, path)
-        elif isinstance(value, Enum | FunctionType):
+        elif isinstance(value, Enum):
             self._extras(value, path)
+        elif isinstance(value, FunctionType):
+            for name in self._names:
+                self._place(vars(value), vars(value).get, name, f"{path}.{name}", absent=False)
         elif isinstance(value, type(functools.lru_cache(len))):
             for part in _cached(value):
                 self.visit(part, f"{path}()", checked)
@@ -352,7 +390,8 @@ class _Sight:
         elif _is_python(type(value)):
             self._object(value, path)
         elif isinstance(value, ATOMS):
-            self._extras(value, path)
+            if type(value) not in ATOMS:
+                self._object(value, path)
         elif checked and self._strict and not isinstance(value, _INERT) and type(value).__module__ not in _IMMUTABLE:
             raise EdBatchError(
                 f"it reads {path}, of type {type(value).__module__}.{type(value).__qualname__}, whose changes cannot "
@@ -367,44 +406,64 @@ class _Sight:
                 self._place(own, own.get, name, f"{path}.{name}")
 
     def _class(self, value: type, path: str) -> None:
+        """At what a class holds for the code's names, or may get."""
+        self._search.lacks(value, self._names, path)
         for name in self._names:
-            for base in value.__mro__:
-                if name in vars(base):
-                    if not is_pure(base.__module__) and base is not object:
-                        self._place(base, vars(base).get, name, f"{path}.{name}")
-                    break
+            self._held(value, name, path)
+        if not is_standard(type(value).__module__) and type(value) is not type:
+            self._class(type(value), f"type({path})")
+
+    def _held(self, kind: type, name: str, path: str) -> None:
+        for base in holders(kind, name, every=self._past):
+            if base is not object and not is_pure(base.__module__):
+                self._place(base, vars(base).get, name, f"{path}.{name}")
 
     def _object(self, value: Any, path: str) -> None:
         kind, own = type(value), getattr(value, "__dict__", None)
         self._search.read(value, weak_get(value), "__class__", f"{path}.__class__", kind)
-        names: Iterable[str] = self._names
+        in_vain = kind in self._dynamic or self._in_vain or hasattr(kind, "__getattr__")
+        names = dict.fromkeys([*self._names, *self._matched(kind)])
         if kind in self._dynamic and own is not None:
-            names = dict.fromkeys([*names, *self._texts, *(name for name in own if not name.startswith("_cell_"))])
+            names |= dict.fromkeys([*self._texts, *(name for name in own if not name.startswith("_cell_"))])
+        self._search.lacks(kind, names, path)
         for name in names:
             where = f"{path}.{name}"
             named = name in self._names or name in self._texts
-            base = next((base for base in kind.__mro__ if name in vars(base)), None)
-            if own is not None and (name in own or base is not None or kind in self._dynamic):
+            base = next(holders(kind, name, every=False), None)
+            held = None if base is None else vars(base)[name]
+            if own is not None and (name in own or base is not None or in_vain):
                 large = not named and isinstance(own.get(name), CONTENTS) and _size(own[name]) > _LARGE
                 if not large:
                     self._place(own, own.get, name, where, checked=named)
-            if base is not None and base is not object and (own is None or name not in own):
-                held = vars(base)[name]
-                if isinstance(held, MemberDescriptorType):
-                    self._place(value, weak_get(value), name, where, absent=False)
-                else:
-                    self._place(base, vars(base).get, name, where)
+            if isinstance(held, MemberDescriptorType):
+                self._place(value, weak_get(value), name, where)
+            elif base is not None and (own is None or name not in own or self._past or is_data(held)):
+                self._held(kind, name, path)
+
+    def _matched(self, kind: type) -> Iterator[str]:
+        """The attributes that a pattern of `match` reads of an object by their positions."""
+        if self._matches:
+            for base in kind.__mro__:
+                yield from vars(base).get("__match_args__", ())
+
+
+def _state_read(frame: FrameType, kind: str, about: Any) -> str | None:
+    """The name of a function that reads what nobody can watch, if that is what a user's function calls."""
+    caller = frame if kind == "c_call" else frame.f_back
+    module = "" if caller is None else caller.f_globals.get("__name__", "")
+    if is_pure(module) or is_standard(module):
+        return None
+    name = about.__name__ if kind == "c_call" else frame.f_code.co_name
+    if isinstance(getattr(about, "__self__", None), io.IOBase) and name in _READS_OF_FILES:
+        return f"{type(about.__self__).__name__}.{name}"
+    home = (about.__module__ if kind == "c_call" else frame.f_globals.get("__name__")) or ""
+    return f"{_READS_STATE[name]}.{name}" if home.lstrip("_").startswith(_READS_STATE.get(name, "?")) else None
 
 
 @functools.lru_cache(1000)
 def is_pure(module: str) -> bool:
     """Whether a module is one of those that compute the same of the same."""
     return any(module == one or module.startswith(f"{one}.") for one in _PURE) or module == "edbatch"
-
-
-def is_standard(module: str) -> bool:
-    """Whether a module is of Python's own library."""
-    return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
 
 
 def _is_python(kind: type) -> bool:

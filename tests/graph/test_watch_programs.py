@@ -3,7 +3,9 @@
 import abc
 import collections
 import contextlib
+import decimal
 import functools
+import io
 import operator
 import os
 import pathlib
@@ -807,6 +809,56 @@ def lr_trainer():
         return x * t.lr
 
     return step, [lambda: setattr(t, "lr", 0.3)]
+
+
+def reading(read):
+    @eb.cell
+    def step(x):
+        return x * read()
+
+    return step, []
+
+
+@refused
+def text_in_memory():
+    text = io.StringIO("2.0")
+    return reading(lambda: float(text.getvalue()))
+
+
+@refused
+def bytes_in_memory():
+    data = io.BytesIO(b"2.0")
+    return reading(lambda: float(data.read()) if data.seek(0) == 0 else 1.0)
+
+
+@refused
+def decimal_context():
+    return reading(lambda: decimal.getcontext().prec)
+
+
+@refused
+def decimal_context_by_name():
+    getcontext = decimal.getcontext
+    return reading(lambda: getcontext().prec)
+
+
+@refused
+def numpy_errors():
+    return reading(lambda: 2.0 if np.geterr()["over"] == "warn" else 1.0)
+
+
+@case
+def what_is_written_to_files():
+    text, rate = io.StringIO(), [1.0]
+
+    def read():
+        print("traced", file=text)
+        text.write("traced")
+        with np.errstate(over="ignore"), decimal.localcontext():
+            return rate[0]
+
+    step, _ = reading(read)
+    return step, [lambda: rate.__setitem__(0, 2.0)]
 
 
 class Layer:
