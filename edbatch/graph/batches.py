@@ -75,6 +75,12 @@ def is_product(node: Node) -> bool:
     )
 
 
+def partly_read(body: Body) -> set[int]:
+    """The nodes of which some reader sees a part: to it they are one value, wherever what they are made of lies."""
+    read = [value for node in body.nodes for value in node.operands] + list(body.outputs)
+    return {value.node for value in read if value.view is not None and value.view.out.size < value.view.root.size}
+
+
 def products_alone(body: Body, stack: bool) -> list[list[int]]:
     """Batches of the products of one vector; every other node by itself."""
     batches: dict[Hashable, list[int]] = {}

@@ -34,8 +34,8 @@ class Node:
         operands: one per operand that is no parameter.
         payload: integers; -1 - k stands for the cell's k-th integer argument.
         value: of a constant: what fills it (a number, an array or a parameter's spec).
-        cuts: if several nodes were merged, as products of stacked weights are: where in its vector those but the first
-            begin.
+        cuts: if several nodes were merged, as products of stacked weights are, or it is a concatenation whose memory
+            others read as its operands': where in its vector those but the first begin.
     """
 
     type: NodeType

@@ -223,7 +223,7 @@ class _Sweep:
         """Let a node's gradient flow on to its operands."""
         node, out = self.body.nodes[number], self.values[number]
         operands = operands_of(node)
-        if node.type.op.elementwise or self.reached[number].all():
+        if node.type.op.elementwise or node.type.op.places is not None or self.reached[number].all():
             self._flow(number, gradient, out, operands, requires)
             return
         for begin, end in self._runs(number):  # of a product, with the weights of some rows
@@ -244,7 +244,10 @@ class _Sweep:
             integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
             flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
             flows = flows if isinstance(flows, tuple | list) else (flows,)
-            flows = [self._of_reached(number, flow) for flow in flows] if node.type.op.elementwise else flows
+            if node.type.op.elementwise:
+                flows = [self._of_reached(number, flow) for flow in flows]
+            elif node.type.op.places is not None and node.cuts:
+                flows = [flow if part else None for flow, part in zip(flows, self.reached[number], strict=True)]
         for operand, x, flow in zip(operands, xs, flows, strict=True):
             if flow is None:
                 continue

@@ -9,6 +9,7 @@ there without it, and change nothing. That keeps the sets few: who reads h of an
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import repeat
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
     """Per node of a body, bool: whether gradients flow into it.
 
     Of an argument that is said of each entry (it may be the row of all outputs of another cell), of nodes that were
-    merged to one of each of them.
+    merged to one of each of them, of a concatenation that others read parts of of each operand.
 
     Args:
         body: of a cell, or of a single op.
@@ -38,8 +39,9 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
         if not found[number].any() or node.type.op.gradient is no_gradient:
             continue
         entries = None if found[number].all() else found[number][_parts(body, Value(number))]
-        for value in node.operands:
-            if not stops(value.view):
+        placed = entries is not None and node.type.op.places is not None  # then parts are its operands
+        for value, part in zip(node.operands, found[number] if placed else repeat(True), strict=False):
+            if part and not stops(value.view):
                 shown = _parts(body, value)
                 aligned = entries is not None and node.type.op.elementwise and len(shown) == len(entries)
                 found[value.node][shown[entries] if aligned else shown] = True

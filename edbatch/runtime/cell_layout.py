@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from edbatch.graph.batches import is_product
+from edbatch.graph.batches import is_product, partly_read
 from edbatch.graph.body import Body, Value, operands_of
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
@@ -81,6 +81,7 @@ def describe(body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[s
         operands = tuple(tuple(map(variable, column)) for column in zip(*map(operands_of, members), strict=True))
         cost = PRODUCT if is_product(members[0]) else ELEMENTWISE
         model.ops.append(BatchedOp(name, tuple(nodes[number] for number in batch), operands, cost=cost))
+    partly = partly_read(body)
     for number, node in enumerate(body.nodes):
         if node.type.op.places is None:
             continue
@@ -88,6 +89,8 @@ def describe(body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[s
         name = model.variables[whole].name
         if dict(node.type.attributes).get("axis") != 0:
             model.copied[whole] = list(placed), "its parts alternate in memory"
+        elif number in partly:
+            model.copied[whole] = list(placed), "a part of it is read"
         elif len(set(placed)) < len(placed):
             model.copied[whole] = list(placed), "it has a part twice"
         else:

@@ -34,6 +34,11 @@ def gates(m, x, h):
     return eb.sum(i * stop(o) + u), eb.sum(eb.square(m["D"] @ h))
 
 
+def beside(m, a, b, c):
+    """The second result reads, in one batch, what lies side by side in the concatenation of the first."""
+    return eb.tanh(eb.concatenate([a, b, c])), eb.sin(a) * eb.sin(b), m["C"] @ eb.cos(c)
+
+
 CELLS = {
     "stopped": lambda m, x, h: (eb.sum(eb.square(m["A"] @ x - stop(m["C"] @ x))),),
     "heads": lambda m, x, h: (eb.sum(eb.square(m["A"] @ x)), eb.sum(eb.exp(m["C"] @ x))),
@@ -48,6 +53,11 @@ CELLS = {
     "tied": lambda m, x, h: (m["A"] @ x + m["A"] @ h, m["B"] @ x, eb.tanh(m["C"] @ h) * stop(m["B"] @ h)),
     "slices": lambda m, x, h: ((m["A"] @ x)[0:2], (m["B"] @ x)[1], (m["C"] @ x)[::-1]),
     "rows": lambda m, x, h: (m["A"] @ x + m["B"][1], m["B"] @ x + eb.pick(m["C"], 2), m["C"] @ x),
+    "a part of a concatenation": lambda m, x, h: (
+        eb.exp(eb.concatenate([m["A"] @ x, m["B"] @ x])[0:DIM]),
+        eb.tanh(m["C"] @ x),
+    ),
+    "beside a concatenation": lambda m, x, h: beside(m, eb.exp(m["A"] @ x), x * 2.0, eb.tanh(m["B"] @ x)),
     "of different sizes": lambda m, x, h: (eb.tanh(m["E"] @ x), m["A"] @ x, eb.square(m["F"] @ x) + m["f"]),
 }
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
-from edbatch.graph.batches import is_product
+from edbatch.graph.batches import is_product, partly_read
 from edbatch.graph.body import Body, Node, Value, operands_of
 from edbatch.graph.gradient_sum import stops
 from edbatch.graph.node_type import node_type
@@ -52,6 +53,7 @@ class _Merging:
         self.values: dict[int, Value] = {}
         self.concatenated: dict[int, dict[Value, int]] = {}
         self.returned = {value.node for value in body.outputs}
+        self.whole = self.returned | partly_read(body)  # gradients flow into all that such a node is made of
         for number, node in enumerate(body.nodes):
             if node.type.op.kind is Kind.SOURCE:
                 self.values[number] = self._node(node)
@@ -103,17 +105,15 @@ class _Merging:
         node = self.old.nodes[number]
         values = list(map(self.value, node.operands))
         joins = len(values) == len(node.type.operands) and dict(node.type.attributes).get("axis") == 0
-        if joins and number not in self.returned:
+        if joins and number not in self.whole:
             whole = self._joined(values)
             if whole is not None:
                 return self._reshaped(whole, node.type.out)
         made = self._alone(number)
-        if joins and number not in self.returned:  # whose gradient is not that of its parts
-            begin = 0
-            begins = self.concatenated[made.node] = {}
-            for value in values:
-                begins[value] = begin
-                begin += self._spec(value).size
+        if joins and number not in self.whole and len(node.type.out.shape) == 1:
+            begins = [0, *accumulate(self._spec(value).size for value in values)][:-1]
+            self.concatenated[made.node] = dict(zip(values, begins, strict=True))
+            self.nodes[made.node] = replace(self.nodes[made.node], cuts=tuple(begins[1:]))
         return made
 
     def _product(self, nodes: Sequence[Node]) -> Value | None:

@@ -90,10 +90,17 @@ def test_slices_reshapes_and_stacks_of_merged_nodes():
     def function(x):
         p, q = eb.exp(a @ x), eb.exp(b @ x)
         rows = eb.stack([p, q])
-        return p[1:3] + q[::2], eb.reshape(q, (2, 2)).T + 1, eb.exp(rows[1]), eb.sum(rows)
+        return p[1:3] + q[::2], eb.reshape(q, (2, 2)).T + 1, eb.exp(rows), eb.sum(rows)
 
     merged = check(function, (D,))
     assert "stack" not in names(merged)
+
+
+def test_of_what_a_part_is_read_stays_one_value():
+    """Gradients flow into all that it is made of."""
+    a, b = parameters(2, (4, D))
+    merged = check(lambda x: eb.sum(eb.stack([eb.exp(a @ x), eb.exp(b @ x)])[1]), (D,))
+    assert names(merged).count("stack") == 1
 
 
 def test_what_is_returned_is_not_merged():
