@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from edbatch.graph.guard import Get
+from edbatch.graph.watch_modules import is_standard
 
 _HEAP = 1 << 9  # of `__flags__`: the class was made while Python ran, so that it can be changed
-
-
-def is_standard(module: str) -> bool:
-    """Whether a module is of Python's own library."""
-    return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
 
 
 def holders(kind: type, name: str, every: bool) -> Iterator[type]:
