@@ -23,6 +23,7 @@ from edbatch.graph.cell_trace import Arguments, is_expression, is_integer, trace
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import MISSING
+from edbatch.graph.operand import KEYWORD_ONLY
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
 from edbatch.graph.trace import traced
@@ -66,9 +67,10 @@ def cell(function: F) -> F:
     Args:
         function: a function, method, class method, static method, or any other object that can be called. Its
             arguments are expressions (parameters, numbers and arrays become such), or integers that the body
-            indexes with (a look-up index, a label; annotate them `int`: such calls are recorded faster); what is
-            given by keyword and is no expression is fixed when it is traced. It may use parameters and other
-            cells, and return an expression or any nesting of tuples, lists and dictionaries of them.
+            indexes with (a look-up index, a label; annotate them `int`: such calls are recorded faster). What
+            decides what it computes (a flag, a name, a size) must be a keyword-only parameter, `def c(x, *, s="a")`,
+            and is fixed when it is traced, once per value. The function may use parameters and other cells, and
+            return an expression or any nesting of tuples, lists and dictionaries of them.
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
@@ -225,7 +227,7 @@ class Cell(Described):
                 parts = f"pass its parts as arguments: {self.name.rpartition('.')[2]}({listed}, ...); "
             raise EdBatchError(
                 f"{place}: expected an expression, a parameter, a number or an array, got {type(x).__name__}; {parts}"
-                "what decides what the cell computes is given by keyword"
+                + KEYWORD_ONLY
             )
         return to_operand(place, graph, x)
 

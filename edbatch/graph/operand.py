@@ -14,6 +14,12 @@ from edbatch.graph.spec import Shape, Spec
 if TYPE_CHECKING:
     from edbatch.graph.expression import Expression
 
+#: What to do where the body of a cell decides by an argument.
+KEYWORD_ONLY = (
+    "what decides what the cell computes must be a keyword-only parameter, as s is of `def c(x, *, s=...)`, given by "
+    "keyword: c(x, s=...)"
+)
+
 
 class Operand(Methods):
     """`+ - * / ** @`, indexing, slicing, `.T`; the other operand may be a number or an array."""
@@ -82,7 +88,9 @@ class Operand(Methods):
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        raise EdBatchError(f"truth of {self!r}: an expression's is not known before it runs; compare its .value()")
+        in_cell = hasattr(getattr(self, "graph", None), "cell")
+        what = KEYWORD_ONLY if in_cell else "compare its .value()"
+        raise EdBatchError(f"truth of {self!r}: an expression's is not known before it runs; {what}")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise EdBatchError(f"{self!r} is no array; expected its .value()")

@@ -10,6 +10,7 @@ from edbatch.graph.columns import Columns, _current
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
+from edbatch.graph.operand import KEYWORD_ONLY
 from edbatch.graph.options import Options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
@@ -60,8 +61,7 @@ class Payload:
         """The error about any other use."""
         return EdBatchError(
             f"cell {self.cell}: argument {self.name} is an integer, known at run time only{use}; it may only be an "
-            f"index (x[{self.name}], lookup, pick) or a label. To compute with it, give a float; what decides what the "
-            "cell computes is given by keyword"
+            f"index (x[{self.name}], lookup, pick) or a label. To compute with it, give a float; {KEYWORD_ONLY}"
         )
 
     def __repr__(self) -> str:

@@ -273,6 +273,14 @@ class TestRefused:
     def test_no_operand(self, given):
         self.expect(lambda x, mode: x, r"argument mode: expected an expression.*got .*by keyword", given)
 
+    def test_what_decides_is_keyword_only(self):
+        advice = r"must be a keyword-only parameter, as s is of `def c\(x, \*, s=\.\.\.\)`"
+        self.expect(lambda x, s="a": x, advice, "b")
+        self.expect(lambda x, s="a": x, advice, s="b")
+        self.expect(lambda x, flag=False: x if flag else -x, f"truth of .*{advice}", flag=True)
+        self.expect(lambda x, n: x if n else -x, advice, 2)
+        assert 'def c(x, *, s="a")' in eb.cell.__doc__
+
     def test_keywords_that_are_no_keys(self):
         self.expect(lambda x, *, sizes: x, "given by keyword must be hashable", sizes=[1, 2])
 
