@@ -117,6 +117,11 @@ def _checksum(content: bytes) -> bytes:
 _warned = threading.Event()
 
 
+def works() -> bool:
+    """Whether nothing has been wrong with the cache so far."""
+    return not _warned.is_set()
+
+
 def warn(problem: str) -> None:
     """Say that the cache does not work, once per process."""
     if not _warned.is_set():

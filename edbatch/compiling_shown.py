@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from edbatch.code_cache import cache_folder
+from edbatch.code_cache import cache_folder, works
 from edbatch.fingerprint import callees
 
 # What is expected to take longer, in seconds, is announced; compiling a function takes about so many.
@@ -65,9 +65,10 @@ def _say_once(function: Any) -> None:
     if _said.is_set() or seconds < LONG or sys.stderr is None or "PYTEST_CURRENT_TEST" in os.environ:
         return
     _said.set()
+    what = f"edbatch: compiling {_name(function)} for this"
+    about = f"(about {seconds:.0f} s; others may follow)"
     print(
-        f"edbatch: compiling {_name(function)} for this machine, once (about {seconds:.0f} s; others may follow); kept "
-        f"in {cache_folder()}",
+        f"{what} machine, once {about}; kept in {cache_folder()}" if works() else f"{what} process {about}; not kept",
         file=sys.stderr,
         flush=True,
     )

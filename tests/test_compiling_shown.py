@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from edbatch import compiling_shown
+from edbatch import code_cache, compiling_shown
 from edbatch.code_cache import cache_folder
 from edbatch.compiled import compiled
 
@@ -58,3 +58,15 @@ def test_among_tests_and_without_stderr_nothing_is_said(monkeypatch, capsys):
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     monkeypatch.setattr(sys, "stderr", None)
     assert three(True) == 12
+
+
+def test_what_is_not_kept_is_not_said_to_be(monkeypatch, capsys):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    warned = threading.Event()
+    warned.set()
+    monkeypatch.setattr(code_cache, "_warned", warned)
+    monkeypatch.setattr(compiling_shown, "LONG", 0)
+    compiling_shown._say_once(three)
+    said = capsys.readouterr().err
+    assert "not kept" in said
+    assert str(cache_folder()) not in said
