@@ -95,11 +95,21 @@ def number(graph: Columns, value: Any) -> Expression:
     return Expression(graph, *found)
 
 
+def _what(value: np.ndarray) -> str:
+    """What an array holds that is not of real numbers: NumPy makes objects of integers beyond 64 bits."""
+    large = (
+        (x for x in value.flat if isinstance(x, int) and not -(2**63) <= x < 2**64) if value.dtype.kind == "O" else ()
+    )
+    for x in large:
+        return f"integers beyond 64 bits ({shown(x)})"
+    return str(value.dtype)
+
+
 def array_input(graph: Columns, value: np.ndarray) -> Expression:
     """An array as an input node; copied now, so that the caller may reuse it."""
     refuse_masked(value, "input")
     if value.dtype.kind not in "fiub":
-        raise EdBatchError(f"input: expected real numbers, got an array of {value.dtype}")
+        raise EdBatchError(f"input: expected real numbers, got an array of {_what(value)}")
     if 0 in value.shape:
         raise EdBatchError(f"input: expected at least one entry, got an array of shape {value.shape}")
     graph.inputs.append(np.array(value, dtype=graph.dtype))

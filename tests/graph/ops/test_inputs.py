@@ -21,3 +21,11 @@ def test_several_rows_are_an_index_of_the_table():
         with pytest.raises(eb.EdBatchError, match=r"got list; several rows, as a matrix, are E\[\[1, 2\]\]"):
             eb.lookup(table, [1, 2])
         assert table[[1, 2]].shape == (2, 2)
+
+
+def test_integers_beyond_64_bits_are_refused():
+    with eb.Graph():
+        for value in ([1, 2**70], [[-(2**70)]], 2**64):
+            with pytest.raises(eb.EdBatchError, match="integers beyond 64 bits"):
+                eb.input(value)
+        assert eb.input([2**64 - 1]).value() == np.float32(2**64)
