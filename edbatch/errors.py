@@ -1,4 +1,4 @@
-"""The one exception and the one warning of EdBatch."""
+"""The exception and the warning of EdBatch."""
 
 from typing import Any
 
@@ -21,6 +21,12 @@ class EdBatchError(ValueError):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+
+
+class MissingNameError(EdBatchError, KeyError):
+    """There is nothing of such a name: also a `KeyError`, as dictionaries raise."""
+
+    __str__ = Exception.__str__  # not a key's text in quotation marks
 
 
 class EdBatchWarning(UserWarning):

@@ -86,8 +86,6 @@ def save_checkpoint(
         if given is not None and not hasattr(given, method):
             raise EdBatchError(f"{path}: expected a trainer and a policy, got {type(given).__name__}")
     tensors = {name: parameter.value() for name, parameter in model.items()}
-    if taken := [name for name in tensors if name.startswith(TRAINER)]:
-        raise EdBatchError(f"{path}: parameter {taken[0]!r}: names that begin with {TRAINER!r} are the trainer's")
     if not isinstance(metadata, Mapping | None):
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
     frozen = [name for name, parameter in model.items() if parameter.frozen]
@@ -171,6 +169,8 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
     from safetensors import SafetensorError, safe_open
 
     place = checked_path(path)
+    if place.is_dir():  # of which safetensors says that there is no such device
+        raise EdBatchError(f"{path}: cannot be read (it is a folder); expected a file")
     tensors, others = {}, {}
     try:
         with safe_open(place, framework="numpy") as file:

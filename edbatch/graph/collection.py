@@ -6,13 +6,14 @@ import copy
 import operator
 import os
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from edbatch.devices import Device, opened_device
-from edbatch.errors import EdBatchError, checked_flag, shown
+from edbatch.errors import EdBatchError, MissingNameError, checked_flag, shown
 from edbatch.exclusive import Whole, lock
+from edbatch.graph.checkpoint import TRAINER, Checkpoint, Resumable, Savable, load_checkpoint, save_checkpoint
 from edbatch.graph.init import initial_value
 from edbatch.graph.names import Names
 from edbatch.graph.parameters import LookupParameters, Parameter
@@ -20,15 +21,13 @@ from edbatch.graph.record import entries_of
 from edbatch.graph.spec import MOST_ENTRIES, Shape, float_dtype
 from edbatch.table import Table
 
-if TYPE_CHECKING:
-    from edbatch.graph.checkpoint import Checkpoint, Resumable, Savable
-
 
 class ParameterCollection:
     """The parameters of a model.
 
     It is iterated over its parameters, in the order in which they were added; they are found by name as in a
-    dictionary: `model["W"]`, `"W" in model`, `dict(model)`, `model.items()`.
+    dictionary: `model["W"]` (if there is none an EdBatchError that is also a KeyError), `model.get("W")`,
+    `"W" in model`, `dict(model)`, `model.items()`.
 
     Args:
         seed: of the initial values; equal seeds and equal order of creation give equal values.
@@ -159,8 +158,7 @@ class ParameterCollection:
             metadata: what JSON can hold: the epoch, `rng.bit_generator.state`, the model's sizes.
 
         Raises:
-            EdBatchError: the file cannot be written, `metadata` is not JSON, or a parameter's name begins with
-                `trainer/`.
+            EdBatchError: the file cannot be written, or `metadata` is not JSON.
 
         Example:
             >>> import edbatch as eb, pathlib, tempfile
@@ -174,8 +172,6 @@ class ParameterCollection:
             >>> W.value().sum()
             np.float32(6.0)
         """
-        from edbatch.graph.checkpoint import save_checkpoint
-
         save_checkpoint(path, self, trainer, policy, metadata)
 
     def load(
@@ -199,8 +195,6 @@ class ParameterCollection:
             EdBatchError: the file is missing, truncated or damaged, or does not fit; the message says all that differs.
                 Nothing has been changed.
         """
-        from edbatch.graph.checkpoint import load_checkpoint
-
         return load_checkpoint(path, self, trainer, strict)
 
     def zero_grad(self) -> None:
@@ -281,8 +275,12 @@ class ParameterCollection:
     def __getitem__(self, name: str) -> Parameter:
         found = self._parameters.get(self._prefix + name) if isinstance(name, str) else None
         if found is None:
-            raise EdBatchError(f"no parameter {name!r}; there are {', '.join(self.keys()) or 'none'}")
+            raise MissingNameError(f"no parameter {name!r}; there are {', '.join(self.keys()) or 'none'}")
         return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The parameter of this name, or `default` if there is none, as in a dictionary."""
+        return self._parameters.get(self._prefix + name, default) if isinstance(name, str) else default
 
     def __repr__(self) -> str:
         part = f" of {self._prefix[:-1]!r}" if self._prefix else ""
@@ -308,7 +306,10 @@ class ParameterCollection:
                 f"parameter {full!r} exists already; expected a name of its own, or a collection of its own: "
                 f"model.sub('...') has its own names"
             )
-        array = initial_value(init, self._random, size, self.dtype, f"parameter {full!r}")
+        try:
+            array = initial_value(init, self._random, size, self.dtype, f"parameter {full!r}")
+        except MemoryError as error:
+            raise EdBatchError(f"parameter {full!r}: expected a shape that fits into memory ({error})") from error
         parameter = self._parameters[full] = kind(full, array, self.device)
         return parameter
 
@@ -319,6 +320,8 @@ def _checked_name(name: Any) -> str:
         raise EdBatchError(f"parameter {shown(name)}: expected a name, got {type(name).__name__}")
     if not name.isprintable() or name == "__metadata__":
         raise EdBatchError(f"parameter {name!r}: expected a name that files can hold")
+    if any(part.startswith(TRAINER) for part in name.split(".")):  # of any part of a model, which may be saved alone
+        raise EdBatchError(f"parameter {name!r}: names that begin with {TRAINER!r} are the trainer's in checkpoints")
     return name
 
 

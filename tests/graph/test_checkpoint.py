@@ -267,9 +267,18 @@ def test_trainers_differ(saved):
 
 def test_names_of_the_trainers_tensors_are_taken(tmp_path):
     model = eb.ParameterCollection()
-    model.add_parameters(2, name="trainer/mean/W")
+    for part, name in ((model, "trainer/mean/W"), (model.sub("low"), "trainer/W"), (model, "low.trainer/W")):
+        with pytest.raises(eb.EdBatchError, match="names that begin with 'trainer/' are the trainer's"):
+            part.add_parameters(2, name=name)
     with pytest.raises(eb.EdBatchError, match="names that begin with 'trainer/' are the trainer's"):
-        model.save(tmp_path / "m.safetensors")
+        model.sub("trainer/low")
+    model.add_parameters(2, name="trainer.W")
+    model.save(tmp_path / "m.safetensors")
+
+
+def test_a_folder_is_no_checkpoint(tmp_path):
+    with pytest.raises(eb.EdBatchError, match="it is a folder"):
+        eb.ParameterCollection().load(tmp_path)
 
 
 def test_truncated_files(saved):

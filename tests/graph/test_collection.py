@@ -36,6 +36,19 @@ def test_a_collection_is_found_in_by_name(model):
     for wrong in ("V", 0, None, ("W",)):
         with pytest.raises(eb.EdBatchError, match=r"no parameter .*; there are W, encoder\.low\.lstm\.W"):
             model[wrong]
+        with pytest.raises(KeyError) as caught:
+            model[wrong]
+        assert str(caught.value).startswith("no parameter")
+        assert model.get(wrong) is None
+        assert model.get(wrong, 1) == 1
+    assert model.get("W") is W
+    assert model.sub("encoder").get("low.lstm.W") is model["encoder.low.lstm.W"]
+
+
+@pytest.mark.parametrize("init", ["glorot", "zeros", 0.5, lambda rng, shape: np.zeros(shape)])
+def test_a_shape_beyond_memory(init):
+    with pytest.raises(eb.EdBatchError, match="parameter 'W': expected a shape that fits into memory"):
+        eb.ParameterCollection().add_parameters((10**9, 10**9), name="W", init=init)
 
 
 def test_parts_of_a_model(model):
