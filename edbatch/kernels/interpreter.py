@@ -8,7 +8,25 @@ from edbatch.compiled import compiled
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.pointers import call_kernel, int64_address
 from edbatch.kernels.products import multiply, multiply_each
-from edbatch.kernels.program import ADD, ADD_ROWS, DIVIDE, LEFT, MEAN, RIGHT, SUM, TRANSPOSED, Move, Step
+from edbatch.kernels.program import (
+    ADD,
+    ADD_ROWS,
+    ALWAYS,
+    COPY,
+    DIVIDE,
+    IF_NOT_ROWS,
+    KERNEL,
+    LEFT,
+    LOOKUP,
+    MEAN,
+    MULTIPLY,
+    MULTIPLY_EACH,
+    RIGHT,
+    SUM,
+    TRANSPOSED,
+    UNLESS_FOLLOWED,
+    UNUSED,
+)
 from edbatch.kernels.segment_sums import add_listed, add_row, divide_rows, list_rows, sum_lists
 from edbatch.kernels.tables import (
     BYTES,
@@ -26,12 +44,6 @@ from edbatch.kernels.tables import (
     window_rows,
 )
 from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED
-
-# Numba takes plain integers for constants.
-_UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
-    int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
-)
-_MULTIPLY, _KERNEL, _COPY, _LOOKUP, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 
 
 @compiled(small=True, error_model="numpy")
@@ -53,8 +65,8 @@ def run_steps(
     """Run steps on a block of m calls, up to the first that is left to the caller.
 
     Args:
-        steps, first, stop: rows of a table of steps (see `Step`).
-        places: [., 2] slot and column, of fused kernels.
+        steps, first, stop: records of a table of steps.
+        places: of kernels, records `Position`.
         kernels: addresses of kernels.
         addresses, strides: per slot, of this block.
         lists: per slot, the address of the list of its rows; 0: the calls' rows follow one another.
@@ -64,33 +76,42 @@ def run_steps(
         The step to go on with; `stop` at the end.
     """
     for at in range(first, stop):
-        kind, a, b, c, d, e, f, g, h, i, j, k = steps[at]
-        if kind == _MULTIPLY:
+        step = steps[at]
+        code, entries, k, n, flags = step["code"], step["entries"], step["k"], step["n"], step["flags"]
+        x, w, out = step["x"], step["w"], step["out"]  # the first slot, of steps that have none of these
+        source, weight = addresses[x] + BYTES * step["x_column"], addresses[w] + BYTES * step["w_column"]
+        target = addresses[out] + BYTES * step["out_column"]
+        if code == MULTIPLY:
             multiply(
-                sgemm, m, e, d, addresses[a] + BYTES * b, strides[a], addresses[c], f, g & TRANSPOSED, g & ADD,
-                addresses[h] + BYTES * i, strides[h],
+                sgemm, m, n, k, source, strides[x], weight, step["distance"], flags & TRANSPOSED, flags & ADD,
+                target, strides[out],
             )  # fmt: skip
-        elif kind == _KERNEL:
-            given, kept = np.empty(given_words(d, e), np.int64), np.empty(f * b + 1, np.float32)
-            fill(given, b, d, places[c : c + d + e], addresses, strides, lists)
+        elif code == KERNEL:
+            first_place, number = step["place"], step["places"]
+            positions = places[first_place : first_place + number + step["columns"]]
+            given = np.empty(given_words(number, step["columns"]), np.int64)
+            kept = np.empty(step["scratch"] * entries + 1, np.float32)
+            fill(given, entries, number, positions, addresses, strides, lists)
             given[-1] = int64_address(kept)
-            call_kernel(kernels[a], m, int64_address(given))
+            call_kernel(kernels[step["kernel"]], m, int64_address(given))
             given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
-        elif kind == _COPY:
-            copy_rows(m, addresses[a] + BYTES * b, strides[a], addresses[c] + BYTES * d, strides[c], e)
-        elif kind == _LOOKUP:
-            target = addresses[d] + BYTES * e
-            if c >= 0:
-                gather_rows(m, addresses[a], b, payload, payload_begin + c * payload_stride, target, strides[d], b)
+        elif code == COPY:
+            copy_rows(m, source, strides[x], target, strides[out], entries)
+        elif code == LOOKUP:
+            integer = step["integer"]
+            if integer >= 0:
+                listed = payload_begin + integer * payload_stride
+                gather_rows(m, weight, entries, payload, listed, target, strides[out], entries)
             else:
-                copy_rows(m, addresses[a] + BYTES * b * (-1 - c), 0, target, strides[d], b)
-        elif kind == _MULTIPLY_EACH:
-            turned = i & TRANSPOSED
+                copy_rows(m, weight + BYTES * entries * (-1 - integer), 0, target, strides[out], entries)
+        elif code == MULTIPLY_EACH:
+            rows, turned = step["m"], flags & TRANSPOSED
+            distance = step["distance"]
             multiply_each(
-                sgemm, m, e, g, f,
-                addresses[a] + BYTES * b, strides[a], h if i & LEFT else f, turned if i & LEFT else 0,
-                addresses[c] + BYTES * d, strides[c], h if i & RIGHT else g, turned if i & RIGHT else 0,
-                addresses[j] + BYTES * k, strides[j],
+                sgemm, m, rows, n, k,
+                source, strides[x], distance if flags & LEFT else k, turned if flags & LEFT else 0,
+                weight, strides[w], distance if flags & RIGHT else n, turned if flags & RIGHT else 0,
+                target, strides[out],
             )  # fmt: skip
         else:
             return at
@@ -177,7 +198,7 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
     """
     plan, memory, programs = grouped(tables)
     segments = plan.segments
-    addresses, strides, lists = np.empty((3, most_slots(programs.programs)), np.int64)
+    addresses, strides, lists = np.empty((3, most_slots(programs.extents)), np.int64)
     for batch in range(first, stop):
         one = plan.batches[batch]
         kind, n, operands = one["type"], one["n"], plan.operands[one["operand"] :]
@@ -199,34 +220,25 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
             continue
         if program < 0:
             return batch
-        (
-            slot_begin,
-            slot_end,
-            argument_begin,
-            argument_end,
-            step_begin,
-            step_end,
-            fixed,
-            rows,
-            kernel,
-            place,
-        ) = programs.programs[program]
-        operands = operands[: argument_end - argument_begin]
+        extent = programs.extents[program]
+        slots, arguments = extent["slots"], extent["arguments"]
+        operands = operands[: extent["arguments_end"] - arguments]
         if not all_contiguous(operands, segments, memory.windows):
             return batch
         out, out_stride, out_width = result_rows(kind, one["row"], memory)
         result, result_stride = computed_rows(memory.kept[kind], n, out, out_stride)
-        block = block_rows(n, rows)
+        block = block_rows(n, extent["calls"])
         for begin in range(0, n, block):
             m = min(block, n - begin)
             place_slots(
-                programs.slots[slot_begin:slot_end], addresses, strides, scratch,
-                result + BYTES * begin * result_stride, result_stride, programs.addresses[fixed:], m,
+                programs.slots[slots : extent["slots_end"]], addresses, strides, scratch,
+                result + BYTES * begin * result_stride, result_stride, programs.addresses[extent["addresses"] :], m,
             )  # fmt: skip
-            lists[: slot_end - slot_begin] = 0
+            lists[: extent["slots_end"] - slots] = 0
             for number in range(len(operands)):
-                slot, entries, move = programs.arguments[argument_begin + number]
-                if move == _UNUSED:
+                argument = programs.arguments[arguments + number]
+                slot, entries, move = argument["slot"], argument["entries"], argument["move"]
+                if move == UNUSED:
                     continue
                 operand = operands[number]
                 access, target, to = operand["access"], addresses[slot], strides[slot]
@@ -234,18 +246,19 @@ def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm:
                     _gather_segments(operand, segments, indices, memory, begin, begin + m, target, to, entries)
                     continue
                 source, stride = operand_rows(operand, begin, memory)
-                if access == GATHER and move == _UNLESS_FOLLOWED:
+                if access == GATHER and move == UNLESS_FOLLOWED:
                     addresses[slot], strides[slot] = source, stride
                     first = int(operand["first"]) + begin
                     lists[slot] = int64_address(indices) + indices.itemsize * first
                 elif access == GATHER:
                     gather_rows(m, source, stride, indices, operand["first"] + begin, target, to, entries)
-                elif move == _ALWAYS or (move == _IF_NOT_ROWS and stride < entries):
+                elif move == ALWAYS or (move == IF_NOT_ROWS and stride < entries):
                     copy_rows(m, source, stride, target, to, entries)
                 else:
                     addresses[slot], strides[slot] = source, stride
             run_steps(
-                programs.steps, step_begin, step_end, programs.places[place:], programs.kernels[kernel:], addresses,
+                programs.steps, extent["steps"], extent["steps_end"], programs.places[extent["places"] :],
+                programs.kernels[extent["kernels"] :], addresses,
                 strides, lists, indices, one["integers"] + begin, n, m, sgemm,
             )  # fmt: skip
         if result != out:

@@ -1,8 +1,9 @@
-"""The form of a compiled program: the steps of a cell (or of one op) as integers, that one compiled loop interprets.
+"""The form of a compiled program: the steps of a cell (or of one op) as records, that one compiled loop interprets.
 
-A program computes a block of m calls at a time. Its values live in SLOTS. An argument or intermediate has a place in a
-scratch buffer: m rows from entry m * place on, `stride` entries apart, at `column` of each; a result is a part of the
-row that the call returns; a fixed value (a parameter, a constant) is one row for all calls.
+A program computes a block of m calls at a time. Its values live in slots: an argument or intermediate in a scratch
+buffer, a result as a part of the row that the call returns, a fixed value (a parameter, a constant) as one row for all
+calls. Tables are NumPy arrays of records; compiled functions read `table[at]["field"]`, Python makes and reads named
+tuples of the same fields.
 """
 
 from __future__ import annotations
@@ -10,18 +11,36 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+import numpy as np
 
-class Slot(IntEnum):
-    """Kinds of slots: rows of the table are (kind, place, column, stride)."""
 
-    ARGUMENT = 0  # where the caller has it, or its place where it has to be moved
+class Storage(IntEnum):
+    """Where the values of a slot are."""
+
+    ARGUMENT = 0  # where the caller has it, or its place in scratch where it has to be moved
     SCRATCH = 1
-    RESULT = 2  # (kind, 0, column, 0)
-    FIXED = 3  # (kind, number of the fixed value, 0, 0)
+    RESULT = 2
+    FIXED = 3
+
+
+class Slot(NamedTuple):
+    """Where a value is.
+
+    Attributes:
+        storage: a `Storage`.
+        place: in scratch, its m rows begin at entry m * place; of a fixed value, its number.
+        column: where it begins in each row.
+        stride: entries from row to row, in scratch.
+    """
+
+    storage: int
+    place: int
+    column: int
+    stride: int
 
 
 class Move(IntEnum):
-    """What to do about an argument: rows of the table are (slot, entries, Move)."""
+    """What to do about an argument."""
 
     UNUSED = 0
     IF_SCATTERED = 1  # where its rows do not lie at one distance (which may be 0)
@@ -30,23 +49,218 @@ class Move(IntEnum):
     UNLESS_FOLLOWED = 4  # as IF_SCATTERED; but where rows are listed, kernels follow the list
 
 
-class Step(IntEnum):
-    """Steps: a row of the table is (Step, and the integers that are listed). A position is (slot, column)."""
+class Argument(NamedTuple):
+    """An argument of a program.
 
-    MULTIPLY = 0  # x, w: slot, column, slot; k, n, distance between w's rows, TRANSPOSED + ADD; out: slot, column
-    # A kernel over one axis: its number, entries of a row, first place, numbers of places and of columns (which follow
-    # the places), numbers that it keeps for each entry, and 1 if it computes rows as groups, 0 if each entry by itself.
+    Attributes:
+        slot: number of its slot; -1: unused.
+        entries: of a row.
+        move: a `Move`.
+    """
+
+    slot: int
+    entries: int
+    move: int
+
+
+class Position(NamedTuple):
+    """Where a place of a kernel begins: a column of a slot. Behind a kernel's places, its columns; of no slot."""
+
+    slot: int
+    column: int
+
+
+class Code(IntEnum):
+    """What a step does."""
+
+    MULTIPLY = 0
     KERNEL = 1
-    COPY = 2  # from: slot, column; to: slot, column; entries
-    LOOKUP = 3  # table: slot, entries of a row; payload: its number, or -1 - index; to: slot, column
-    # A product per call; a: slot, column; b: slot, column; m, k, n; of the one that is a parameter (LEFT: a, RIGHT: b)
-    # the distance between rows, and LEFT or RIGHT + TRANSPOSED; out: slot, column
+    COPY = 2
+    LOOKUP = 3
     MULTIPLY_EACH = 4
-    CALL = 5  # number of the kernel of one op; first place, number of places; groups, lanes; integer (-1: none)
+    CALL = 5
     PYTHON = 6  # anything else: left to the caller
 
 
-STEP_WIDTH = 12
+# For compiled functions, which take plain integers for constants.
+ARGUMENT, SCRATCH, RESULT, FIXED = map(int, Storage)
+UNUSED, IF_SCATTERED, IF_NOT_ROWS, ALWAYS, UNLESS_FOLLOWED = map(int, Move)
+MULTIPLY, KERNEL, COPY, LOOKUP, MULTIPLY_EACH, CALL, PYTHON = map(int, Code)
+
+TRANSPOSED = 1  # a matrix is stored by columns
+ADD = 2  # the product is added to what is there
+LEFT, RIGHT = 4, 8  # which of two matrices is a parameter
+
+
+class Multiply(NamedTuple):
+    """out [n] = x [k] times a parameter, for all calls together.
+
+    Attributes:
+        x, x_column, out, out_column: slots and columns.
+        w: slot of the parameter [k, n]; TRANSPOSED: stored as [n, k].
+        k, n: sizes.
+        distance: entries between rows of the parameter.
+        flags: TRANSPOSED + ADD.
+    """
+
+    x: int
+    x_column: int
+    w: int
+    k: int
+    n: int
+    distance: int
+    flags: int
+    out: int
+    out_column: int
+    code: int = Code.MULTIPLY
+
+
+class MultiplyEach(NamedTuple):
+    """out [m, n] = x [m, k] times w [k, n], for each call.
+
+    Attributes:
+        x, x_column, w, w_column, out, out_column: slots and columns.
+        m, k, n: sizes.
+        distance: entries between rows of the one that is a parameter.
+        flags: LEFT if that is x, RIGHT if it is w, + TRANSPOSED.
+    """
+
+    x: int
+    x_column: int
+    w: int
+    w_column: int
+    m: int
+    k: int
+    n: int
+    distance: int
+    flags: int
+    out: int
+    out_column: int
+    code: int = Code.MULTIPLY_EACH
+
+
+class KernelStep(NamedTuple):
+    """A kernel over one axis.
+
+    Attributes:
+        kernel: its number.
+        entries: of a row.
+        place, places, columns: the first of its positions, the number of its places and of the columns after these.
+        scratch: numbers that it keeps for each entry.
+        grouped: 1 if it computes rows as groups, 0 if each entry by itself.
+    """
+
+    kernel: int
+    entries: int
+    place: int
+    places: int
+    columns: int
+    scratch: int
+    grouped: int
+    code: int = Code.KERNEL
+
+
+class CopyStep(NamedTuple):
+    """out = x, so many entries.
+
+    Attributes:
+        x, x_column, out, out_column: slots and columns.
+        entries: of a row.
+    """
+
+    x: int
+    x_column: int
+    out: int
+    out_column: int
+    entries: int
+    code: int = Code.COPY
+
+
+class LookUp(NamedTuple):
+    """out = a row of a table.
+
+    Attributes:
+        w: slot of the table.
+        entries: of a row.
+        integer: which of the calls' integers is the row's number; or -1 - number of the row.
+        out, out_column: slot and column.
+    """
+
+    w: int
+    entries: int
+    integer: int
+    out: int
+    out_column: int
+    code: int = Code.LOOKUP
+
+
+class CallStep(NamedTuple):
+    """The kernel of one op.
+
+    Attributes:
+        kernel: its number.
+        place, places: the first of its positions, and how many there are.
+        groups, lanes: what threads share the work of a call.
+        integer: which of the calls' integers it takes; -1: none.
+    """
+
+    kernel: int
+    place: int
+    places: int
+    groups: int
+    lanes: int
+    integer: int
+    code: int = Code.CALL
+
+
+class PythonStep(NamedTuple):
+    """A step that is left to the caller."""
+
+    code: int = Code.PYTHON
+
+
+Step = Multiply | MultiplyEach | KernelStep | CopyStep | LookUp | CallStep | PythonStep
+
+
+class Extent(NamedTuple):
+    """Which part of the tables of all programs is one program's.
+
+    Attributes:
+        slots, slots_end, arguments, arguments_end, steps, steps_end: of these tables.
+        addresses, kernels, places: where its own begin.
+        calls: of a block at most.
+    """
+
+    slots: int
+    slots_end: int
+    arguments: int
+    arguments_end: int
+    steps: int
+    steps_end: int
+    addresses: int
+    kernels: int
+    places: int
+    calls: int
+
+
+_STEPS = (Multiply, MultiplyEach, KernelStep, CopyStep, LookUp, CallStep, PythonStep)
+SLOT, ARGUMENT_OF, POSITION, EXTENT, STEP = (
+    np.dtype([(name, np.int64) for name in fields])
+    for fields in (
+        Slot._fields,
+        Argument._fields,
+        Position._fields,
+        Extent._fields,
+        dict.fromkeys(name for form in _STEPS for name in form._fields),  # a step has those of its code; others are 0
+    )
+)
+
+
+def step_table(steps: list[Step]) -> np.ndarray:
+    """Steps as an array of records."""
+    assert STEP.names is not None
+    return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)
+
 
 # In the place of a program: left to Python; sums over lists; rows that are added to those of an operand (of a batch:
 # the first of the rows, and where the list of them begins if they do not follow one another, else -1).
@@ -68,8 +282,3 @@ class ListReduction(NamedTuple):
 
     program: int
     width: int
-
-
-TRANSPOSED = 1  # w is stored as [n, k]
-ADD = 2  # the product is added to what is there
-LEFT, RIGHT = 4, 8  # which of two matrices is a parameter

@@ -10,13 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiled import compiled
-from edbatch.kernels.program import Slot
+from edbatch.kernels.program import RESULT, SCRATCH
 from edbatch.memory.plan import GATHER, GATHER_MANY
 
 BYTES = 4  # of an entry
-
-# Numba takes plain integers for constants.
-_SCRATCH, _RESULT = int(Slot.SCRATCH), int(Slot.RESULT)
 
 
 class Batches(NamedTuple):
@@ -46,18 +43,18 @@ class Memory(NamedTuple):
 
 
 class Programs(NamedTuple):
-    """Programs one after the other (see `kernels.program`), int64.
+    """Programs one after the other (see `kernels.program`).
 
     Attributes:
         program_of: per type its program, or what stands in its place.
-        programs: [., 10] begin and end of a program's part of `slots`, `arguments`, `steps`; where its `addresses`
-            begin; the calls of a block at most; where its `kernels` and `places` begin.
-        slots, arguments, steps, places, kernels: of all programs.
+        extents: of records `Extent`: which part of the other tables is a program's.
+        slots, arguments, steps, places: of all programs, of records `Slot`, `Argument`, `Step`, `Position`.
+        kernels: addresses, or handles, of generated kernels.
         addresses: of parameters and constants.
     """
 
     program_of: np.ndarray
-    programs: np.ndarray
+    extents: np.ndarray
     slots: np.ndarray
     arguments: np.ndarray
     steps: np.ndarray
@@ -82,11 +79,11 @@ def grouped(tables: tuple[np.ndarray, ...]) -> tuple[Batches, Memory, Programs]:
 
 
 @compiled(small=True, error_model="numpy")
-def most_slots(programs: np.ndarray) -> int:
-    """Of any program; `programs`: see `Programs`."""
+def most_slots(extents: np.ndarray) -> int:
+    """Of any program."""
     most = 1
-    for program in range(len(programs)):
-        most = max(most, programs[program, 1] - programs[program, 0])
+    for program in range(len(extents)):
+        most = max(most, extents[program]["slots_end"] - extents[program]["slots"])
     return int(most)
 
 
@@ -160,15 +157,15 @@ def place_slots(
 ) -> None:
     """Where the slots lie in a block of m calls; arguments: where they are moved to if they are."""
     for at in range(len(slots)):
-        kind, place, column, stride = slots[at]
-        if kind <= _SCRATCH:
-            addresses[at] = scratch + BYTES * (m * place + column)
-            strides[at] = stride
-        elif kind == _RESULT:
-            addresses[at] = result + BYTES * column
+        slot = slots[at]
+        if slot["storage"] <= SCRATCH:
+            addresses[at] = scratch + BYTES * (m * slot["place"] + slot["column"])
+            strides[at] = slot["stride"]
+        elif slot["storage"] == RESULT:
+            addresses[at] = result + BYTES * slot["column"]
             strides[at] = result_stride
         else:
-            addresses[at] = fixed[place]
+            addresses[at] = fixed[slot["place"]]
             strides[at] = 0
 
 
@@ -186,16 +183,16 @@ def fill(
     """What such a kernel is given: the axis' size, where the rows of its places lie, and columns.
 
     Args:
-        positions: as many (slot, column) as places, then (0, column) for the columns.
+        positions: as many records `Position` as places, then those of the columns.
     """
     given[0] = size
     for place in range(places):
-        slot = positions[place, 0]
-        given[1 + 3 * place] = addresses[slot] + BYTES * positions[place, 1]
+        slot = positions[place]["slot"]
+        given[1 + 3 * place] = addresses[slot] + BYTES * positions[place]["column"]
         given[2 + 3 * place] = BYTES * strides[slot]
         given[3 + 3 * place] = lists[slot]
     for number in range(places, len(positions)):
-        given[1 + 2 * places + number] = positions[number, 1]
+        given[1 + 2 * places + number] = positions[number]["column"]
 
 
 @compiled(small=True)

@@ -10,7 +10,7 @@ from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec, Shape
 from edbatch.kernels.call import Call, Layout, by_rows
-from edbatch.kernels.program import Step
+from edbatch.kernels.program import CallStep
 from edbatch.runtime.cell_steps import Native, Operand, PartsOf, is_native
 
 # Where the entries of a row lie, and the column that the first of them is in.
@@ -44,7 +44,7 @@ def copy_any(body: Body, value: Value, column: int, backend: Any) -> Native | No
 def _call(body: Body, number: int, node: Node, backend: Any) -> Native:
     type, operands = node.type, operands_of(node)
 
-    def encode(link: Any) -> tuple[int, ...]:
+    def encode(link: Any) -> CallStep:
         lying = [_of_operand(body, operand, link) for operand in operands]
         listed, constant = -1, None
         if node.payload:
@@ -63,7 +63,7 @@ def _copy(body: Body, operand: Operand, to: Lying, number: int | None, backend: 
     """Copy an operand to a part of a node's value, or (None) of the cell's result."""
     out, begin = to
 
-    def encode(link: Any) -> tuple[int, ...]:
+    def encode(link: Any) -> CallStep:
         layout, column = _of_operand(body, operand, link)
         slot, at = link.result(0) if number is None else link.at(Value(number))
         positions = [_position(operand, column, link), (slot, at + begin)]
@@ -78,7 +78,7 @@ def _view(body: Body, number: int, node: Node, backend: Any) -> Native:
     whole = np.empty((1, *spec_of_value(body, operand).shape), np.int8)
     shown, begin = _lying(whole, node.type.op.forward(whole, **dict(node.type.attributes)))
 
-    def encode(link: Any) -> tuple[int, ...]:
+    def encode(link: Any) -> CallStep:
         layout, column = _of_operand(body, operand, link)
         layout = Layout(shown.shape, shown.strides, begin, layout)
         positions = [_position(operand, column, link), link.at(Value(number))]
@@ -87,9 +87,10 @@ def _view(body: Body, number: int, node: Node, backend: Any) -> Native:
     return Native(encode, (operand,), (number,))
 
 
-def _encoded(call: Call, positions: list[tuple[int, int]], listed: int, link: Any, backend: Any) -> tuple[int, ...]:
+def _encoded(call: Call, positions: list[tuple[int, int]], listed: int, link: Any, backend: Any) -> CallStep:
     work = backend.loops.work_of(call)
-    return Step.CALL, link.kernel(call), *link.place_list(positions), work.groups, work.lanes, listed
+    place, places = link.place_list(positions)
+    return CallStep(link.kernel(call), place, places, work.groups, work.lanes, listed)
 
 
 def _position(operand: Operand, column: int, link: Any) -> tuple[int, int]:

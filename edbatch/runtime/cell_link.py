@@ -17,7 +17,26 @@ from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.call import by_rows
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.program import LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Move, Slot, Step
+from edbatch.kernels.program import (
+    ARGUMENT_OF,
+    LEFT,
+    POSITION,
+    RIGHT,
+    SLOT,
+    TRANSPOSED,
+    Argument,
+    CallStep,
+    KernelStep,
+    Move,
+    Multiply,
+    MultiplyEach,
+    Position,
+    PythonStep,
+    Slot,
+    Step,
+    Storage,
+    step_table,
+)
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_places import Place
 from edbatch.runtime.cell_steps import CellStep, Native, Operand
@@ -28,7 +47,7 @@ class Tables:
     """What the interpreter reads of one program (see `kernels.program`).
 
     Attributes:
-        slots, arguments, steps, places: int64 tables.
+        slots, arguments, steps, places: tables of records.
         kernels, addresses: of generated kernels, of fixed values.
         parameters: the arrays of parameters that the addresses are of.
         fixed: per parameter and per node that is a parameter or constant, its array with a batch axis.
@@ -95,10 +114,10 @@ class Link:
     def tables(self) -> Tables:
         """The tables of the program as parameters lie now."""
         body = self._body
-        self._slots: list[tuple[int, int, int, int]] = []
+        self._slots: list[Slot] = []
         self._slot_of: dict[Any, int] = {}
         self._kernels: dict[Any, int] = {}
-        self._place_list: list[tuple[int, int]] = []
+        self._place_list: list[Position] = []
         self._fixed: list[Any] = []
         self._arrays: dict[Any, Any] = {}
         self._parameters: list[tuple[ParameterSpec, Any]] = []
@@ -108,19 +127,19 @@ class Link:
                 self._array(number, node.type.attributes[0][1])
             elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
                 self._arrays[number] = self._backend.from_host(_constant(node), "C")
-        rows = []
+        steps: list[Step] = []
         read_as_rows = {value.node for value in body.outputs}
         for step in self._steps:
             for operand in step.operands:
                 if isinstance(operand, ParameterSpec):
                     self._array(operand, operand)
-            row = step.encode(self) if isinstance(step, Native) else (int(Step.PYTHON),)
-            check_product(row, self._slots)
-            if row[0] == Step.MULTIPLY:
-                self._as_rows.add(row[1])
-            if row[0] not in (Step.KERNEL, Step.CALL):
+            encoded = step.encode(self) if isinstance(step, Native) else PythonStep()
+            check_product(encoded, self._slots)
+            if isinstance(encoded, Multiply):
+                self._as_rows.add(encoded.x)
+            if not isinstance(encoded, KernelStep | CallStep):
                 read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
-            rows.append((*map(int, row), *(0,) * (STEP_WIDTH - len(row))))
+            steps.append(encoded)
         used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
         used |= set(self._homes)
         arguments = []
@@ -129,12 +148,12 @@ class Link:
             move = Move.IF_SCATTERED if number in read_as_rows else Move.UNLESS_FOLLOWED
             move = Move.IF_NOT_ROWS if slot in self._as_rows else move
             move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._homes else move
-            arguments.append((slot, spec.size, int(move)))
+            arguments.append(Argument(slot, spec.size, move))
         return Tables(
-            _table(self._slots, 4),
-            _table(arguments, 3),
-            _table(rows, STEP_WIDTH),
-            _table(self._place_list, 2),
+            np.array(self._slots, SLOT),
+            np.array(arguments, ARGUMENT_OF),
+            step_table(steps),
+            np.array(self._place_list, POSITION),
             np.array(self._backend.loops.handles(list(self._kernels)), np.int64),
             np.array([self._backend.address(array) for array in self._fixed], np.int64),
             self._parameters,
@@ -155,7 +174,7 @@ class Link:
         """Slot and column of the cell's result."""
         if "result" not in self._slot_of:
             self._slot_of["result"] = len(self._slots)
-            self._slots.append((int(Slot.RESULT), 0, 0, 0))
+            self._slots.append(Slot(Storage.RESULT, 0, 0, 0))
         return self._slot_of["result"], column
 
     def matrix(self, spec: ParameterSpec, from_left: bool) -> tuple[int, int, int]:
@@ -176,9 +195,7 @@ class Link:
         """Number of a kernel: a `Kernel`, or a `Call`."""
         return self._kernels.setdefault(kernel, len(self._kernels))
 
-    def kernel_step(
-        self, kernel: Kernel, size: int, places: list[tuple[int, int]], columns: list[int]
-    ) -> tuple[int, ...]:
+    def kernel_step(self, kernel: Kernel, size: int, places: list[tuple[int, int]], columns: list[int]) -> KernelStep:
         """The step of a kernel over one axis.
 
         Args:
@@ -188,7 +205,7 @@ class Link:
         """
         first, _ = self.place_list(places + [(0, column) for column in columns])
         kept, grouped = scratch_rows(kernel), int(analysis_of(kernel).grouped)
-        return Step.KERNEL, self.kernel(kernel), size, first, len(places), len(columns), kept, grouped
+        return KernelStep(self.kernel(kernel), size, first, len(places), len(columns), kept, grouped)
 
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
@@ -200,7 +217,7 @@ class Link:
 
     def place_list(self, positions: list[tuple[int, int]]) -> tuple[int, int]:
         """First and number of a generated kernel's places."""
-        self._place_list += positions
+        self._place_list += [Position(*one) for one in positions]
         return len(self._place_list) - len(positions), len(positions)
 
     def _slot(self, node: int) -> int:
@@ -209,11 +226,11 @@ class Link:
             if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
                 return self._fixed_slot(node)
             if node in self.in_result:
-                slot = (int(Slot.RESULT), 0, self.in_result[node], 0)
+                slot = Slot(Storage.RESULT, 0, self.in_result[node], 0)
             else:
                 place = self.places[node]
-                kind = Slot.ARGUMENT if type.op is ARGUMENT else Slot.SCRATCH
-                slot = (int(kind), place.begin, place.column, place.stride)
+                storage = Storage.ARGUMENT if type.op is ARGUMENT else Storage.SCRATCH
+                slot = Slot(storage, place.begin, place.column, place.stride)
             self._slot_of[node] = len(self._slots)
             self._slots.append(slot)
         return self._slot_of[node]
@@ -221,7 +238,7 @@ class Link:
     def _fixed_slot(self, of: Any) -> int:
         if of not in self._slot_of:
             self._slot_of[of] = len(self._slots)
-            self._slots.append((int(Slot.FIXED), len(self._fixed), 0, 0))
+            self._slots.append(Slot(Storage.FIXED, len(self._fixed), 0, 0))
             self._fixed.append(self._arrays[of])
         return self._slot_of[of]
 
@@ -232,7 +249,7 @@ class Link:
             self._arrays[of] = array[None]
 
 
-def check_product(row: Sequence[int], slots: Sequence[tuple[int, int, int, int]]) -> None:
+def check_product(step: Step, slots: Sequence[Slot]) -> None:
     """Prove that a BLAS takes a product as it is encoded, whatever the number of calls; other steps pass.
 
     It is called by address, and refuses what does not fit without a word: the result would be what was there before.
@@ -243,28 +260,27 @@ def check_product(row: Sequence[int], slots: Sequence[tuple[int, int, int, int]]
 
     def expect(condition: bool, what: str) -> None:
         if not condition:
-            raise AssertionError(f"a product that BLAS would refuse: {what}, in {tuple(map(int, row))}")
+            raise AssertionError(f"a product that BLAS would refuse: {what}, in {step}")
 
     def rows_fit(slot: int, column: int, entries: int) -> None:
-        kind, _, begin, stride = slots[slot]
-        expect(kind != Slot.FIXED, "a row for each call, all at one place")
+        storage, _, begin, stride = slots[slot]
+        expect(storage != Storage.FIXED, "a row for each call, all at one place")
         # An argument is moved to where its slot says, unless its rows lie as far apart by themselves.
-        expect(kind == Slot.RESULT or begin + column + entries <= stride, "rows that overlap")
+        expect(storage == Storage.RESULT or begin + column + entries <= stride, "rows that overlap")
 
-    if row[0] == Step.MULTIPLY:
-        _, x, column, w, k, n, distance, flags, out, out_column = row[:10]
-        rows_fit(x, column, k)
-        expect(slots[w][0] == Slot.FIXED, "a weight that is none")
-        expect(distance >= (k if flags & TRANSPOSED else n), "rows of the weight that overlap")
-        expect(min(k, n) > 0 and distance < 2**31, "sizes")
-        rows_fit(out, out_column, n)
-    elif row[0] == Step.MULTIPLY_EACH:
-        m, k, n, distance, flags = row[5:10]
+    if isinstance(step, Multiply):
+        rows_fit(step.x, step.x_column, step.k)
+        expect(slots[step.w].storage == Storage.FIXED, "a weight that is none")
+        expect(step.distance >= (step.k if step.flags & TRANSPOSED else step.n), "rows of the weight that overlap")
+        expect(min(step.k, step.n) > 0 and step.distance < 2**31, "sizes")
+        rows_fit(step.out, step.out_column, step.n)
+    elif isinstance(step, MultiplyEach):
+        m, k, n, distance, flags = step.m, step.k, step.n, step.distance, step.flags
         expect(min(m, k, n) > 0 and max(m, k, n, distance) < 2**31, "sizes")
         inner, outer = (m, k) if flags & LEFT else (k, n)
         if flags & (LEFT | RIGHT):
             expect(distance >= (inner if flags & TRANSPOSED else outer), "rows of the parameter that overlap")
-        rows_fit(row[10], row[11], m * n)
+        rows_fit(step.out, step.out_column, m * n)
 
 
 def _constant(node: Any) -> Any:
@@ -272,7 +288,3 @@ def _constant(node: Any) -> Any:
     if node.value is not None:
         return np.ascontiguousarray(np.asarray(node.value, spec.dtype)[None])
     return np.full((1, *spec.shape), 1.0 if node.type.op.name == "ones" else 0.0, spec.dtype)
-
-
-def _table(rows: list[Any], width: int) -> np.ndarray:
-    return np.array(rows, np.int64).reshape(len(rows), width)

@@ -12,6 +12,7 @@ from edbatch.graph.body import Body, Node, Value, operands_of
 from edbatch.graph.op import Kind
 from edbatch.graph.passes.fuse import Run, fuse, is_contiguous
 from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.program import CopyStep, Step
 from edbatch.memory.windows import contiguous_columns
 
 Operand = Value | ParameterSpec
@@ -22,12 +23,12 @@ class Native:
     """A step of the interpreter.
 
     Args:
-        encode: makes its row (see `kernels.program.Step`), given the `Link` that knows where values lie.
+        encode: makes its record, given the `Link` that knows where values lie.
         operands: what it reads.
         computes: nodes whose values it writes.
     """
 
-    encode: Callable[[Any], tuple[int, ...]]
+    encode: Callable[[Any], Step]
     operands: tuple[Operand, ...]
     computes: tuple[int, ...]
 
@@ -131,10 +132,10 @@ def columns_of(body: Body, node: Node, parts_of: PartsOf) -> list[tuple[int, int
 
 def copy_step(operand: Operand, width: int, node: int | None, column: int) -> Native:
     """A copy to a column of a node's value, or (None) of the cell's result."""
-    from edbatch.kernels.program import Step
 
-    def encode(link: Any) -> tuple[int, ...]:
-        slot, at = link.result(column) if node is None else link.at(Value(node))
-        return Step.COPY, *link.at(operand), slot, at if node is None else at + column, width
+    def encode(link: Any) -> CopyStep:
+        x, x_column = link.at(operand)
+        out, at = link.result(column) if node is None else link.at(Value(node))
+        return CopyStep(x, x_column, out, at if node is None else at + column, width)
 
     return Native(encode, (operand,), () if node is None else (node,))

@@ -12,6 +12,7 @@ from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, SAME, Kernel, Load, Place, Store
+from edbatch.kernels.program import KernelStep
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_steps import Native, Operand
 
@@ -65,7 +66,7 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
         stores.append(Store(computed[node], place, (NEXT,), column=column))
     kernel = Kernel(1, 0, (Place(),) * len(places), make.instructions, tuple(stores))
 
-    def encode(link: Any) -> tuple[int, ...]:
+    def encode(link: Any) -> KernelStep:
         positions = [
             link.result(0) if of is None else link.at(Value(of) if isinstance(of, int) else of) for of in places
         ]

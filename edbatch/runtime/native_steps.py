@@ -6,7 +6,7 @@ from typing import Any
 
 from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import ADD, LEFT, RIGHT, Step
+from edbatch.kernels.program import ADD, LEFT, RIGHT, KernelStep, LookUp, Multiply, MultiplyEach
 from edbatch.kernels.row_kernels import softmax
 from edbatch.runtime.cell_steps import Native, copy_step, is_native, is_row
 
@@ -43,10 +43,11 @@ def _product(body: Body, number: int, node: Node) -> list[Native] | None:
         return None
     size, out_size = spec_of_value(body, x).size, node.type.out.size
 
-    def encode(link: Any) -> tuple[int, ...]:
+    def encode(link: Any) -> Multiply:
         slot, distance, transposed = link.matrix(weight, from_left)
         flags = transposed + ADD * len(bias)
-        return Step.MULTIPLY, *link.at(x), slot, size, out_size, distance, flags, *link.at(Value(number))
+        (row, column), (out, out_column) = link.at(x), link.at(Value(number))
+        return Multiply(row, column, slot, size, out_size, distance, flags, out, out_column)
 
     # With a bias the product is added to it.
     return [*(copy_step(operand, out_size, number, 0) for operand in bias), Native(encode, (weight, x), (number,))]
@@ -67,13 +68,14 @@ def _products(body: Body, number: int, node: Node) -> list[Native] | None:
         return None
     m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
 
-    def encode(link: Any) -> tuple[int, ...]:
+    def encode(link: Any) -> MultiplyEach:
         distance = flags = 0
-        for x, side in ((a, LEFT), (b, RIGHT)):
-            if isinstance(x, ParameterSpec):
-                _, distance, turned = link.matrix(x, from_left=False)
+        for operand, side in ((a, LEFT), (b, RIGHT)):
+            if isinstance(operand, ParameterSpec):
+                _, distance, turned = link.matrix(operand, from_left=False)
                 flags = side + turned
-        return Step.MULTIPLY_EACH, *link.at(a), *link.at(b), m, k, n, distance, flags, *link.at(Value(number))
+        (x, x_column), (w, w_column), (out, out_column) = link.at(a), link.at(b), link.at(Value(number))
+        return MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
 
     return [Native(encode, (a, b), (number,))]
 
@@ -82,10 +84,10 @@ def _lookup(body: Body, number: int, node: Node) -> list[Native] | None:
     (table,) = node.type.operands
     (index,) = node.payload
     assert isinstance(table, ParameterSpec)
-    payload = -1 - index  # see `Step.LOOKUP`; a negative index stands for an integer of the call
+    integer = -1 - index  # see `LookUp`; a negative index stands for an integer of the call
 
-    def encode(link: Any) -> tuple[int, ...]:
-        return Step.LOOKUP, link.at(table)[0], node.type.out.size, payload, *link.at(Value(number))
+    def encode(link: Any) -> LookUp:
+        return LookUp(link.at(table)[0], node.type.out.size, integer, *link.at(Value(number)))
 
     return [Native(encode, (table,), (number,))]
 
@@ -96,7 +98,7 @@ def _softmax(body: Body, number: int, node: Node) -> list[Native] | None:
         return None
     kernel = softmax(node.type.op.name == "log_softmax")
 
-    def encode(link: Any) -> tuple[int, ...]:
+    def encode(link: Any) -> KernelStep:
         (slot, column), (to, at) = link.at(x), link.at(Value(number))
         return link.kernel_step(kernel, node.type.out.size, [(slot, 0), (to, 0)], [column, at])
 

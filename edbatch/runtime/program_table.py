@@ -10,20 +10,19 @@ from typing import Any, Self
 import numpy as np
 
 from edbatch.compiled import compiled
-from edbatch.kernels.program import NONE, STEP_WIDTH, ListReduction
+from edbatch.kernels.program import ARGUMENT_OF, EXTENT, NONE, POSITION, SLOT, STEP, Extent, ListReduction
 from edbatch.kernels.tables import Programs
 from edbatch.runtime.cell_link import Tables
 from edbatch.runtime.cell_program import Program, Variant
 
 _versions = itertools.count()
-# With the shapes of no rows.
 _PARTS = {
-    "slots": (0, 4),
-    "arguments": (0, 3),
-    "steps": (0, STEP_WIDTH),
-    "places": (0, 2),
-    "kernels": (0,),
-    "addresses": (0,),
+    "slots": SLOT,
+    "arguments": ARGUMENT_OF,
+    "steps": STEP,
+    "places": POSITION,
+    "kernels": np.dtype(np.int64),
+    "addresses": np.dtype(np.int64),
 }
 
 
@@ -102,7 +101,7 @@ class ProgramTable:
 
     def _join(self, types: int) -> None:
         begins = dict.fromkeys(_PARTS, 0)
-        programs = []
+        extents = []
         program_of = np.full(types, NONE, np.int64)
         self._sizes = np.zeros(
             (types, 2), np.int64
@@ -116,19 +115,19 @@ class ProgramTable:
             ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
             variant = self._variants[kind]
             self._sizes[kind] = variant.width, variant.rows
-            programs.append(
-                (
+            extents.append(
+                Extent(
                     begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
-                    begins["steps"], ends["steps"], begins["addresses"], variant.rows,
-                    begins["kernels"], begins["places"],
+                    begins["steps"], ends["steps"], begins["addresses"], begins["kernels"], begins["places"],
+                    variant.rows,
                 )
             )  # fmt: skip
             begins = ends
         parts = {
-            part: np.concatenate([np.zeros(shape, np.int64), *(getattr(t, part) for t in self._tables.values())])
-            for part, shape in _PARTS.items()
+            part: np.concatenate([np.zeros(0, dtype), *(getattr(t, part) for t in self._tables.values())])
+            for part, dtype in _PARTS.items()
         }
-        self.tables = Programs(program_of, np.array(programs, np.int64).reshape(-1, 10), **parts)
+        self.tables = Programs(program_of, np.array(extents, EXTENT), **parts)
         self.version = next(_versions)
 
 

@@ -6,7 +6,23 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from edbatch.kernels.program import ADD_ROWS, STEP_WIDTH, SUM, Move, Slot, Step
+from edbatch.kernels.program import (
+    ADD_ROWS,
+    ARGUMENT_OF,
+    EXTENT,
+    POSITION,
+    SLOT,
+    SUM,
+    Argument,
+    CopyStep,
+    Extent,
+    KernelStep,
+    Move,
+    Position,
+    Slot,
+    Storage,
+    step_table,
+)
 from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.tables import Memory, Programs
 from edbatch.memory.plan import (
@@ -32,14 +48,17 @@ def table(rows, width, dtype=np.int32):
 
 def programs(backend, program_of, width=0, block=64):
     """No programs; or, of a width, number 0: the result is the argument, and its softmax is kept beside it."""
-    slots = table([(Slot.ARGUMENT, 0, 0, width), (Slot.RESULT, 0, 0, 0)] if width else [], 4, np.int64)
-    arguments = table([(0, width, Move.IF_SCATTERED)] if width else [], 3, np.int64)
-    steps = [(Step.COPY, 0, 0, 1, 0, width), (Step.KERNEL, 0, width, 0, 2, 2, 1, 1)] if width else []
-    steps = table([(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps], STEP_WIDTH, np.int64)
-    found = table([(0, 2, 0, 1, 0, 2, 0, block, 0, 0)] if width else [], 10, np.int64)
-    places = table([(0, 0), (1, 0), (0, 0), (0, width)], 2, np.int64)
+    none = not width
+    slots = [] if none else [Slot(Storage.ARGUMENT, 0, 0, width), Slot(Storage.RESULT, 0, 0, 0)]
+    arguments = [] if none else [Argument(0, width, Move.IF_SCATTERED)]
+    steps = [] if none else [CopyStep(0, 0, 1, 0, width), KernelStep(0, width, 0, 2, 2, 1, 1)]
+    extents = [] if none else [Extent(0, 2, 0, 1, 0, 2, 0, 0, 0, block)]
+    places = [Position(0, 0), Position(1, 0), Position(0, 0), Position(0, width)]
     kernels, addresses = np.array(backend.loops.handles([softmax(False)])), np.zeros(0, np.int64)
-    tables = Programs(np.array(program_of), found, slots, arguments, steps, places, kernels, addresses)
+    tables = Programs(
+        np.array(program_of), np.array(extents, EXTENT), np.array(slots, SLOT), np.array(arguments, ARGUMENT_OF),
+        step_table(steps), np.array(places, POSITION), kernels, addresses,
+    )  # fmt: skip
     return SimpleNamespace(
         tables=tables, version=next(versions), runs_whole=lambda batches: bool((batches["n"] <= block).all())
     )

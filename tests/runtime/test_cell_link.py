@@ -2,26 +2,28 @@
 
 import pytest
 
-from edbatch.kernels.program import LEFT, RIGHT, TRANSPOSED, Slot, Step
+from edbatch.kernels.program import LEFT, RIGHT, TRANSPOSED, Multiply, MultiplyEach, Slot, Storage
 from edbatch.runtime.cell_link import check_product
 
 ROW, FIXED, RESULT, WEIGHT = range(4)
-SLOTS = [(Slot.SCRATCH, 0, 2, 8), (Slot.FIXED, 0, 0, 0), (Slot.RESULT, 0, 0, 0), (Slot.FIXED, 1, 0, 0)]
+SLOTS = [
+    Slot(Storage.SCRATCH, 0, 2, 8),
+    Slot(Storage.FIXED, 0, 0, 0),
+    Slot(Storage.RESULT, 0, 0, 0),
+    Slot(Storage.FIXED, 1, 0, 0),
+]
 
-MULTIPLY = {
-    "x": ROW, "column": 1, "w": WEIGHT, "k": 5, "n": 3, "distance": 3, "flags": 0, "out": RESULT, "out_column": 0
-}  # fmt: skip
-EACH = {
-    "a": ROW, "a_column": 0, "b": FIXED, "b_column": 0, "m": 2, "k": 3, "n": 4, "distance": 4, "flags": RIGHT,
-    "out": RESULT, "out_column": 0,
-}  # fmt: skip
+MULTIPLY = Multiply(x=ROW, x_column=1, w=WEIGHT, k=5, n=3, distance=3, flags=0, out=RESULT, out_column=0)
+EACH = MultiplyEach(
+    x=ROW, x_column=0, w=FIXED, w_column=0, m=2, k=3, n=4, distance=4, flags=RIGHT, out=RESULT, out_column=0
+)
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"distance": 9}, {"flags": TRANSPOSED, "distance": 5}, {"out": ROW}, {"x": RESULT, "column": 7}]
+    "changes", [{}, {"distance": 9}, {"flags": TRANSPOSED, "distance": 5}, {"out": ROW}, {"x": RESULT, "x_column": 7}]
 )
 def test_products_that_are_fine(changes):
-    check_product((Step.MULTIPLY, *(MULTIPLY | changes).values()), SLOTS)
+    check_product(MULTIPLY._replace(**changes), SLOTS)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ def test_products_that_are_fine(changes):
     [
         ({"x": FIXED}, "all at one place"),
         ({"out": FIXED}, "all at one place"),
-        ({"column": 2}, "rows that overlap"),
+        ({"x_column": 2}, "rows that overlap"),
         ({"out": ROW, "out_column": 4}, "rows that overlap"),
         ({"w": ROW}, "a weight that is none"),
         ({"distance": 0}, "rows of the weight"),
@@ -42,14 +44,14 @@ def test_products_that_are_fine(changes):
 )
 def test_products_that_blas_would_refuse(changes, why):
     with pytest.raises(AssertionError, match=why):
-        check_product((Step.MULTIPLY, *(MULTIPLY | changes).values()), SLOTS)
+        check_product(MULTIPLY._replace(**changes), SLOTS)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {},
-        {"a": FIXED},
+        {"x": FIXED},
         {"flags": 0, "distance": 0},
         {"flags": LEFT, "distance": 3},
         {"flags": LEFT + TRANSPOSED, "distance": 2},
@@ -57,7 +59,7 @@ def test_products_that_blas_would_refuse(changes, why):
     ],
 )
 def test_products_for_each_call_that_are_fine(changes):
-    check_product((Step.MULTIPLY_EACH, *(EACH | changes).values()), SLOTS)
+    check_product(EACH._replace(**changes), SLOTS)
 
 
 @pytest.mark.parametrize(
@@ -75,4 +77,4 @@ def test_products_for_each_call_that_are_fine(changes):
 )
 def test_products_for_each_call_that_blas_would_refuse(changes, why):
     with pytest.raises(AssertionError, match=why):
-        check_product((Step.MULTIPLY_EACH, *(EACH | changes).values()), SLOTS)
+        check_product(EACH._replace(**changes), SLOTS)

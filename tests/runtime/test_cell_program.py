@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import edbatch as eb
 from edbatch.graph.node_type import TYPES
 from edbatch.kernels.numpy_backend import NumPyBackend
-from edbatch.kernels.program import Step
+from edbatch.kernels.program import Code
 from edbatch.runtime.cell_program import Program, Variant
 from edbatch.runtime.type_table import kernel_of, places_of
 
@@ -146,7 +146,7 @@ def variant_of(cell, *arguments):
 
 
 def steps(variant: Variant):
-    return [int(row[0]) for row in variant.tables().steps]
+    return variant.tables().steps["code"].tolist()
 
 
 def test_a_concatenation_of_arguments_takes_no_step():
@@ -180,7 +180,7 @@ def test_products_of_matrices_take_a_step_each():
 
     with eb.Graph() as graph:
         type = graph.type_of(cell(eb.zeros(2), eb.zeros((2, 2)), eb.zeros((2, 2)))[0])
-    assert steps(kernel_of(type, NumPyBackend()).variant()) == [int(Step.MULTIPLY_EACH)] * 4
+    assert steps(kernel_of(type, NumPyBackend()).variant()) == [Code.MULTIPLY_EACH] * 4
 
 
 def test_a_parameter_that_is_stacked_later_is_found_again():

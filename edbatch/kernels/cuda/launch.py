@@ -8,7 +8,25 @@ from edbatch.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import MOVE, MOVES, add_all, by_groups, entries, gather, groups, move, segment_reduce
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
-from edbatch.kernels.program import ADD, ADD_ROWS, LEFT, NONE, RIGHT, SUM, TRANSPOSED, Move, Step
+from edbatch.kernels.program import (
+    ADD,
+    ADD_ROWS,
+    ALWAYS,
+    CALL,
+    COPY,
+    IF_NOT_ROWS,
+    KERNEL,
+    LEFT,
+    LOOKUP,
+    MULTIPLY,
+    MULTIPLY_EACH,
+    NONE,
+    RIGHT,
+    SUM,
+    TRANSPOSED,
+    UNLESS_FOLLOWED,
+    UNUSED,
+)
 from edbatch.kernels.tables import (
     BYTES,
     Memory,
@@ -27,10 +45,6 @@ from edbatch.kernels.tables import (
 from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED
 
 # Numba takes plain integers for constants.
-_UNUSED, _IF_NOT_ROWS, _ALWAYS, _UNLESS_FOLLOWED = map(
-    int, (Move.UNUSED, Move.IF_NOT_ROWS, Move.ALWAYS, Move.UNLESS_FOLLOWED)
-)
-_MULTIPLY, _KERNEL, _COPY, _LOOKUP, _MULTIPLY_EACH, _CALL, _PYTHON = map(int, Step)
 _SEGMENTS_KERNEL = int(Gpu.SEGMENT_REDUCE)
 _ADD_KERNEL, _ADD_GROUPED_KERNEL, _ADD_ALL_KERNEL = map(int, (Gpu.ADD_ROWS, Gpu.ADD_GROUPED, Gpu.ADD_ALL))
 
@@ -58,49 +72,56 @@ def enqueue_steps(
     """
     moves = np.empty((MOVES, MOVE), np.int64)
     for at in range(first, stop):
-        kind, a, b, c, d, e, f, g, h, i, j, k = steps[at]
-        if kind == _MULTIPLY:
+        step = steps[at]
+        code, width, k, n, flags = step["code"], step["entries"], step["k"], step["n"], step["flags"]
+        x, w, out = step["x"], step["w"], step["out"]  # the first slot, of steps that have none of these
+        source, weight = addresses[x] + BYTES * step["x_column"], addresses[w] + BYTES * step["w_column"]
+        target = addresses[out] + BYTES * step["out_column"]
+        if code == MULTIPLY:
             multiply(
-                gpu, m, e, d, addresses[a] + BYTES * b, strides[a], addresses[c], f, g & TRANSPOSED, g & ADD,
-                addresses[h] + BYTES * i, strides[h],
+                gpu, m, n, k, source, strides[x], weight, step["distance"], flags & TRANSPOSED, flags & ADD,
+                target, strides[out],
             )  # fmt: skip
-        elif kind == _KERNEL:
-            values = np.empty(1 + given_words(d, e), np.int64)
+        elif code == KERNEL:
+            first_place, number = step["place"], step["places"]
+            positions = places[first_place : first_place + number + step["columns"]]
+            values = np.empty(1 + given_words(number, step["columns"]), np.int64)
             values[0] = m
-            fill(values[1:], b, d, places[c : c + d + e], addresses, strides, lists)
-            if g:
-                groups(gpu, kernels[a], m, b, values)
+            fill(values[1:], width, number, positions, addresses, strides, lists)
+            if step["grouped"]:
+                groups(gpu, kernels[step["kernel"]], m, width, values)
             else:
-                entries(gpu, kernels[a], m, b, values)
-        elif kind == _CALL:
-            values = np.empty(2 + 3 * c, np.int64)
-            values[0], values[1] = m, payload + BYTES * f * payload_stride if f >= 0 else 0
-            for place in range(c):
-                slot = places[b + place, 0]
-                values[2 + 3 * place] = addresses[slot] + BYTES * places[b + place, 1]
+                entries(gpu, kernels[step["kernel"]], m, width, values)
+        elif code == CALL:
+            number, integer = step["places"], step["integer"]
+            values = np.empty(2 + 3 * number, np.int64)
+            values[0], values[1] = m, payload + BYTES * integer * payload_stride if integer >= 0 else 0
+            for place in range(number):
+                position = places[step["place"] + place]
+                slot = position["slot"]
+                values[2 + 3 * place] = addresses[slot] + BYTES * position["column"]
                 values[3 + 3 * place] = strides[slot]
                 values[4 + 3 * place] = lists[slot]
-            by_groups(gpu, kernels[a], m * d, e, values)
-        elif kind == _COPY:
-            move(
-                moves, 0, addresses[a] + BYTES * b, strides[a], 0, 0, m, addresses[c] + BYTES * d, strides[c], e
-            )  # fmt: skip
+            by_groups(gpu, kernels[step["kernel"]], m * step["groups"], step["lanes"], values)
+        elif code == COPY:
+            move(moves, 0, source, strides[x], 0, 0, m, target, strides[out], width)
             gather(gpu, moves, 1)
-        elif kind == _LOOKUP:
-            target = addresses[d] + BYTES * e
-            if c >= 0:
-                rows = payload + BYTES * c * payload_stride
-                move(moves, 0, addresses[a], b, rows, 0, m, target, strides[d], b)
+        elif code == LOOKUP:
+            integer = step["integer"]
+            if integer >= 0:
+                listed = payload + BYTES * integer * payload_stride
+                move(moves, 0, weight, width, listed, 0, m, target, strides[out], width)
             else:
-                move(moves, 0, addresses[a] + BYTES * b * (-1 - c), 0, 0, 0, m, target, strides[d], b)
+                move(moves, 0, weight + BYTES * width * (-1 - integer), 0, 0, 0, m, target, strides[out], width)
             gather(gpu, moves, 1)
-        elif kind == _MULTIPLY_EACH:
-            turned = i & TRANSPOSED
+        elif code == MULTIPLY_EACH:
+            rows, turned = step["m"], flags & TRANSPOSED
+            distance = step["distance"]
             multiply_each(
-                gpu, m, e, g, f,
-                addresses[a] + BYTES * b, strides[a], h if i & LEFT else f, turned if i & LEFT else 0,
-                addresses[c] + BYTES * d, strides[c], h if i & RIGHT else g, turned if i & RIGHT else 0,
-                addresses[j] + BYTES * k, strides[j],
+                gpu, m, rows, n, k,
+                source, strides[x], distance if flags & LEFT else k, turned if flags & LEFT else 0,
+                weight, strides[w], distance if flags & RIGHT else n, turned if flags & RIGHT else 0,
+                target, strides[out],
             )  # fmt: skip
         else:
             return at
@@ -197,7 +218,7 @@ def enqueue_batches(
     """
     plan, memory, programs = grouped(tables)
     segments = plan.segments
-    addresses, strides, lists = np.empty((3, most_slots(programs.programs)), np.int64)
+    addresses, strides, lists = np.empty((3, most_slots(programs.extents)), np.int64)
     moves = np.empty((len(segments) + len(plan.operands) + MOVES, MOVE), np.int64)
     for batch in range(first, stop):
         one = plan.batches[batch]
@@ -221,35 +242,26 @@ def enqueue_batches(
                 scratch, 0 if program == SUM else ADD_ROWS - program,
             )  # fmt: skip
             continue
-        (
-            slot_begin,
-            slot_end,
-            argument_begin,
-            argument_end,
-            step_begin,
-            step_end,
-            fixed,
-            rows,
-            kernel,
-            place,
-        ) = programs.programs[program]
-        operands = operands[: argument_end - argument_begin]
+        extent = programs.extents[program]
+        slots, arguments = extent["slots"], extent["arguments"]
+        operands = operands[: extent["arguments_end"] - arguments]
         if not all_contiguous(operands, segments, memory.windows):
             return batch
         out, out_stride, out_width = result_rows(kind, row, memory)
         result, result_stride = computed_rows(memory.kept[kind], n, out, out_stride)
-        block = block_rows(n, rows)
+        block = block_rows(n, extent["calls"])
         for begin in range(0, n, block):
             m = min(block, n - begin)
             place_slots(
-                programs.slots[slot_begin:slot_end], addresses, strides, scratch,
-                result + BYTES * begin * result_stride, result_stride, programs.addresses[fixed:], m,
+                programs.slots[slots : extent["slots_end"]], addresses, strides, scratch,
+                result + BYTES * begin * result_stride, result_stride, programs.addresses[extent["addresses"] :], m,
             )  # fmt: skip
-            lists[: slot_end - slot_begin] = 0
+            lists[: extent["slots_end"] - slots] = 0
             count = 0
             for number in range(len(operands)):
-                slot, entries, moved = programs.arguments[argument_begin + number]
-                if moved == _UNUSED:
+                argument = programs.arguments[arguments + number]
+                slot, entries, moved = argument["slot"], argument["entries"], argument["move"]
+                if moved == UNUSED:
                     continue
                 operand = operands[number]
                 access, target, to = operand["access"], addresses[slot], strides[slot]
@@ -262,16 +274,17 @@ def enqueue_batches(
                 source, stride = operand_rows(operand, begin, memory)
                 listed = indices + BYTES * (operand["first"] + begin) if access == GATHER else 0
                 if access == GATHER:
-                    in_place = moved == _UNLESS_FOLLOWED
+                    in_place = moved == UNLESS_FOLLOWED
                 else:
-                    in_place = moved != _ALWAYS and (moved != _IF_NOT_ROWS or stride >= entries)
+                    in_place = moved != ALWAYS and (moved != IF_NOT_ROWS or stride >= entries)
                 if in_place:
                     addresses[slot], strides[slot], lists[slot] = source, stride, listed
                 else:
                     count = move(moves, count, source, stride, listed, 0, m, target, to, entries)
             gather(gpu, moves, count)
             enqueue_steps(
-                gpu, programs.steps, step_begin, step_end, programs.places[place:], programs.kernels[kernel:],
+                gpu, programs.steps, extent["steps"], extent["steps_end"], programs.places[extent["places"] :],
+                programs.kernels[extent["kernels"] :],
                 addresses, strides, lists, indices + BYTES * (one["integers"] + begin), n, m,
             )  # fmt: skip
         if result != out:

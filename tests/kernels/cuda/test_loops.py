@@ -12,7 +12,20 @@ import edbatch as eb
 from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
 from edbatch.kernels.numpy_backend import NumPyBackend
-from edbatch.kernels.program import ADD, LEFT, RIGHT, STEP_WIDTH, TRANSPOSED, Step
+from edbatch.kernels.program import (
+    ADD,
+    LEFT,
+    POSITION,
+    RIGHT,
+    TRANSPOSED,
+    CopyStep,
+    KernelStep,
+    LookUp,
+    Multiply,
+    MultiplyEach,
+    PythonStep,
+    step_table,
+)
 from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.rule import Rule
 from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
@@ -211,8 +224,7 @@ def test_kernels_are_compiled_once(cuda):
 
 
 def tables(*steps, places=(), kernels=()):
-    steps = np.array([(*step, *(0,) * (STEP_WIDTH - len(step))) for step in steps], np.int64)
-    return SimpleNamespace(steps=steps, places=np.array(places, np.int64).reshape(-1, 2), kernels=kernels)
+    return SimpleNamespace(steps=step_table(steps), places=np.array([*places], POSITION), kernels=kernels)
 
 
 def after(backend, steps, slots, strides, integers, n, m):
@@ -242,13 +254,13 @@ def test_steps(cuda, m, k, n, transposed, add, logarithm, seed):
     x, w = random.normal(size=(m, k + 1)), random.normal(size=(n, k) if transposed else (k, n))
     table, out, all = random.normal(size=(5, n)), random.normal(size=(m, n + 2)), random.normal(size=(m, 4 * n))
     steps = tables(
-        (Step.MULTIPLY, 0, 1, 1, k, n, w.shape[1], TRANSPOSED * transposed + ADD * add, 2, 2),
-        (Step.COPY, 2, 2, 3, 0, n),
-        (Step.LOOKUP, 4, n, 0, 3, n),
-        (Step.LOOKUP, 4, n, -1 - 3, 3, 2 * n),
-        (Step.KERNEL, 0, n, 0, 2, 2, 1, 1),
-        (Step.PYTHON,),
-        (Step.COPY, 0, 0, 3, 0, 1),
+        Multiply(0, 1, 1, k, n, w.shape[1], TRANSPOSED * transposed + ADD * add, 2, 2),
+        CopyStep(2, 2, 3, 0, n),
+        LookUp(4, n, 0, 3, n),
+        LookUp(4, n, -1 - 3, 3, 2 * n),
+        KernelStep(0, n, 0, 2, 2, 1, 1),
+        PythonStep(),
+        CopyStep(0, 0, 3, 0, 1),
         places=[(2, 0), (3, 0), (0, 2), (0, 3 * n)],
         kernels=[softmax(logarithm)],
     )
@@ -270,7 +282,7 @@ def test_a_product_per_call(shared, cuda, calls, m, k, n, seed):
     a = random.normal(size=(1 if shared & LEFT else calls, *((k, m) if shared & LEFT and turned else (m, k))))
     b = random.normal(size=(1 if shared & RIGHT else calls, *((n, k) if shared & RIGHT and turned else (k, n))))
     distance = (a if shared & LEFT else b).shape[2]
-    steps = tables((Step.MULTIPLY_EACH, 0, 0, 1, 0, m, k, n, distance, shared, 2, 0))
+    steps = tables(MultiplyEach(0, 0, 1, 0, m, k, n, distance, shared, 2, 0))
     strides = [0 if shared & LEFT else m * k, 0 if shared & RIGHT else k * n, m * n]
     _, found = check_steps(cuda, steps, [a, b, np.zeros((calls, m, n))], strides, m=calls)
     left, right = (x.transpose(0, 2, 1) if shared & side and turned else x for side, x in ((LEFT, a), (RIGHT, b)))
