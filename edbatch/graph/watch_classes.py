@@ -10,6 +10,23 @@ from edbatch.graph.watch_modules import is_standard
 
 _HEAP = 1 << 9  # of `__flags__`: the class was made while Python ran, so that it can be changed
 
+#: What Python's syntax and builtins call of a class, by names that no code mentions.
+SPECIAL = frozenset(
+    f"__{name}__"
+    for names in (
+        ("call", "len", "bool", "iter", "next", "reversed", "getitem", "contains", "missing", "enter", "exit", "array"),
+        ("float", "int", "index", "complex", "round", "abs", "neg", "pos", "invert", "hash", "str", "repr", "format"),
+        ("eq", "ne", "lt", "le", "gt", "ge", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"),
+        ("floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "getattr", "getattribute"),
+    )
+    for name in names
+)
+
+
+def is_changeable(kind: type) -> bool:
+    """Whether a class is a user's, and may be changed."""
+    return bool(kind.__flags__ & _HEAP) and not is_standard(kind.__module__)
+
 
 def holders(kind: type, name: str, every: bool) -> Iterator[type]:
     """The first class that a look-up of a name finds it in; `every`: all, as what `super()` finds is another."""
@@ -33,11 +50,7 @@ def arrivals(kind: type, names: Iterable[str]) -> Get | None:
     """
     order = kind.__mro__
     wanted = frozenset(names)
-    known = [
-        (vars(base).keys().isdisjoint, wanted.difference(vars(base)))
-        for base in order
-        if base.__flags__ & _HEAP and not is_standard(base.__module__)
-    ]
+    known = [(vars(base).keys().isdisjoint, wanted.difference(vars(base))) for base in order if is_changeable(base)]
     if not known:
         return None
 

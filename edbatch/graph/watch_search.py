@@ -33,7 +33,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.guard import ATOMS, CONTENTS, MISSING, Get, Read, weak_get
-from edbatch.graph.watch_classes import arrivals, holders, is_data
+from edbatch.graph.watch_classes import SPECIAL, arrivals, holders, is_changeable, is_data
 from edbatch.graph.watch_modules import is_pure, is_standard
 from edbatch.graph.watch_parts import LARGE, cached, inner, is_python, opened, parts, size
 
@@ -46,9 +46,21 @@ _NAMES_OF_CLASSES = {"super", "type", "__class__", "__mro__", "__bases__", "__ba
 _INERT = (
     *ATOMS, type, ModuleType, BuiltinFunctionType, MethodWrapperType, WrapperDescriptorType, MethodDescriptorType,
     GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, np.ufunc, np.dtype,
-    operator.itemgetter, type(threading.Lock()), type(threading.RLock()), io.IOBase,
+    type(vars(Read)["key"]), operator.itemgetter, type(threading.Lock()), type(threading.RLock()), io.IOBase,
 )  # fmt: skip
-_IMMUTABLE = ("datetime", "decimal", "fractions", "re", "uuid", "pathlib", "zoneinfo", "functools", "typing", "types")
+_IMMUTABLE = (
+    "_collections",
+    "datetime",
+    "decimal",
+    "fractions",
+    "re",
+    "uuid",
+    "pathlib",
+    "zoneinfo",
+    "functools",
+    "typing",
+    "types",
+)
 
 
 @dataclass(eq=False)
@@ -245,7 +257,7 @@ class _Sight:
         elif isinstance(value, CONTENTS):
             for name, part in parts(value):
                 self.visit(part, f"{path}{name}", checked)
-            if hasattr(value, "__dict__"):
+            if hasattr(value, "__dict__") or is_changeable(type(value)):
                 self._object(value, path)
         elif isinstance(value, MethodType):
             self.visit(value.__self__, path, checked)
@@ -296,7 +308,10 @@ class _Sight:
         names = dict.fromkeys([*self._names, *self._matched(kind)])
         if kind in self._dynamic and own is not None:
             names |= dict.fromkeys([*self._texts, *(name for name in own if not name.startswith("_cell_"))])
-        self._search.lacks(kind, names, path)
+        self._search.lacks(kind, SPECIAL.union(names), path)
+        for name in SPECIAL.difference(names):
+            if any(map(is_changeable, holders(kind, name, every=False))):
+                self._held(kind, name, path)
         for name in names:
             where = f"{path}.{name}"
             named = name in self._names or name in self._texts

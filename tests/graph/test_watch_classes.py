@@ -2,6 +2,7 @@
 
 import copy
 import operator
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -416,6 +417,70 @@ def a_copy_of_another_class():
         return x * operator.attrgetter("rate")(config) * getattr(config, "scale", 1.0)
 
     return step, [lambda: setattr(Mine, "scale", 4.0), lambda: setattr(copy.copy(config).__class__, "scale", 5.0)]
+
+
+def special(name, read, first, second):
+    """A cell that reads by a special method, which a nearer class gets, and which is then replaced."""
+    kind = type("Layer", (), {name: lambda self, *_: first})
+    mine = type("Mine", (kind,), {})
+    one = mine()
+
+    @eb.cell
+    def step(x):
+        return x * read(one)
+
+    return step, [lambda: setattr(mine, name, lambda self, *_: second)]
+
+
+SPECIAL = {
+    "__len__": (len, 2, 3),
+    "__bool__": (lambda one: 2.0 if one else 3.0, True, False),
+    "__getitem__": (lambda one: one[0], 2.0, 3.0),
+    "__contains__": (lambda one: 2.0 if 1 in one else 3.0, True, False),
+    "__float__": (float, 2.0, 3.0),
+    "__call__": (lambda one: one(), 2.0, 3.0),
+    "__eq__": (lambda one: 2.0 if one == 1 else 3.0, True, False),
+    "__neg__": (lambda one: -one, 2.0, 3.0),
+}
+for name, given in SPECIAL.items():
+    CASES[name] = lambda name=name, given=given: special(name, *given)
+
+
+@case
+def a_special_method_of_what_had_none():
+    class Mine:
+        pass
+
+    one = Mine()
+
+    @eb.cell
+    def step(x):
+        return x * (2.0 if one else 3.0)
+
+    return step, [lambda: setattr(Mine, "__bool__", lambda self: False)]
+
+
+@case
+def a_named_tuple():
+    class Pair(NamedTuple):
+        x: float
+
+        def scale(self):
+            return self.x
+
+    class Mine(Pair):
+        pass
+
+    plain, mine = Pair(2.0), Mine(3.0)
+
+    @eb.cell
+    def step(x):
+        return x * plain.scale() * mine.scale() * mine.x
+
+    return step, [
+        lambda: setattr(Mine, "scale", lambda self: 7.0),
+        lambda: setattr(Pair, "scale", lambda self: 4.0),
+    ]
 
 
 @pytest.mark.parametrize("name", CASES)
