@@ -48,19 +48,7 @@ _INERT = (
     GetSetDescriptorType, MemberDescriptorType, property, classmethod, staticmethod, CodeType, np.ufunc, np.dtype,
     type(vars(Read)["key"]), operator.itemgetter, type(threading.Lock()), type(threading.RLock()), io.IOBase,
 )  # fmt: skip
-_IMMUTABLE = (
-    "_collections",
-    "datetime",
-    "decimal",
-    "fractions",
-    "re",
-    "uuid",
-    "pathlib",
-    "zoneinfo",
-    "functools",
-    "typing",
-    "types",
-)
+_IMMUTABLE = ("datetime", "decimal", "fractions", "re", "uuid", "pathlib", "zoneinfo", "functools", "typing", "types")
 
 
 @dataclass(eq=False)

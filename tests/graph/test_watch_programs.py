@@ -832,6 +832,12 @@ def bytes_in_memory():
 
 
 @refused
+def iterator_of_a_deque():
+    numbers = iter(collections.deque([1.0, 2.0, 2.0]))
+    return reading(lambda: 2.0 if numbers is not None else 1.0)
+
+
+@refused
 def decimal_context():
     return reading(lambda: decimal.getcontext().prec)
 
