@@ -28,12 +28,10 @@ class Memory(NamedTuple):
     """Where values are.
 
     Attributes:
-        windows: int64 [., 3] arena, column, entries of a row as seen (0: not contiguous).
-        arenas: int64 [., 2] address, entries of a row.
+        windows: of records `Columns`.
+        arenas: of records `Rows`.
         results: per type, the window of its results; of ADD_ROWS, that of the rows that are added.
-        kept: int64, per type [., 3], where its program keeps its results together with what is saved: address of the
-            first row (0: nothing is saved, results go to their arena right away), entries of a row, rows there are so
-            far.
+        kept: per type, a record `Kept`: where its program keeps its results together with what is saved.
     """
 
     windows: np.ndarray
@@ -93,11 +91,11 @@ def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarr
     for at in range(len(operands)):
         operand = operands[at]
         if operand["access"] != GATHER_MANY:
-            if windows[operand["window"], 2] == 0:
+            if windows[operand["window"]]["width"] == 0:
                 return False
         else:
             for number in range(operand["first"], operand["first"] + operand["segments"]):
-                if windows[segments[number]["window"], 2] == 0:
+                if windows[segments[number]["window"]]["width"] == 0:
                     return False
     return True
 
@@ -105,8 +103,9 @@ def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarr
 @compiled(small=True, error_model="numpy")
 def window_rows(window: int, memory: Memory) -> tuple[int, int]:
     """Of the rows that a contiguous window shows: address of the first, entries from one to the next."""
-    arena = memory.windows[window, 0]
-    return memory.arenas[arena, 0] + BYTES * memory.windows[window, 1], memory.arenas[arena, 1]
+    shown = memory.windows[window]
+    arena = memory.arenas[shown["arena"]]
+    return arena["address"] + BYTES * shown["column"], arena["width"]
 
 
 @compiled(small=True, error_model="numpy")
@@ -127,21 +126,21 @@ def result_rows(kind: int, row: int, memory: Memory) -> tuple[int, int, int]:
     """Where the results of a type lie from `row` on: address, entries from one to the next, entries of one."""
     window = memory.results[kind]
     source, stride = window_rows(window, memory)
-    return source + BYTES * row * stride, stride, memory.windows[window, 2]
+    return source + BYTES * row * stride, stride, memory.windows[window]["width"]
 
 
 @compiled(small=True, error_model="numpy")
-def computed_rows(kept: np.ndarray, n: int, out: int, stride: int) -> tuple[int, int]:
+def computed_rows(kept: np.void, n: int, out: int, stride: int) -> tuple[int, int]:
     """Address and distance of the rows where a program computes n calls: at `out`, or where it keeps what it saves.
 
     Args:
-        kept: the row of its type, see `Memory`; counts the calls.
+        kept: the record of its type; counts the calls.
     """
-    if kept[0] == 0:
+    if kept["address"] == 0:
         return out, stride
-    first = kept[0] + BYTES * kept[2] * kept[1]
-    kept[2] += n
-    return first, kept[1]
+    first = kept["address"] + BYTES * kept["n"] * kept["width"]
+    kept["n"] += n
+    return first, kept["width"]
 
 
 @compiled(small=True, error_model="numpy")

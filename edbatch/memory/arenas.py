@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.memory.addresses import ROWS, Rows
 from edbatch.memory.pool import BufferPool
 from edbatch.memory.windows import Windows
 
@@ -65,8 +66,8 @@ class Arenas:
         return self.arenas[number]
 
     def addresses(self) -> np.ndarray:
-        """Per arena where it begins in memory (0: it has no rows) and the entries of a row, int64 [arenas, 2]."""
-        return np.array([(arena.address, arena.width) for arena in self.arenas], np.int64).reshape(-1, 2)
+        """Per arena, a record `Rows`."""
+        return np.array([Rows(arena.address, arena.width) for arena in self.arenas], ROWS)
 
     def rows(self) -> np.ndarray:
         """Rows in use, per window; counted at the plain window of an arena, 0 at the others; int32."""

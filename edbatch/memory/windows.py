@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.memory.addresses import COLUMNS, Columns
+
 
 @dataclass(frozen=True)
 class Window:
@@ -53,7 +55,7 @@ class Windows:
         self.plain_windows: dict[int, int] = {}
         self.windows: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
-        self._columns = np.zeros((0, 3), np.int64)
+        self._columns = np.zeros(0, COLUMNS)
         self._widths: list[int] = []
 
     def widths(self) -> list[int]:
@@ -63,11 +65,11 @@ class Windows:
         return self._widths
 
     def columns(self) -> np.ndarray:
-        """Per window its arena, and first column and number of a row's entries there (0: not contiguous), int64."""
+        """Per window, a record `Columns`."""
         known = len(self._columns)
         if known < len(self.windows):
-            rows = [(seen.arena, seen.column, seen.width) for seen in self.windows[known:]]
-            self._columns = np.concatenate([self._columns, np.array(rows, np.int64)])
+            rows = [Columns(seen.arena, seen.column, seen.width) for seen in self.windows[known:]]
+            self._columns = np.concatenate([self._columns, np.array(rows, COLUMNS)])
         return self._columns
 
     def plain(self, shape: tuple[int, ...], dtype: np.dtype) -> int:

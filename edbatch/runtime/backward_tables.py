@@ -15,6 +15,7 @@ from edbatch.graph.derivative import Given
 from edbatch.graph.op import Share
 from edbatch.kernels.program import ADD_ROWS, DIVIDE, NONE
 from edbatch.kernels.tables import Memory
+from edbatch.memory.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
 from edbatch.runtime.backward_loops import ADDITION, CALLER, RULE, SOURCE, Role, Rule, plan_back
@@ -56,13 +57,13 @@ class BackwardTables:
         self._n_arenas, self.n_windows = len(arenas.arenas), len(columns)
         self.of_program: dict[int, TypeRows] = {}
         self._buffers: list[_Buffer] = []
-        self._windows: list[tuple[int, int, int]] = []  # of the buffers' rows
+        self._windows: list[Columns] = []  # of the buffers' rows
         self._divided: list[Any] = []  # of the buffers those that are made here
         rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan.batches)
-        float32 = np.array([dtype == _FLOAT32 for _, dtype in table.windows.layouts], np.bool_)[columns[:, 0]]
+        float32 = np.array([dtype == _FLOAT32 for _, dtype in table.windows.layouts], np.bool_)[columns["arena"]]
         batches, operands, segments, indices = plan_back(
             ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, sets,
-            parts, per_set, rules, given, computed, self.n_windows, float32 & (columns[:, 2] > 0),
+            parts, per_set, rules, given, computed, self.n_windows, float32 & (columns["width"] > 0),
             table.backend.loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
         )  # fmt: skip
         programs = table.derivative_programs
@@ -79,16 +80,17 @@ class BackwardTables:
         of_types = np.zeros(len(self.programs.tables.program_of), np.int32)
         of_types[list(results)] = list(results.values())
         of_types[self.caller + 1 :] = np.arange(len(adds) + len(divides)) % len(adds)
-        of_gradients = columns + [self._n_arenas, 0, 0]
-        windows = np.concatenate([columns, of_gradients, np.array(self._windows, np.int64).reshape(-1, 3)])
+        of_gradients = columns.copy()
+        of_gradients["arena"] += self._n_arenas
+        windows = np.concatenate([columns, of_gradients, np.array(self._windows, COLUMNS)])
         address = table.backend.address
-        begins = [arenas.addresses(), np.zeros((self._n_arenas, 2), np.int64)]
+        begins = [arenas.addresses(), np.zeros(self._n_arenas, ROWS)]
         found = np.concatenate(with_gradients) - self.n_windows
-        for arena in np.unique(columns[found[(found >= 0) & (found < self.n_windows)], 0]).tolist():
+        for arena in np.unique(columns["arena"][found[(found >= 0) & (found < self.n_windows)]]).tolist():
             flat, width = gradients.flat(arena)
-            begins[1][arena] = address(flat), width
-        begins += [np.array([(address(one.flat), one.width)], np.int64) for one in self._buffers]
-        self.memory = Memory(windows, np.concatenate(begins), of_types, np.zeros((len(of_types), 3), np.int64))
+            begins[1][arena] = Rows(address(flat), width)
+        begins += [np.array([Rows(address(one.flat), one.width)], ROWS) for one in self._buffers]
+        self.memory = Memory(windows, np.concatenate(begins), of_types, np.zeros(len(of_types), KEPT))
 
     def source(self, window: int, gradients: GradientArenas) -> tuple[Any, int, int, int]:
         """The rows that a window shows of gradients, or of a buffer: the buffer, column, entries of a row and as seen.
@@ -175,7 +177,7 @@ class BackwardTables:
 
     def _window(self, arena: int, column: int, width: int) -> int:
         """A window of some columns of a buffer's rows."""
-        self._windows.append((arena, column, width))
+        self._windows.append(Columns(arena, column, width))
         return 2 * self.n_windows + len(self._windows) - 1
 
 

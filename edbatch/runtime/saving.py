@@ -23,21 +23,21 @@ class Saved:
         rows: how many nodes there are.
         dtype: of the values.
         pool: where the buffer comes from.
-        kept: of the type, see `kernels.tables.Memory`; filled in.
+        kept: the record of the type; filled in.
     """
 
-    def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.ndarray) -> None:
+    def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.void) -> None:
         self.how = how
         self._pool = pool
         self.flat: Any = pool.acquire(rows * how.width, dtype)
         self.rows: Any = self.flat[: rows * how.width].reshape(rows, how.width)
         self._kept = kept
-        kept[:] = pool.address(self.flat), how.width, 0
+        kept["address"], kept["width"], kept["n"] = pool.address(self.flat), how.width, 0
 
     def call(self, out: Any, *given: Any) -> None:
         """Compute a batch, save, and fill `out`."""
-        begin = int(self._kept[2])
-        self._kept[2] += len(out)
+        begin = int(self._kept["n"])
+        self._kept["n"] += len(out)
         rows = self.rows[begin : begin + len(out)]
         self.how.program(rows, *given)
         flat = out.reshape(len(out), -1)

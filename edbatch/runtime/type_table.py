@@ -19,6 +19,7 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.kernels.program import LISTS, ListReduction
+from edbatch.memory.addresses import KEPT
 from edbatch.memory.pool import pool_of
 from edbatch.memory.windows import Windows, contiguous_columns
 
@@ -265,7 +266,7 @@ class TypeTable:
         self.any_split = bool(self.may_split.any())
         self.window = np.array([bound.window for bound in self.bound], np.int32)
         self.holds_parameters = np.array([holds_parameters(type) for type in types], np.bool_)
-        self.kept = np.zeros((len(types), 3), np.int64)
+        self.kept = np.zeros(len(types), KEPT)
         self.ends_gradients = np.array([type.op.gradient is no_gradient for type in types], np.bool_)
 
 

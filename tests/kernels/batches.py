@@ -25,6 +25,7 @@ from edbatch.kernels.program import (
 )
 from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.tables import Memory, Programs
+from edbatch.memory.addresses import COLUMNS, KEPT, ROWS, Kept, Rows
 from edbatch.memory.plan import (
     BATCH,
     GATHER,
@@ -77,19 +78,19 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
         kept: per type the arena that its results are kept in, or None.
     """
     there = [backend.from_host(array.copy(), "C") for array in arrays]
-    arenas = table([(backend.address(x), x.shape[1]) for x in there], 2, np.int64)
-    keeping = [(0, 0, 0) if at is None else (*arenas[at], 0) for at in kept or [None] * len(results)]
-    keeping = table(keeping, 3, np.int64)
+    arenas = np.array([Rows(backend.address(x), x.shape[1]) for x in there], ROWS)
+    keeping = [Kept(0, 0, 0) if at is None else Kept(*arenas[at], 0) for at in kept or [None] * len(results)]
+    keeping = np.array(keeping, KEPT)
     plan = SimpleNamespace(
         batches=np.array(batches, BATCH), operands=np.array(operands, OPERAND), segments=np.array(segments, SEGMENT)
     )
     programs = programs(backend)
     indices = backend.plan_indices(np.array(indices, np.int32))
     scratch = backend.empty_flat(4096, np.dtype(np.float32))
-    memory = Memory(table(windows, 3, np.int64), arenas, np.array(results, np.int32), keeping)
+    memory = Memory(np.array(windows, COLUMNS), arenas, np.array(results, np.int32), keeping)
     end = backend.loops.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
     assert end == len(batches)
-    return [np.array(backend.to_host(x)) for x in there], keeping[:, 2].tolist()
+    return [np.array(backend.to_host(x)) for x in there], keeping["n"].tolist()
 
 
 def rows_of(operand, segments, indices):

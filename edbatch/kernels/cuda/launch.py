@@ -226,7 +226,7 @@ def enqueue_batches(
         operands = plan.operands[one["operand"] :]
         program = programs.program_of[kind]
         if program == ADD_ROWS:
-            if memory.windows[operands[0]["window"], 2] == 0:
+            if memory.windows[operands[0]["window"]]["width"] == 0:
                 return batch
             out, stride, width = result_rows(kind, row, memory)
             _add_to_operand(gpu, operands[0], indices, offsets, memory, out, stride, width, n)

@@ -267,10 +267,10 @@ class CudaLoops:
             key.update(np.ascontiguousarray(table).data)
         kept = memory.kept
         rows = np.bincount(plan.batches["type"][first:stop], plan.batches["n"][first:stop], len(kept)).astype(np.int64)
-        after = kept[:, 2] + rows * (kept[:, 0] != 0)
+        after = kept["n"] + rows * (kept["address"] != 0)
         self.recordings.run(key.digest(), enqueue_all)
         if end == stop:
-            kept[:, 2] = after
+            kept["n"] = after
         return end
 
     def _entry(self, array: Any, entry: int) -> int:

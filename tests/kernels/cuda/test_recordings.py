@@ -11,6 +11,7 @@ from edbatch.graph.stacking import stacked
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.tables import Memory
+from edbatch.memory.addresses import COLUMNS, KEPT, ROWS
 from edbatch.memory.plan import BATCH, OPERAND, SEGMENT
 from tests.kernels.batches import SLICE, additions, kept, programs, run, sums
 
@@ -204,7 +205,7 @@ def test_training_is_the_same(cuda, recordings):
 
 def integers(table):
     """A table's, a row for each record."""
-    return table.view(np.int32 if table.dtype.names else table.dtype).reshape(len(table), -1)
+    return table.view(table.dtype[0] if table.dtype.names else table.dtype).reshape(len(table), -1)
 
 
 @pytest.fixture
@@ -218,8 +219,12 @@ def keys(cuda, monkeypatch):
 def test_a_key_is_all_that_launches_depend_on(cuda, keys):
     """Whatever changes, the key does: each table, address and setting once."""
     plan = {"batches": np.zeros(2, BATCH), "operands": np.zeros(2, OPERAND), "segments": np.zeros(1, SEGMENT)}
-    given = {"windows": np.array([[0, 0, 3]]), "arenas": np.array([[4096, 3]]), "results": np.zeros(1, np.int32)}
-    given |= {"kept": np.zeros((1, 3), np.int64), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
+    given = {
+        "windows": np.array([(0, 0, 3)], COLUMNS),
+        "arenas": np.array([(4096, 3)], ROWS),
+        "results": np.zeros(1, np.int32),
+    }
+    given |= {"kept": np.zeros(1, KEPT), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
     base = {"precision": "float32"} | plan | given
 
     def key(**changed):
