@@ -279,6 +279,7 @@ def test_any_lists(cuda, chosen):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * max(1, np.abs(want).max()))
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("policy", ["none", "sufficient"])
 def test_means_of_lists_go_back_in_compiled_loops(policy, monkeypatch):
     """Against sums times a number: lists of any length, of several kinds of rows; no gradient reaches some means."""

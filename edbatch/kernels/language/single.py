@@ -101,7 +101,8 @@ value = x if abs(x) < 3e-8 else value
 (value if x < inf else x) if x > -1 else (-inf if x == -1 else nan)
 """
 
-# A rational approximation of degree 13 over 6 (Eigen's), constant beyond 7.9.
+# A rational approximation of degree 13 over 6 (Eigen's), constant beyond 7.9, where it is still less than 1; but what
+# rounds to 1 has to be 1, for 1 - tanh(x)² to be 0.
 TANH = f"""
 c = -7.90531110763549805 if x < -7.90531110763549805 else x
 c = 7.90531110763549805 if c > 7.90531110763549805 else c
@@ -119,7 +120,9 @@ p = {
     )
 }
 q = {_polynomial("t", 1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)}
-c * quotient(p, q)
+r = c * quotient(p, q)
+r = 1 if x > 8.3 else r
+-1 if x < -8.3 else r
 """
 
 # x is m 2^k for an integer m of 24 bits, and so many quarter turns: m times 2^k 2/pi modulo 4. That comes from a table,
