@@ -18,7 +18,8 @@ from edbatch.kernels.tables import Memory
 from edbatch.memory.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
-from edbatch.runtime.backward_loops import ADDITION, CALLER, RULE, SOURCE, Role, Rule, plan_back
+from edbatch.runtime.backward_loops import plan_back
+from edbatch.runtime.backward_records import ADDITION, CALLER, RULE, SOURCE, Role, Rule
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_rows import TypeRows

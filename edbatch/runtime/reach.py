@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiled import compiled
-from edbatch.runtime.backward_loops import PART
+from edbatch.runtime.backward_records import PART
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
 
