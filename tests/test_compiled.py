@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import typeof
 from numba.core.typing import templates
 
 from edbatch import code_cache, stopwatch
@@ -16,7 +17,7 @@ from edbatch import compiled as this
 from edbatch.code_cache import cache_folder
 from edbatch.compiled import compiled
 from edbatch.errors import EdBatchWarning
-from edbatch.fingerprint import callees, fingerprint
+from edbatch.fingerprint import callees, fingerprint, type_text
 from edbatch.kernels.generated import module_of
 
 CALLEE = "from edbatch.compiled import compiled\nSHIFT = {shift}\n@compiled\ndef callee(x):\n    return x + SHIFT\n"
@@ -89,6 +90,18 @@ def test_names_and_positions_do_not_matter():
 def test_constants_are_compared_exactly(one, other):
     sources = (f"A = {value}\ndef f():\n    return A\n" for value in (one, other))
     assert len({fingerprint(module_of(source).f) for source in sources}) == 2
+
+
+def test_types_of_records_are_names_types_and_places_of_fields():
+    """Code for records of one form is not run on those of another; a constant dtype counts, too."""
+    forms = [
+        np.dtype([("row", np.int32), ("n", np.int32)]),
+        np.dtype([("n", np.int32), ("row", np.int32)]),
+        np.dtype([("row", np.int64), ("n", np.int32)]),
+        np.dtype({"names": ["row", "n"], "formats": [np.int32] * 2, "offsets": [0, 4], "itemsize": 12}),
+    ]
+    assert len({type_text(typeof(np.zeros(2, form))) for form in forms}) == len(forms)
+    assert len({fingerprint(form) for form in forms}) == len(forms)
 
 
 def test_what_cannot_be_known_is_refused():

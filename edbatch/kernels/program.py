@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.records import record_type
+
 
 class Storage(IntEnum):
     """Where the values of a slot are."""
@@ -245,7 +247,7 @@ class Extent(NamedTuple):
 
 _STEPS = (Multiply, MultiplyEach, KernelStep, CopyStep, LookUp, CallStep, PythonStep)
 SLOT, ARGUMENT_OF, POSITION, EXTENT, STEP = (
-    np.dtype([(name, np.int64) for name in fields])
+    record_type(fields)
     for fields in (
         Slot._fields,
         Argument._fields,

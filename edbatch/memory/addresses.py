@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
+from edbatch.records import record_type
 
 
 class Columns(NamedTuple):
@@ -47,4 +47,4 @@ class Kept(NamedTuple):
     n: int
 
 
-COLUMNS, ROWS, KEPT = (np.dtype([(name, np.int64) for name in form._fields]) for form in (Columns, Rows, Kept))
+COLUMNS, ROWS, KEPT = (record_type(form._fields) for form in (Columns, Rows, Kept))

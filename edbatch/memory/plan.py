@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.records import record_type
+
 
 class Access(IntEnum):
     """How a batch reaches an operand."""
@@ -84,9 +86,7 @@ class Segment(NamedTuple):
     n: int
 
 
-BATCH, OPERAND, SEGMENT = (
-    np.dtype([(name, np.int32) for name in form._fields], align=True) for form in (Batch, Operand, Segment)
-)
+BATCH, OPERAND, SEGMENT = (record_type(form._fields, np.int32) for form in (Batch, Operand, Segment))
 
 
 @dataclass

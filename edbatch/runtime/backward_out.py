@@ -9,6 +9,7 @@ import numpy as np
 from edbatch.compiled import compiled
 from edbatch.kernels.groups import group_rows
 from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED, STRIDED
+from edbatch.records import record_type
 from edbatch.runtime.backward_records import ADDITION
 
 
@@ -27,7 +28,7 @@ class Out(NamedTuple):
     used: np.ndarray
 
 
-USED = np.dtype([(name, np.int64) for name in ("batches", "operands", "segments", "indices", "grouped")])
+USED = record_type(("batches", "operands", "segments", "indices", "grouped"))
 
 
 class Targets(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-import numpy as np
+from edbatch.records import record_type
 
 
 class Role(IntEnum):
@@ -69,7 +69,7 @@ class Source(NamedTuple):
     which: int
 
 
-PART, RULE, SOURCE = (np.dtype([(name, np.int64) for name in form._fields]) for form in (Part, Rule, Source))
+PART, RULE, SOURCE = (record_type(form._fields) for form in (Part, Rule, Source))
 
 
 # In the place of a type: a batch that is left to the caller; ADDITION - w: the addition of rows of window w.
