@@ -38,9 +38,9 @@ with compiling:
     from edbatch.fingerprint import DIGEST, callees, fingerprint, type_text
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
-# a few checks: 17 ns instead of 3 an entry of a TreeLSTM's derivative, which writes to six places. And it checks once
-# for all rows, not row by row, so that reading and writing parts of the same rows looks like an overlap: 15 ns instead
-# of 2. The settings are the process's: other code that Numba compiles later is checked the same way.
+# a few checks; and it checks once for all rows, not row by row, so that reading and writing parts of the same rows
+# looks like an overlap. Generated kernels say that nothing overlaps (see `kernels.language.llvm`), the optimizers'
+# loops cannot. The settings are the process's: other code that Numba compiles later is checked the same way.
 llvm.set_option("edbatch", "-runtime-memory-check-threshold=1000")
 llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 
