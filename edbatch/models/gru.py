@@ -25,18 +25,12 @@ class GRU(Recurrent):
         (2,)
     """
 
-    def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
-        name = name or model.free_name("gru")
-        super().__init__(model, input_dim, dim, name, 3, recurrent_dropout)  # update, reset, new
-        self.b_n = model.add_parameters((dim,), name=f"{name}.b_n")
+    prefix = "gru"
+    gates = 3  # update, reset, new
+
+    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        super()._add_parameters(model, input_dim, name)
+        self.b_n = model.add_parameters((self.dim,), name=f"{name}.b_n")
 
     @eb.cell
     def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]
@@ -62,9 +56,11 @@ class SimpleRNN(Recurrent):
         2
     """
 
+    prefix = "rnn"
+    gates = 1
+
     def __init__(self, model: eb.ParameterCollection, input_dim: int, dim: int, name: str | None = None) -> None:
-        name = name or model.free_name("rnn")
-        super().__init__(model, input_dim, dim, name, gates=1)
+        super().__init__(model, input_dim, dim, name)
 
     @eb.cell
     def step(self, x: eb.Expression, h: eb.Expression) -> eb.Expression:  # type: ignore[override]

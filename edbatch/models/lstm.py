@@ -26,19 +26,9 @@ class LSTM(Recurrent):
         ((2,), (2,))
     """
 
+    prefix = "lstm"
     states = 2
-
-    def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
-        name = name or model.free_name("lstm")
-        super().__init__(model, input_dim, dim, name, 4, recurrent_dropout)  # input, forget, output, update
+    gates = 4  # input, forget, output, update
 
     @eb.cell
     def step(  # type: ignore[override]
@@ -62,19 +52,9 @@ class CoupledLSTM(Recurrent):
         (6, 3)
     """
 
+    prefix = "lstm"
     states = 2
-
-    def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
-        name = name or model.free_name("lstm")
-        super().__init__(model, input_dim, dim, name, 3, recurrent_dropout)  # forget, output, update
+    gates = 3  # forget, output, update
 
     @eb.cell
     def step(  # type: ignore[override]
@@ -99,21 +79,14 @@ class PeepholeLSTM(Recurrent):
         (2,)
     """
 
+    prefix = "lstm"
     states = 2
+    gates = 4  # input, forget, output, update
 
-    def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
-        name = name or model.free_name("lstm")
-        super().__init__(model, input_dim, dim, name, 4, recurrent_dropout)  # input, forget, output, update
+    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        super()._add_parameters(model, input_dim, name)
         self.p_i, self.p_f, self.p_o = (
-            model.add_parameters((dim,), name=f"{name}.p_{gate}", init="uniform") for gate in "ifo"
+            model.add_parameters((self.dim,), name=f"{name}.p_{gate}", init="uniform") for gate in "ifo"
         )
 
     @eb.cell

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 
 import edbatch as eb
-from edbatch.models.classifier import Classifier
+from edbatch.models.tree_network import TreeNetwork
 
 
-class MVRNN(Classifier):
+class MVRNN(TreeNetwork):
     """Matrix-vector recursive network over binary trees: p = tanh(W [B a; A b]), P = W_M [A; B].
 
     Args:
@@ -50,20 +48,3 @@ class MVRNN(Classifier):
         """Vector and matrix of a node over its children's."""
         p = eb.tanh(self.W @ eb.concatenate([B @ a, A @ b]))
         return p, self.W_M @ eb.concatenate([A, B])
-
-    def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
-        """Vector of every node; arguments as of `TreeLSTM.hidden`."""
-        nodes: list[tuple[eb.Expression, eb.Expression]] = []
-        for word, below in zip(words, children, strict=True):
-            if word is not None:
-                nodes.append(self.leaf(word))
-            else:
-                left, right = below
-                nodes.append(self.compose(*nodes[left], *nodes[right]))
-        return [vector for vector, _ in nodes]
-
-    def loss(
-        self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Iterable[int]
-    ) -> eb.Expression:
-        """The sum of the cross-entropies of all nodes."""
-        return self.cross_entropies(self.hidden(words, children), labels)

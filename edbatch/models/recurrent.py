@@ -20,43 +20,63 @@ def checked_rate(rate: float, what: str) -> float:
     return float(rate)
 
 
-class Recurrent:
-    """What recurrent layers have in common; a layer defines `step`.
-
-    A step is one cell of input and state. Its products with the input do not wait for the state: those of all inputs
-    run first, in one batch, and only what needs the state runs step by step (see `eb.cell`).
+class Layer:
+    """What layers whose steps change a state have in common; a layer adds its parameters in `_add_parameters`.
 
     Args:
         model: collection that the parameters are added to, under `name`.
         input_dim, dim: sizes of input and state.
-        name: prefix of its parameters' names.
-        gates: number of vectors of size `dim` that a step computes from input and state.
+        name: prefix of its parameters' names; one that is free by default.
         recurrent_dropout: rate at which the new values are dropped that a step mixes into the state, in training. What
             is in the state stays: it is not lost over long sequences (Semeniuta et al. 2016).
 
     Attributes:
-        states: number of state vectors; the first is the output.
+        prefix: how the name begins that is free by default.
 
     Raises:
         EdBatchError: `recurrent_dropout` is out of range.
     """
 
-    states = 1
+    prefix: str
 
     def __init__(
         self,
         model: eb.ParameterCollection,
         input_dim: int,
         dim: int,
-        name: str,
-        gates: int,
+        name: str | None = None,
+        *,
         recurrent_dropout: float = 0.0,
     ) -> None:
         self.dim = dim
         self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
-        self.W = model.add_parameters((gates * dim, input_dim), name=f"{name}.W")
-        self.U = model.add_parameters((gates * dim, dim), name=f"{name}.U")
-        self.b = model.add_parameters((gates * dim,), name=f"{name}.b")
+        self._add_parameters(model, input_dim, name or model.free_name(self.prefix))
+
+    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        raise NotImplementedError
+
+
+class Recurrent(Layer):
+    """What recurrent layers have in common; a layer says how many `gates` it has and defines `step`.
+
+    A step is one cell of input and state. Its products with the input do not wait for the state: those of all inputs
+    run first, in one batch, and only what needs the state runs step by step (see `eb.cell`).
+
+    Arguments as of `Layer`.
+
+    Attributes:
+        states: number of state vectors; the first is the output.
+        gates: number of vectors of size `dim` that a step computes from input and state.
+    """
+
+    prefix = "recurrent"
+    states = 1
+    gates = 1
+
+    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        self.W = model.add_parameters((self.gates * self.dim, input_dim), name=f"{name}.W")
+        self.U = model.add_parameters((self.gates * self.dim, self.dim), name=f"{name}.U")
+        self.b = model.add_parameters((self.gates * self.dim,), name=f"{name}.b")
 
     def step(self, x: eb.Expression, *state: eb.Expression) -> Any:
         """The next state vectors (one, or a tuple) from an input [input_dim] and the state."""

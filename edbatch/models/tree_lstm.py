@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import edbatch as eb
-from edbatch.models.classifier import Classifier
 from edbatch.models.recurrent import checked_rate
+from edbatch.models.tree_network import TreeNetwork
 
 
-class TreeLSTM(Classifier):
+class TreeLSTM(TreeNetwork):
     """Constituency TreeLSTM over binary trees whose leaves are words.
 
     Args:
@@ -64,30 +62,3 @@ class TreeLSTM(Classifier):
         i, o, f1, f2 = eb.split(eb.sigmoid(gates), 4)
         c = i * eb.dropout(eb.tanh(update), self.recurrent_dropout) + f1 * c1 + f2 * c2
         return o * eb.tanh(c), c
-
-    def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
-        """Hidden state of every node.
-
-        Args:
-            words: per node the word of a leaf, None inside the tree.
-            children: per node the positions of its two children, which come before it; () for a leaf.
-
-        No recursion: a tree may be as deep as memory allows.
-        """
-        hs: list[eb.Expression] = []
-        cs: list[eb.Expression] = []
-        for word, below in zip(words, children, strict=True):
-            if word is not None:
-                h, c = self.leaf(word)
-            else:
-                left, right = below
-                h, c = self.compose(hs[left], cs[left], hs[right], cs[right])
-            hs.append(h)
-            cs.append(c)
-        return hs
-
-    def loss(
-        self, words: Sequence[int | None], children: Sequence[tuple[int, ...]], labels: Iterable[int]
-    ) -> eb.Expression:
-        """The sum of the cross-entropies of all nodes; arguments as of `hidden`, and per node its label."""
-        return self.cross_entropies(self.hidden(words, children), labels)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
-from edbatch.models.recurrent import checked_rate
+from edbatch.models.recurrent import Layer
 
 TreeState = tuple[eb.Expression, eb.Expression]
 
 
-class ChildSumTreeLSTM:
+class ChildSumTreeLSTM(Layer):
     """Child-sum TreeLSTM (Tai et al. 2015, equations 2-8): any number of children, in any order.
 
     Args:
@@ -32,18 +32,10 @@ class ChildSumTreeLSTM:
         (2,)
     """
 
-    def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
-        name = name or model.free_name("tree")
-        self.dim = dim
-        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
+    prefix = "tree"
+
+    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        dim = self.dim
         self.W = model.add_parameters((4 * dim, input_dim), name=f"{name}.W")  # forget, input, output, update
         self.b = model.add_parameters((4 * dim,), name=f"{name}.b")
         self.U = model.add_parameters((3 * dim, dim), name=f"{name}.U")
@@ -75,7 +67,7 @@ class ChildSumTreeLSTM:
         return eb.sigmoid(o) * eb.tanh(c), c
 
 
-class TreeGRU:
+class TreeGRU(Layer):
     """Binary TreeGRU: reset and update gates per child, h = z1 h1 + z2 h2 + (1 - z1 - z2) n with z from a softmax over
     (child 1, child 2, new), so that the node's state is a mixture of its children's and a new one.
 
@@ -97,18 +89,10 @@ class TreeGRU:
         (2,)
     """
 
-    def __init__(
-        self,
-        model: eb.ParameterCollection,
-        input_dim: int,
-        dim: int,
-        name: str | None = None,
-        *,
-        recurrent_dropout: float = 0.0,
-    ) -> None:
-        name = name or model.free_name("tree")
-        self.dim = dim
-        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
+    prefix = "tree"
+
+    def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
+        dim = self.dim
         self.W = model.add_parameters((2 * dim, input_dim), name=f"{name}.W")  # update, new
         self.b_leaf = model.add_parameters((2 * dim,), name=f"{name}.b_leaf")
         self.U = model.add_parameters((5 * dim, 2 * dim), name=f"{name}.U")  # reset 1, 2; mixture of 1, 2, new
