@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiled import compiled
+from edbatch.memory.columns import NodeColumns
 
 
 @compiled(small=True)
-def order_rows(
-    order: np.ndarray,
-    offsets: np.ndarray,
-    types: np.ndarray,
-    starts: np.ndarray,
-    counts: np.ndarray,
-    variadic: np.ndarray,
-    args: np.ndarray,
-    first: int,
-) -> None:
+def order_rows(order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, variadic: np.ndarray, first: int) -> None:
     """Reorder the nodes inside each batch, in place, by who reads them first.
 
     Batches are gone through from the last to the first. When a batch's order is fixed, its operands are pushed, last
@@ -27,18 +19,17 @@ def order_rows(
     Args:
         order: nodes, batch after batch; reordered within batches.
         offsets: [batches + 1], of the batches in `order`.
-        types: per node.
-        starts, counts: per node, where its operands are in `args` and how many.
+        nodes: of the whole graph.
         variadic: per type, whether its nodes' operands are read as one list (position-major) and not slot by slot.
-        args: operand ids; their lower 32 bits are the node, numbered from 0 for the graph's first.
-        first: id of the first node that takes part; nodes are numbered from there elsewhere.
+        first: the first node that takes part.
     """
+    types, starts, counts, args = nodes
     n_batches = len(offsets) - 1
-    batch_of = np.empty(len(types), np.int32)
+    batch_of = np.empty(len(types) - first, np.int32)  # nodes are counted from the first here
     edges = 0
     for b in range(n_batches):
         for i in range(offsets[b], offsets[b + 1]):
-            batch_of[order[i]] = b
+            batch_of[order[i] - first] = b
             edges += counts[order[i]]
     head = np.full(n_batches, -1, np.int32)
     follow = np.empty(edges, np.int32)
@@ -58,11 +49,11 @@ def order_rows(
                 node = pushed[at]
                 if not placed[node]:
                     placed[node] = 1
-                    sorted_nodes[n] = node
+                    sorted_nodes[n] = first + node
                     n += 1
                 at = follow[at]
             for i in range(lo, hi):
-                if not placed[order[i]]:
+                if not placed[order[i] - first]:
                     sorted_nodes[n] = order[i]
                     n += 1
             for i in range(n):

@@ -105,8 +105,8 @@ class Backward:
         view_stops = _view_stops()
         wanted = np.ones_like(table.is_source) if sources else table.holds_parameters & ~table.ends_gradients
         order = np.concatenate([ran.nodes for ran in self._ran])
-        columns = nodes.types[: nodes.n], nodes.starts, nodes.counts, nodes.args
-        self.requires = asked_for(order, *columns, wanted, table.ends_gradients, view_stops)
+        columns = tuple(nodes.columns())
+        self.requires = asked_for(order, columns, wanted, table.ends_gradients, view_stops)
         self.sets = np.full(nodes.n, -1, np.int64)
         if view_stops[code] or not self.requires[root]:
             return
@@ -114,7 +114,7 @@ class Backward:
         self.sets[root] = found.of_root(table.bound, int(nodes.types[root]), code)
         at = len(order) - 1
         while at >= 0:
-            at = flow(order, at, *columns, self.requires, view_stops, *found.tables, self.sets)
+            at = flow(order, at, columns, self.requires, view_stops, tuple(found.tables), self.sets)
             if at >= 0:
                 found.follow(int(order[at]), nodes, self.requires, self.sets)
         seeded = self._of_expressions.row(self.gradients.array, self._root)
@@ -123,9 +123,8 @@ class Backward:
         plans = []
         for ran in reversed(self._ran):
             parts, rows, operands = per_batch(
-                ran.plan.batches, ran.nodes, nodes.starts, nodes.counts, nodes.args, self.sets, view_stops,
-                table.variadic, len(found.sets),
-            )  # fmt: skip
+                ran.plan.batches, ran.nodes, columns, self.sets, view_stops, table.variadic, len(found.sets)
+            )
             if len(parts):
                 plan = BackwardPlan(
                     ran, self._arenas, self.gradients, table, nodes, self.sets, parts, rows, operands,

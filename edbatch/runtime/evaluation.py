@@ -91,15 +91,15 @@ class Evaluation:
         first, base = nodes.n, nodes.n_args
         nodes.reserve(len(types), len(args))
         nodes.args[base : nodes.n_args] = args
+        columns = tuple(nodes.columns(first))
         read = UNKNOWN
         while read == UNKNOWN:
-            columns = nodes.types[first : nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n]
             known = table.local, table.n_args, table.n_payload, table.view_windows
-            read = decode(types, args, first, base, *known, *columns)
+            read = decode(types, first, base, known, columns)
             if read == UNKNOWN:
                 table.number(types)
                 table.see(args)
-        if read != len(args):
+        if read != nodes.n_args:
             raise EdBatchError(DAMAGED)
 
     def split(self) -> Nodes:
@@ -117,10 +117,8 @@ class Evaluation:
         from edbatch.runtime.lower import contract
 
         table = self.table
-        present, kinds, chosen, indptr, operands = contract(
-            first, nodes.types[first : nodes.n], table.is_source,
-            nodes.starts[first : nodes.n], nodes.counts[first : nodes.n], nodes.args,
-        )  # fmt: skip
+        found = contract(first, tuple(nodes.columns(first)), table.is_source)
+        present, kinds, chosen, indptr, operands = found
         return chosen, TypedGraph(kinds, indptr, operands, table.names(present))
 
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool, opened: Moment, recorded: Moment) -> None:
@@ -158,14 +156,11 @@ class Evaluation:
             self.scheduled.append(graph)
             clock.stop("scheduling")
         order, offsets, n_sources = with_sources(order, offsets, nodes.types[first : nodes.n], table.is_source)
-        plan = make_plan(
-            order, offsets,
-            nodes.types[: nodes.n], nodes.starts[first : nodes.n], nodes.counts[first : nodes.n],
-            table.n_payload, table.variadic, nodes.args, table.window, table.view_windows, nodes.row, first,
-            self.arenas.rows(),
-        )  # fmt: skip
+        order += first
+        kinds = table.n_payload, table.variadic, table.window, table.view_windows
+        plan = make_plan(order, offsets, nodes.columns(), kinds, nodes.row, first, self.arenas.rows())
         clock.stop("planning")
-        self.ran.append(self._execute(plan, n_sources, inputs, order + first, saving))
+        self.ran.append(self._execute(plan, n_sources, inputs, order, saving))
         clock.stop("execution")
         self.done = nodes.n
         report.nodes += len(graph)

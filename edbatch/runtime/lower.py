@@ -2,59 +2,61 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from edbatch.compiled import compiled
+from edbatch.memory.columns import Columns, NodeColumns
 
 UNKNOWN = -2  # a type or a view that the table has not seen
 
 
+class KnownTypes(NamedTuple):
+    """What a `type_table.TypeTable` knows, in columns of these names."""
+
+    local: np.ndarray
+    n_args: np.ndarray
+    n_payload: np.ndarray
+    view_windows: np.ndarray
+
+
 @compiled(small=True)
-def decode(
-    ids: np.ndarray,
-    args: np.ndarray,
-    first: int,
-    base: int,
-    local: np.ndarray,
-    n_args: np.ndarray,
-    n_payload: np.ndarray,
-    view_windows: np.ndarray,
-    types: np.ndarray,
-    starts: np.ndarray,
-    counts: np.ndarray,
-) -> int:
+def decode(ids: np.ndarray, first: int, base: int, known: Columns, columns: Columns) -> int:
     """Number the types of nodes, and find where each node's operands start in `args` and how many it has.
 
     Args:
         ids: per node the id of its type.
-        args: the argument column of these nodes, numbered from `base`.
         first: the number of the first of these nodes.
-        local, n_args, n_payload, view_windows: see `type_table.TypeTable`.
-        types, starts, counts: per node, filled in.
+        base: where in `args` theirs begin.
+        known: the `KnownTypes`.
+        columns: the `NodeColumns` of these nodes, with what they read in `args`; the others are filled in.
 
     Returns:
-        The number of integers read; `UNKNOWN` if the table has to learn something first; anything else but len(args)
+        Where reading ended in `args`; `UNKNOWN` if the table has to learn something first; anything else but len(args)
         means that the columns are damaged.
     """
-    at = 0
+    local, n_args, n_payload, view_windows = KnownTypes(*known)
+    types, starts, counts, args = NodeColumns(*columns)
+    at = base
     for node in range(len(ids)):
         kind = local[ids[node]] if ids[node] < len(local) else -1
         if kind < 0:
             return UNKNOWN
         types[node] = kind
         if n_args[kind] >= 0:
-            starts[node] = base + at
+            starts[node] = at
             counts[node] = n_args[kind] - n_payload[kind]
             end = at + n_args[kind]
         else:
             if at >= len(args):
                 return -1
-            starts[node] = base + at + 1
+            starts[node] = at + 1
             counts[node] = args[at]
             end = at + args[at] + 1
         if end > len(args):
             return -1
-        for i in range(starts[node] - base, starts[node] - base + counts[node]):
+        for i in range(starts[node], starts[node] + counts[node]):
             if args[i] & 0xFFFFFFFF >= first + node:  # not recorded before it
                 return -1
         for i in range(at, end):
@@ -67,14 +69,12 @@ def decode(
 
 @compiled(small=True)
 def contract(
-    first: int,
-    types: np.ndarray,
-    is_source: np.ndarray,
-    starts: np.ndarray,
-    counts: np.ndarray,
-    args: np.ndarray,
+    first: int, columns: Columns, is_source: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The graph of what has to be scheduled: no sources, nothing that has run already.
+
+    Args:
+        columns: the `NodeColumns` of the nodes from `first` on.
 
     Returns:
         present: per type, whether it occurs.
@@ -83,6 +83,7 @@ def contract(
             off, see `split_loops`) stands before its first user.
         indptr, operands: their operands, as positions in `nodes`.
     """
+    types, starts, counts, args = NodeColumns(*columns)
     position = np.full(len(types), -1, np.int32)
     nodes = np.empty(len(types), np.int32)
     indptr = np.zeros(len(types) + 1, np.int64)

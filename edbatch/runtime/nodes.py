@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.memory.columns import NodeColumns
 
 #: Nodes and operands of a graph: plans count in 32 bits, and name every operand several times.
 MOST = 2**28
@@ -33,6 +34,13 @@ class Nodes:
     starts: np.ndarray
     counts: np.ndarray
     row: np.ndarray
+
+    def columns(self, first: int = 0) -> NodeColumns:
+        """Those of the nodes from `first` on."""
+        n = self.n
+        return NodeColumns(
+            self.types[first:n], self.starts[first:n], self.counts[first:n], self.args[: self.n_args]
+        )  # fmt: skip
 
     def reserve(self, n: int, n_args: int) -> None:
         """Append `n` nodes with `n_args` integers, all of which are to be filled in.

@@ -16,29 +16,8 @@ from edbatch.graph.op import Kind
 from edbatch.graph.type_body import body_of_type, columns_of_type, outputs_seen
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.reach import ROW
+from edbatch.runtime.reach import ROW, SetTables
 from edbatch.runtime.type_table import BoundType
-
-
-class Tables(NamedTuple):
-    """What compiled loops read; see `reach.flow`.
-
-    Attributes:
-        start: per type, the number of its one set, or of the empty one.
-        single: per type, whether there is but one: whatever is read, gradients flow into it.
-        first: per set, where the type's operands begin in `slots`; -1: gradients flow into all of them.
-        slots: whether gradients flow on to the operand.
-        keys, unions: a hash table, from a set and what reads of the node (-1: nothing is there) to the set with what is
-            read added to it; see `reach.union`. What reads is the code of a view or, of the whole row, ROW + the place
-            in `slots`.
-    """
-
-    start: np.ndarray
-    single: np.ndarray
-    first: np.ndarray
-    slots: np.ndarray
-    keys: np.ndarray
-    unions: np.ndarray
 
 
 class OutputSet(NamedTuple):
@@ -90,7 +69,7 @@ class OutputSets:
         return self._add(self._start[kind], code)
 
     def _add(self, before: int, read: int) -> int:
-        """The number of a set with outputs that are read added to it; `read` as in `Tables`."""
+        """The number of a set with outputs that are read added to it; `read` as in `SetTables`."""
         kind, live = self.sets[before].kind, self.sets[before].live
         if self._single[kind]:
             return before
@@ -141,7 +120,7 @@ class OutputSets:
             while keys[at] >= 0:
                 at = (at + 1) % size
             keys[at], unions[at] = key, number
-        self.tables = Tables(
+        self.tables = SetTables(
             np.array(self._start, np.int64), np.array(self._single, np.bool_), np.array(self._first, np.int64),
             np.array([entries.any() for entries in self._entries], np.bool_), keys, unions,
         )  # fmt: skip

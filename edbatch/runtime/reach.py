@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from edbatch.compiled import compiled
+from edbatch.memory.columns import Columns, NodeColumns
 from edbatch.runtime.backward_records import PART
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
 
 
+class SetTables(NamedTuple):
+    """The sets of types' outputs that `output_sets.OutputSets` knows.
+
+    Attributes:
+        start: per type, the number of its one set, or of the empty one.
+        single: per type, whether there is but one: whatever is read, gradients flow into it.
+        first: per set, where the type's operands begin in `slots`; -1: gradients flow into all of them.
+        slots: whether gradients flow on to the operand.
+        keys, unions: a hash table, from a set and what reads of the node (-1: nothing is there) to the set with what is
+            read added to it; see `union`. What reads is the code of a view or, of the whole row, ROW + the place
+            in `slots`.
+    """
+
+    start: np.ndarray
+    single: np.ndarray
+    first: np.ndarray
+    slots: np.ndarray
+    keys: np.ndarray
+    unions: np.ndarray
+
+
 @compiled(small=True)
 def asked_for(
-    order: np.ndarray,
-    types: np.ndarray,
-    starts: np.ndarray,
-    counts: np.ndarray,
-    args: np.ndarray,
-    wanted: np.ndarray,
-    stops: np.ndarray,
-    view_stops: np.ndarray,
+    order: np.ndarray, columns: Columns, wanted: np.ndarray, stops: np.ndarray, view_stops: np.ndarray
 ) -> np.ndarray:
     """Per node, whether its gradient is asked for: something lies in it or below whose gradient is wanted.
 
     Args:
         order: the nodes that have run, in an order in which operands precede their users.
-        types, starts, counts, args: the graph's columns.
+        columns: the `NodeColumns` of the graph.
         wanted: per type, whether the gradient of its nodes, or of something that they hold, is wanted.
         stops: per type, whether gradients end there: none flows to operands.
         view_stops: per code of a view, whether gradients end there.
     """
+    types, starts, counts, args = NodeColumns(*columns)
     requires = np.zeros(len(types), np.bool_)
     for v in order:
         kind = types[v]
@@ -43,34 +61,23 @@ def asked_for(
 
 @compiled(small=True)
 def flow(
-    order: np.ndarray,
-    last: int,
-    types: np.ndarray,
-    starts: np.ndarray,
-    counts: np.ndarray,
-    args: np.ndarray,
-    requires: np.ndarray,
-    view_stops: np.ndarray,
-    start: np.ndarray,
-    single: np.ndarray,
-    first: np.ndarray,
-    slots: np.ndarray,
-    keys: np.ndarray,
-    unions: np.ndarray,
+    order: np.ndarray, last: int, columns: Columns, requires: np.ndarray, view_stops: np.ndarray, tables: Columns,
     sets: np.ndarray,
-) -> int:
+) -> int:  # fmt: skip
     """Let gradients flow on from nodes of `order`, from the last-th of them to the first.
 
     Args:
-        order, types, starts, counts, args, view_stops: as of `asked_for`.
+        order, columns, view_stops: as of `asked_for`.
         requires: what it has found.
-        start, single, first, slots, keys, unions: of `output_sets.Tables`.
+        tables: the `SetTables`.
         sets: per node, the number of the set of its outputs that gradients flow into; -1: none. The root's is given,
             the others are filled in.
 
     Returns:
         -1; or the place in `order` of a node whose operands get a set that has no number yet. Go on from there.
     """
+    types, starts, counts, args = NodeColumns(*columns)
+    start, single, first, slots, keys, unions = SetTables(*tables)
     for at in range(last, -1, -1):
         v = order[at]
         if sets[v] < 0:
@@ -106,20 +113,14 @@ def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
 
 @compiled(small=True)
 def per_batch(
-    batches: np.ndarray,
-    nodes: np.ndarray,
-    starts: np.ndarray,
-    counts: np.ndarray,
-    args: np.ndarray,
-    sets: np.ndarray,
-    view_stops: np.ndarray,
-    variadic: np.ndarray,
-    n_sets: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    batches: np.ndarray, nodes: np.ndarray, columns: Columns, sets: np.ndarray, view_stops: np.ndarray,
+    variadic: np.ndarray, n_sets: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """What goes back through each batch.
 
     Args:
         batches: of a plan; its nodes are consecutive in `nodes`.
+        columns: the `NodeColumns` of the graph.
         sets: per node, the number of the set of its outputs that gradients flow into; -1: none.
         variadic: per type; its operands count as one.
         n_sets: that there are.
@@ -128,6 +129,7 @@ def per_batch(
         The parts of batches that gradients flow into, of records `Part`; per set, how many nodes, and into which
         operands (bits) gradients flow.
     """
+    _, starts, counts, args = NodeColumns(*columns)
     parts = np.empty(len(nodes), PART)
     rows = np.zeros(n_sets, np.int64)
     operands = np.zeros(n_sets, np.int64)

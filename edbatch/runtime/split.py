@@ -11,7 +11,7 @@ shared; nodes that a user holds have values and gradients of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from edbatch.graph.split import Split, in_core, split_type
 from edbatch.graph.type_body import outputs_seen
 from edbatch.graph.views import NODE_BITS
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.split_loops import make_parts, present, recurrent_operands, repeats, views_read
+from edbatch.runtime.split_loops import SplitColumns, make_parts, present, recurrent_operands, repeats, views_read
 from edbatch.runtime.type_table import TypeTable
 
 MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
@@ -29,34 +29,17 @@ MAX_REMEMBERED = 1000
 MOST_DISTINCT = 0.75
 
 
-@dataclass(frozen=True)
-class Splits:
-    """How the nodes of each type are split, as columns for `split_loops.make_parts`.
+class Splits(NamedTuple):
+    """How the nodes of some types are split.
 
     Attributes:
         new_nodes, new_integers: per type that may be split and is present, how many a node of it is given room for.
-        split: per type, the number of its split, or -1.
-        integers: per split, operands and integers of the whole.
-        parts: [splits + 1] where the parts of each split begin.
-        kinds, operands, given_begin: per part, its type, its number of operands, and [parts + 1] where `given` begins.
-        given: see `passes.split_stages.Part`.
-        core: per split, the part that users of the whole read in its place where `codes` says so; -1: the last.
-        codes: [splits, codes] from a view of the whole to one of the core; -1 if only the whole has it.
-        shared: per part, a number of its own if it depends on an integer alone and is shared by equal ones, else -1.
+        columns: what is made of the nodes.
     """
 
     new_nodes: np.ndarray
     new_integers: np.ndarray
-    split: np.ndarray
-    integers: np.ndarray
-    parts: np.ndarray
-    kinds: np.ndarray
-    operands: np.ndarray
-    given_begin: np.ndarray
-    given: np.ndarray
-    core: np.ndarray
-    codes: np.ndarray
-    shared: np.ndarray
+    columns: SplitColumns
 
 
 def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
@@ -69,27 +52,22 @@ def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
     if splits is None:
         return
     nodes.reserve(int(times @ splits.new_nodes), int(times @ splits.new_integers))
-    nodes.n, nodes.n_args = make_parts(
-        first, n, n_args, nodes.types, nodes.starts, nodes.counts, nodes.args, splits.split, splits.integers,
-        splits.parts, splits.kinds, splits.operands, splits.given_begin, splits.given, splits.core, splits.codes,
-        splits.shared,
-    )  # fmt: skip
+    nodes.n, nodes.n_args = make_parts(first, n, n_args, tuple(nodes.columns()), tuple(splits.columns))
 
 
 def _splits(nodes: Nodes, first: int, table: TypeTable, candidates: np.ndarray, width: int) -> Splits | None:
     """How to split the nodes from `first` on of some types with at most `width` operands."""
-    kinds = nodes.types[first : nodes.n]
-    columns = nodes.starts[first : nodes.n], nodes.counts[first : nodes.n], nodes.args
+    columns = tuple(nodes.columns(first))
     recurrent = np.zeros((len(candidates), width), np.bool_)
     read = np.zeros((len(candidates), len(table.view_windows) if table.has_late[candidates].any() else 0), np.uint8)
     for begin in range(0, len(candidates), MAX_AT_ONCE):
         some = slice(begin, begin + MAX_AT_ONCE)
-        recurrent_operands(first, kinds, table.is_source, candidates[some], *columns, recurrent[some])
+        recurrent_operands(first, columns, table.is_source, candidates[some], recurrent[some])
         if read.size and recurrent[some].any():
-            views_read(first, kinds, len(table.bound), candidates[some], *columns, read[some])
+            views_read(first, columns, len(table.bound), candidates[some], read[some])
     looking = table.looks_up[candidates] & ~recurrent.any(axis=1)
     if looking.any():
-        looking = repeats(first, kinds, len(table.bound), candidates, looking, *columns, MOST_DISTINCT)
+        looking = repeats(columns, len(table.bound), candidates, looking, MOST_DISTINCT)
     key = candidates.tobytes(), recurrent.tobytes(), read.tobytes(), looking.tobytes()
     if key not in table.splits:
         if len(table.splits) >= MAX_REMEMBERED:
@@ -139,14 +117,16 @@ def _new_splits(
     return Splits(
         new_nodes=np.array([max(0, len(parts) - 1) for parts in parts_of]),
         new_integers=np.array([sum(len(part.given) for part in parts) for parts in parts_of]),
-        split=split_of,
-        integers=np.array([table.bound[kind].type.n_args for kind in chosen], np.int32),
-        parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),
-        kinds=kinds,
-        operands=np.array([len(part.body.arguments) for part in parts], np.int32),
-        given_begin=np.cumsum([0] + [len(part.given) for part in parts]).astype(np.int32),
-        given=np.array([source for part in parts for source in part.given], np.int32),
-        core=core,
-        codes=codes_of,
-        shared=np.where(shared, np.cumsum(shared) - 1, -1).astype(np.int32),
+        columns=SplitColumns(
+            split=split_of,
+            integers=np.array([table.bound[kind].type.n_args for kind in chosen], np.int32),
+            parts=np.cumsum([0] + [len(split.parts) for split in found.values()]).astype(np.int32),
+            kinds=kinds,
+            operands=np.array([len(part.body.arguments) for part in parts], np.int32),
+            given_begin=np.cumsum([0] + [len(part.given) for part in parts]).astype(np.int32),
+            given=np.array([source for part in parts for source in part.given], np.int32),
+            core=core,
+            codes=codes_of,
+            shared=np.where(shared, np.cumsum(shared) - 1, -1).astype(np.int32),
+        ),
     )

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from edbatch.memory.columns import NodeColumns
 from edbatch.memory.plan import Access
-from edbatch.memory.planner import make_plan
+from edbatch.memory.planner import PlanTypes, make_plan
 
 
 def random_case(seed):
@@ -60,6 +61,13 @@ def random_case(seed):
     }
 
 
+def planned(case):
+    """The plan of columns that have the names of their records' fields."""
+    nodes = NodeColumns(*(case[name] for name in NodeColumns._fields))
+    types = PlanTypes(*(case[name] for name in PlanTypes._fields))
+    return make_plan(case["order"], case["offsets"], nodes, types, case["row"], case["first"], case["rows"])
+
+
 def fetched(plan, operand):
     """(window, row) of every entry of an operand, by its way of access."""
     access, window, start, distance, segments, count = operand
@@ -83,7 +91,7 @@ def fetched(plan, operand):
 def test_every_operand_is_reached(seed):
     case = random_case(seed)
     before = [set(batch.tolist()) for batch in np.split(case["order"], case["offsets"][1:-1])]
-    plan = make_plan(**case)
+    plan = planned(case)
     row, args, types = case["row"], case["args"], case["types"]
 
     def where(operand_id):
@@ -145,7 +153,7 @@ def chain(lengths):
 
 @pytest.mark.parametrize("lengths", [[5], [5, 5, 5], [9, 2, 7, 1, 4, 4]])
 def test_chains_of_any_lengths_need_no_gather(lengths):
-    plan = make_plan(**chain(lengths))
+    plan = planned(chain(lengths))
     assert set(plan.operands["access"].tolist()) <= {Access.SLICE}
 
 
@@ -156,10 +164,15 @@ def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
     args = np.array([id for child in children for id in (child + (1 << 32), child + (2 << 32))], np.int64)
     plan = make_plan(
         np.append(order, [6, 7, 8]).astype(np.int32), np.array([0, 3, 6, 9]),
-        np.array([0] * 3 + [1] * 3 + [2] * 3, np.int32),
-        np.array([0, 0, 0, 0, 2, 4, 6, 7, 8], np.int32), np.array([0, 0, 0, 2, 2, 2, 1, 1, 1], np.int32),
-        np.zeros(3, np.int32), np.zeros(3, np.bool_), np.concatenate([args, [0, 1, 2]]), np.array([0, 1, 2], np.int32),
-        np.array([-1, 3, 4], np.int32), np.full(9, -1, np.int32), 0, np.zeros(5, np.int32),
+        NodeColumns(
+            np.array([0] * 3 + [1] * 3 + [2] * 3, np.int32),
+            np.array([0, 0, 0, 0, 2, 4, 6, 7, 8], np.int32), np.array([0, 0, 0, 2, 2, 2, 1, 1, 1], np.int32),
+            np.concatenate([args, [0, 1, 2]]),
+        ),
+        PlanTypes(
+            np.zeros(3, np.int32), np.zeros(3, np.bool_), np.array([0, 1, 2], np.int32), np.array([-1, 3, 4], np.int32)
+        ),
+        np.full(9, -1, np.int32), 0, np.zeros(5, np.int32),
     )  # fmt: skip
     first, second = plan.operands_of(0, 2)
     assert [first.window, second.window] == [3, 4]
