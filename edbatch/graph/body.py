@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.node_type import TYPES, Attributes, NodeType
+from edbatch.graph.op import Kind, Op
 from edbatch.graph.ops.shape import INDEX, RESHAPE
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 from edbatch.graph.trace import Trace
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, view_of
+
+Steps = tuple[tuple[Op, Attributes], ...]  # views, one of the other
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,18 @@ def renumbered(body: Body, kept: list[Node], new: dict[int, int]) -> Body:
 def spec_of_value(body: Body, value: Value) -> Spec:
     """Shape and dtype of a value."""
     return value.view.out if value.view is not None else body.nodes[value.node].type.out
+
+
+def origin(body: Body, value: Value) -> tuple[int, Steps]:
+    """The node that a value is a view of, and the views that it is seen through; a view that is a copy is a view."""
+    steps: Steps = () if value.view is None else value.view.steps
+    node = body.nodes[value.node]
+    while node.type.op.kind is Kind.VIEW:
+        steps = ((node.type.op, node.type.attributes), *steps)
+        (value,) = node.operands
+        steps = (*(() if value.view is None else value.view.steps), *steps)
+        node = body.nodes[value.node]
+    return value.node, steps
 
 
 def slice_of(body: Body, node: int, begin: int, end: int) -> Value:

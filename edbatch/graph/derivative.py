@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from edbatch.graph.body import Body, Value, body_of, joined, operands_of, spec_of_value, step_to
+from edbatch.graph.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
 from edbatch.graph.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.expression import Expression
 from edbatch.graph.flow import reached
@@ -187,8 +187,9 @@ class _Sweep:
                 self._step_back(number, gradient, requires)
         if of_outputs:
             self.terms.clear()
+            origins = [origin(self.body, value) for value in self.body.outputs]
             return self._finish(
-                [_shown(totals[value.node], value) if value.node in totals else None for value in self.body.outputs]
+                [_seen_through(steps, totals[node]) if node in totals else None for node, steps in origins]
             )
         return self._finish([gradients.get(number) for number in range(len(self.body.arguments))])
 
@@ -332,7 +333,11 @@ def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:
 
 def _shown(x: Expression, value: Value) -> Expression:
     """What a value shows, of x in the place of its node."""
-    for op, attributes in value.view.steps if value.view is not None else ():
+    return _seen_through(value.view.steps if value.view is not None else (), x)
+
+
+def _seen_through(steps: Steps, x: Expression) -> Expression:
+    for op, attributes in steps:
         x = look(x, op, attributes)
     return x
 

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.graph.body import spec_of_value
+from edbatch.graph.body import Steps, origin, spec_of_value
 from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.derivative import Given
 from edbatch.graph.derivative_row import Place
-from edbatch.graph.node_type import Attributes
-from edbatch.graph.op import Op
+from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.graph.type_body import body_of_type
@@ -24,8 +23,6 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_table import TypeTable
-
-Steps = tuple[tuple[Op, Attributes], ...]
 
 
 class Made(NamedTuple):
@@ -74,7 +71,7 @@ class ExpressionGradients:
         return found
 
     def made_at(self, id: int) -> Made:
-        """Where an expression is computed.
+        """Where an expression is computed: of a view, what it is a view of.
 
         A cell may return what it was given, and the last part of a cell that was split what others read earlier.
         """
@@ -82,17 +79,20 @@ class ExpressionGradients:
         call: tuple[int, int] | None = None
         while True:
             type = self._table.bound[self._nodes.types[node]].type
+            if type.op.kind is Kind.VIEW:  # a copy, because memory did not allow a view, and still the other
+                given = int(self._nodes.args[self._nodes.starts[node]])
+                node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), (type.op, type.attributes), *steps)
+                continue
             if not isinstance(type.op, CellOp):
                 return Made(node, steps, None, None)
             body, _, outputs = body_of_type(type)
             begins = [steps_of(step >> NODE_BITS) for step in outputs]
             output = next(at for at, begin in enumerate(begins) if steps[: len(begin)] == begin)
-            value, further = body.outputs[output], steps[len(begins[output]) :]
-            if body.nodes[value.node].type.op is not ARGUMENT:
+            (inside, shown), further = origin(body, body.outputs[output]), steps[len(begins[output]) :]
+            if body.nodes[inside].type.op is not ARGUMENT:
                 return Made(node, further, output, call)
-            given = int(self._nodes.args[self._nodes.starts[node] + value.node])
-            shown = () if value.view is None else value.view.steps
-            call = (node, value.node) if self._is_shared(node, value.node, given & NODE_MASK) else None
+            given = int(self._nodes.args[self._nodes.starts[node] + inside])
+            call = (node, inside) if self._is_shared(node, inside, given & NODE_MASK) else None
             node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), *shown, *further)
 
     def _is_shared(self, node: int, operand: int, part: int) -> bool:

@@ -188,35 +188,28 @@ def forward(expressions):
 
 
 def cell(function):
-    """Without the decorator the same code gives the same numbers; arguments and results are expressions.
-
-    What a call returns lies in one row, unless calls are recorded op by op, as those in another cell are.
-    """
+    """Without the decorator the same code gives the same numbers; arguments and results are expressions."""
 
     def call(*given, **static):
         given = [
             number(x) if isinstance(x, float) else Expression(x) if isinstance(x, np.ndarray) else x for x in given
         ]
-        with options(Graph.training, cells=False):
-            found = function(*given, **static)
+        found = function(*given, **static)
         several = isinstance(found, tuple)
         made = tuple(parameter(x) if isinstance(x, Parameter) else x for x in (found if several else (found,)))
-        if Graph.cells:
-            several_rows = len(set(map(id, made))) > 1
-            made = tuple(x.in_a_row((1 if len(x.shape) < 2 else 2) if several_rows else 0) for x in made)
         return made if several else made[0]
 
     return call
 
 
 @contextmanager
-def options(training=True, cells=True, **_):
-    """Of all options one changes what is computed, and one what results of cells are views of."""
-    kept, (Graph.training, Graph.cells) = (Graph.training, Graph.cells), (training, cells)
+def options(training=True, **_):
+    """Of all options one changes what is computed."""
+    kept, Graph.training = Graph.training, training
     try:
         yield
     finally:
-        Graph.training, Graph.cells = kept
+        Graph.training = kept
 
 
 _BINARY = {"add": add, "sub": subtract, "mul": multiply, "truediv": divide, "pow": power, "matmul": matmul}

@@ -10,7 +10,6 @@ from tests.fuzz.definitions import DEFINITIONS
 from tests.fuzz.rounding import rounded
 
 _graphs = []  # those that are open, the innermost last
-MAX_DEPTH = 8  # views of views, as documented; what goes deeper is a copy
 
 
 def current():
@@ -64,31 +63,20 @@ class Expression(Operand):
 
     Attributes:
         edges: (operand, gradient of this -> gradient of the operand).
-        root, depth: the value that this is a view of (itself, if it is none), after how many views.
+        root: the value that this is a view of; itself, if it is none.
         look: from an array like the root's to this view of it.
     """
 
     def __init__(self, data, edges=(), view_of=None, look=None):
         self.data, self.edges, self.graph = np.asarray(data, np.float64), edges, current()
-        self.root, self.depth, self.look = self, 0, lambda array: array
-        if view_of is not None and view_of.depth < MAX_DEPTH and np.may_share_memory(self.data, view_of.data):
-            self.root, self.depth = view_of.root, view_of.depth + 1
-            self.look = lambda array: look(view_of.look(array))
+        self.root, self.look = self, lambda array: array
+        if view_of is not None:
+            self.root, self.look = view_of.root, lambda array: look(view_of.look(array))
         for operand, _ in edges:
             if isinstance(operand, Parameter):
                 operand.graphs.add(self.graph)
         self.graph.tape.append(self)
         self.graph.pending = True
-
-    def in_a_row(self, depth):
-        """The same, with its entries side by side in memory: what views of it can be, this decides.
-
-        Args:
-            depth: views of the row that it takes to see it there.
-        """
-        found = Expression(np.array(self.data, order="C"), ((self, lambda g: g),))
-        found.root, found.depth, found.look = self.root, depth, self.look
-        return found
 
     def __len__(self):
         return len(self.data)
@@ -116,12 +104,11 @@ class Graph:
 
     Attributes:
         training: whether dropout drops; what is in force when a graph is made.
-        cells: whether calls of cells are recorded as calls; what is in force when one is made.
         pending: whether something has been recorded since it ran.
         ended: whether parameters have changed since.
     """
 
-    training = cells = True
+    training = True
 
     def __init__(self, policy=None, dtype="float32", **_):
         self.training, self.pending, self.ended = self.training, False, False

@@ -27,6 +27,13 @@ def slices_of_a_result(x, m):
 
 
 @results
+def another_shape_of_what_is_transposed(x, m):
+    """Which memory may have to copy, or not, as it happens to lie."""
+    h = eb.tanh(eb.stack([x, eb.exp(x)]))
+    return h, h.T.reshape(-1), h.T.reshape(-1), eb.square(h[:, :1].reshape(-1))
+
+
+@results
 def equal_nodes(x, m):
     h, g = eb.tanh(x), eb.tanh(x)
     return h, g * g
@@ -236,3 +243,19 @@ def test_what_depends_on_no_input():
         loss.backward()
         slope = 1 - np.tanh([2.0, 4.0]) ** 2
         compare([x.gradient(), twice.gradient(), y.gradient()], [11 + 2 * slope, np.full(2, 5.0), np.ones(2)])
+
+
+@pytest.mark.parametrize("called", [lambda f: f, eb.cell])
+def test_views_of_what_is_transposed(called):
+    """It is what it shows, whether memory copies it or not, and a call of a cell makes no difference."""
+    flat = called(lambda x: x.reshape(-1))
+    with eb.Graph():
+        x = eb.input([[1.0, 2.0], [3.0, 4.0]])
+        y = flat(x.T)
+        z = y
+        for _ in range(10):  # of views of views, too
+            z = eb.flip(z)
+        loss = eb.sum(y * np.array([1.0, 10.0, 100.0, 1000.0])) + eb.sum(eb.square(x)) + z[1]
+    loss.backward()
+    assert y.gradient().tolist() == z.gradient().tolist() == [3, 17, 104, 1008]
+    assert x.gradient().tolist() == [[3, 104], [17, 1008]]

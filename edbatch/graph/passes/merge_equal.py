@@ -32,7 +32,7 @@ def merge_equal(body: Body, named: bool = False) -> Body:
             kept.append(moved)
         first = new[number] = seen[key]
         members[first] = members.get(first, 0) + 1
-        if number in returned and node.type.op.kind is not Kind.SOURCE:
+        if number in returned and node.type.op.kind is Kind.COMPUTE:  # a view is the other anyway
             new[number] = len(kept)
             copies[len(kept)] = first
             kept.append(Node(node_type(OPS["scale_gradient"], (("scale", 1.0),), (node.type.out,)), (Value(first),)))
