@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.graph.node_type import TYPES
+from edbatch.graph.op import OPS
+from edbatch.graph.record import record
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.program import Code
 from edbatch.runtime.cell_program import Program, Variant
@@ -243,3 +245,29 @@ def test_matrices_of_one_row_or_column_and_their_stacks():
 def test_places_are_none_for_ops_that_compute():
     with eb.Graph() as graph:
         assert places_of(graph.type_of(eb.tanh(eb.zeros(2)))) is None
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize(("dtype", "width"), [("float32", 4), ("float64", 8)])
+def test_entries_far_apart(dtype, width, fuse):
+    """NumPy 2.2 to 2.4 negate wrongly in place where neighbours are 16 or 64 bytes apart."""
+    op_of = {name: op for name, op in OPS.items() if op.elementwise and op.samples and len(op.samples[0].shapes) == 1}
+    names = [name for name in op_of if not op_of[name].payload and not op_of[name].samples[0].attributes]
+    assert len(names) > 15
+    x = np.linspace(0.1, 0.9, 5 * (width - 1)).astype(dtype).reshape(5, width - 1)
+    for name in names:
+
+        def results(x, op=op_of[name]):
+            return record(op, (x[:1],)), x * 2.0
+
+        with eb.options(fuse=fuse):
+            found = []
+            for batched in (True, False):
+                graphs = [eb.Graph(policy="sufficient", dtype=dtype) for _ in range(1 if batched else 5)]
+                call = eb.cell(results)
+                rows = []
+                for at, row in enumerate(x):
+                    with graphs[0 if batched else at]:
+                        rows.append(call(eb.input(row))[0])
+                found.append(np.concatenate([row.value() for row in rows]))
+        np.testing.assert_allclose(*found, rtol=1e-6, err_msg=name)
