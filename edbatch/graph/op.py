@@ -69,6 +69,8 @@ class Op:
         payload: how many integers go with each node (an index, a label, a seed).
         scalar: of an element-wise op, the expression for one entry (see `kernels.language.expressions`): operands are
             x and y, attributes go by name.
+        reduction: of an op that makes one number of the entries along its attribute `axes`: the kernels' (see
+            `kernels.language.ir.Reduce`).
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
             parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the
@@ -88,6 +90,7 @@ class Op:
     places: Callable[..., list[Any]] | None = None
     payload: int = 0
     scalar: str = ""
+    reduction: str = ""
     gradient: Callable[..., Any] | Share | None = None
     samples: tuple[Sample, ...] = ()
     body: Any = None

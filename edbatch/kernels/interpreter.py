@@ -87,11 +87,10 @@ def run_steps(
                 target, strides[out],
             )  # fmt: skip
         elif code == KERNEL:
-            first_place, number = step["place"], step["places"]
-            positions = places[first_place : first_place + number + step["columns"]]
-            given = np.empty(given_words(number, step["columns"]), np.int64)
+            given = np.empty(given_words(step), np.int64)
             kept = np.empty(step["scratch"] * entries + 1, np.float32)
-            fill(given, entries, number, positions, addresses, strides, lists)
+            listed = int64_address(payload) + payload.itemsize * int(payload_begin)
+            fill(given, step, places, addresses, strides, lists, listed, payload_stride)
             given[-1] = int64_address(kept)
             call_kernel(kernels[step["kernel"]], m, int64_address(given))
             given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them

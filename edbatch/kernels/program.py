@@ -66,7 +66,7 @@ class Argument(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a place of a kernel begins: a column of a slot. Behind a kernel's places, its columns; of no slot."""
+    """Where a place of a kernel begins: a column of a slot. Behind a kernel's places, numbers; of no slot."""
 
     slot: int
     column: int
@@ -142,23 +142,28 @@ class MultiplyEach(NamedTuple):
 
 
 class KernelStep(NamedTuple):
-    """A kernel over one axis.
+    """A kernel of the kernel language.
 
     Attributes:
         kernel: its number.
-        entries: of a row.
-        place, places, columns: the first of its positions, the number of its places and of the columns after these.
-        scratch: numbers that it keeps for each entry.
-        grouped: 1 if it computes rows as groups, 0 if each entry by itself.
+        place, places: the first of its positions, and the number of its places. Behind these, as columns of no slot:
+            the sizes of its axes, its strides and columns, and which of the calls' integers it takes.
+        axes, words, integers: the numbers of these.
+        groups, entries: of a row, the groups, and the entries of one; if each entry is computed by itself, 1 and all.
+        scratch: numbers that it keeps for each entry of a group.
+        lanes: threads that a GPU computes a group with; 0 if each entry is computed by itself.
     """
 
     kernel: int
-    entries: int
     place: int
     places: int
-    columns: int
+    axes: int
+    words: int
+    integers: int
+    groups: int
+    entries: int
     scratch: int
-    grouped: int
+    lanes: int
     code: int = Code.KERNEL
 
 

@@ -14,6 +14,7 @@ from edbatch.kernels.program import RESULT, SCRATCH
 from edbatch.memory.plan import GATHER, GATHER_MANY
 
 BYTES = 4  # of an entry
+INTEGER_BYTES = 4  # of an integer of a call
 
 
 class Batches(NamedTuple):
@@ -169,29 +170,43 @@ def place_slots(
 
 
 @compiled(small=True)
-def given_words(places: int, columns: int) -> int:
-    """Of what an element-wise kernel over one axis is given; see `language.given`."""
-    return 2 + 3 * places + columns
+def given_words(step: np.void) -> int:
+    """Of what the kernel of a step is given; see `language.given`."""
+    return int(step["axes"] + 3 * step["places"] + step["words"] + 2 * step["integers"] + 1)
 
 
 @compiled(small=True)
 def fill(
-    given: np.ndarray, size: int, places: int, positions: np.ndarray, addresses: np.ndarray, strides: np.ndarray,
-    lists: np.ndarray,
+    given: np.ndarray, step: np.void, positions: np.ndarray, addresses: np.ndarray, strides: np.ndarray,
+    lists: np.ndarray, payload: int, payload_stride: int,
 ) -> None:  # fmt: skip
-    """What such a kernel is given: the axis' size, where the rows of its places lie, and columns.
+    """What a kernel is given, but for scratch.
 
     Args:
-        positions: as many records `Position` as places, then those of the columns.
+        positions: of all kernels, records `Position`.
+        payload, payload_stride: the k-th integers of the calls begin at address `payload` + 4 k * `payload_stride`.
     """
-    given[0] = size
-    for place in range(places):
+    at, first, axes, places = 0, step["place"], step["axes"], step["places"]
+    numbers = first + places
+    for axis in range(axes):
+        given[axis] = positions[numbers + axis]["column"]
+    at = axes
+    for place in range(first, numbers):
         slot = positions[place]["slot"]
-        given[1 + 3 * place] = addresses[slot] + BYTES * positions[place]["column"]
-        given[2 + 3 * place] = BYTES * strides[slot]
-        given[3 + 3 * place] = lists[slot]
-    for number in range(places, len(positions)):
-        given[1 + 2 * places + number] = positions[number]["column"]
+        given[at] = addresses[slot] + BYTES * positions[place]["column"]
+        given[at + 1] = BYTES * strides[slot]
+        given[at + 2] = lists[slot]
+        at += 3
+    numbers += axes
+    for number in range(step["words"]):
+        given[at + number] = positions[numbers + number]["column"]
+    at += step["words"]
+    numbers += step["words"]
+    for number in range(step["integers"]):
+        given[at] = payload + INTEGER_BYTES * int(positions[numbers + number]["column"]) * int(payload_stride)
+        given[at + 1] = INTEGER_BYTES
+        at += 2
+    given[at] = 0
 
 
 @compiled(small=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.call import by_rows
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
+from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import (
     ARGUMENT_OF,
@@ -195,17 +197,28 @@ class Link:
         """Number of a kernel: a `Kernel`, or a `Call`."""
         return self._kernels.setdefault(kernel, len(self._kernels))
 
-    def kernel_step(self, kernel: Kernel, size: int, places: list[tuple[int, int]], columns: list[int]) -> KernelStep:
-        """The step of a kernel over one axis.
+    def kernel_step(
+        self, kernel: Kernel, sizes: Sequence[int], places: Sequence[tuple[int, int]], words: Sequence[int],
+        integers: Sequence[int] = (),
+    ) -> KernelStep:  # fmt: skip
+        """The step of a kernel.
 
         Args:
-            size: of the axis.
+            sizes: of its axes.
             places: slot and column of each place.
-            columns: those of the kernel.
+            words: strides, then columns.
+            integers: which of the calls' integers it takes.
         """
-        first, _ = self.place_list(places + [(0, column) for column in columns])
-        kept, grouped = scratch_rows(kernel), int(analysis_of(kernel).grouped)
-        return KernelStep(self.kernel(kernel), size, first, len(places), len(columns), kept, grouped)
+        numbers = [*sizes, *words, *integers]
+        first, _ = self.place_list([*places, *((0, number) for number in numbers)])
+        analysis = analysis_of(kernel)
+        groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
+        entries = math.prod(sizes) // groups
+        lanes = 0 if not analysis.grouped else lanes_of(groups, entries, analysis.columns)
+        return KernelStep(
+            self.kernel(kernel), first, len(places), len(sizes), len(words), len(integers), groups, entries,
+            scratch_rows(kernel), lanes,
+        )  # fmt: skip
 
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from edbatch.graph.body import Body, Value, operands_of
 from edbatch.graph.op import Kind
+from edbatch.graph.passes.fuse import is_fusible
 from edbatch.graph.trace import ARGUMENT
 from edbatch.runtime.cell_steps import CellStep, PartsOf, columns_of
 from edbatch.runtime.native_steps import MAKERS
@@ -44,7 +45,7 @@ def homes_of(
                 continue
             type = body.nodes[operand.node].type
             op = type.op
-            is_fused = fused and bool(op.scalar)
+            is_fused = fused and is_fusible(body.nodes[operand.node])
             by_native_step = op is ARGUMENT or op.name in MAKERS or is_fused or _is_called(body, operand.node, backend)
             if by_native_step and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))

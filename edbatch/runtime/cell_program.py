@@ -11,7 +11,7 @@ from edbatch.graph.body import Body, Value, joined, spec_of_value
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.parameters import LookupParameters
-from edbatch.graph.passes import rows_for_products
+from edbatch.graph.passes import rows_for_steps
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.program import Move
@@ -81,7 +81,7 @@ class Variant:
     ) -> None:
         self._interpreted = is_native(body)
         if self._interpreted:
-            body = rows_for_products(body)
+            body = rows_for_steps(body)
         self._body = body
         self._backend = backend
         self._pool = pool_of(backend)

@@ -80,6 +80,7 @@ def steps_of(
     from edbatch.runtime.call_steps import call_steps
     from edbatch.runtime.fused_steps import fused_step
     from edbatch.runtime.native_steps import native_step
+    from edbatch.runtime.placed_steps import placed_steps
 
     computed: list[Run | int] = [
         number for number, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE
@@ -100,6 +101,8 @@ def steps_of(
             ]
         elif (native := native_step(body, item)) is not None:
             steps += native
+        elif (placed := placed_steps(body, item, parts_of)) is not None:
+            steps += placed
         elif (calls := call_steps(body, item, parts_of, backend)) is not None:
             steps += calls
         else:

@@ -1,4 +1,4 @@
-"""Runs of element-wise nodes as kernels."""
+"""Runs of nodes as kernels."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.body import Body, Value, operands_of, spec_of_value
+from edbatch.graph.body import Body, Value, operands_of
+from edbatch.graph.passes.entries import Strides, along
 from edbatch.graph.passes.fuse import Run, reads
+from edbatch.graph.passes.goes_through import goes_through
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import NEXT, SAME, Kernel, Load, Place, Store
+from edbatch.kernels.language.ir import RUN, Kernel, Load, Place, Store
 from edbatch.kernels.program import KernelStep
-from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_steps import Native, Operand
+from edbatch.runtime.placed_steps import kinds
 
-# Where a kernel reads or writes: rows of a node (its value; None: the cell's result) or a parameter, and the column.
-Position = tuple[int | ParameterSpec | None, int]
+# Whose rows a kernel reads or writes: those of a node (of its value; None: the cell's result) or of a parameter.
+Whose = int | ParameterSpec | None
 
 
 def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> Native:
@@ -28,51 +30,12 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
         homes: see `cell_places.homes_of`.
     """
     parts = Parts(in_result, homes)
-    outside, inputs = reads(body, run)
-    places: dict[int | ParameterSpec | None, int] = {}
-    columns: dict[Position, int] = {}
-    make = Builder()
-    given: list[int] = []  # values of the operands from outside
-    loaded: list[Operand] = []
-    for operand in outside:
-        number = _number(body, operand)
-        if number is None:
-            position = _position(operand, parts)
-            place = places.setdefault(position[0], len(places))
-            column = columns.setdefault(position, len(columns))
-            stride = NEXT if _entries(body, operand) == run.size else SAME
-            given.append(make.add(Load(place, (stride,), column)))
-            loaded.append(operand)
-        else:
-            given.append(make.number(number))
-    computed: dict[int, int] = {}
-    for node in run.nodes:
-        operands: list[int] = []
-        for slot, operand in enumerate(operands_of(body.nodes[node])):
-            if (node, slot) in inputs:
-                operands.append(given[inputs[node, slot]])
-            else:
-                assert isinstance(operand, Value)
-                operands.append(computed[operand.node])
-        type = body.nodes[node].type
-        values = dict(zip("xy", operands, strict=False))
-        values |= {name: make.number(number) for name, number in type.attributes}
-        computed[node] = make.expression(type.op.scalar, **values)
-    stores = []
-    for node in run.stores:
-        position = parts.whole(node)
-        place = places.setdefault(position[0], len(places))
-        column = columns.setdefault(position, len(columns))
-        stores.append(Store(computed[node], place, (NEXT,), column=column))
-    kernel = Kernel(1, 0, (Place(),) * len(places), make.instructions, tuple(stores))
+    loaded = tuple(operand for operand in reads(body, run)[0] if _number(body, operand) is None)
 
     def encode(link: Any) -> KernelStep:
-        positions = [
-            link.result(0) if of is None else link.at(Value(of) if isinstance(of, int) else of) for of in places
-        ]
-        return link.kernel_step(kernel, run.size, positions, [column for _, column in columns])
+        return _Making(body, run, parts, link).step()
 
-    return Native(encode, tuple(loaded), run.stores)
+    return Native(encode, loaded, run.stores)
 
 
 @dataclass(frozen=True)
@@ -93,24 +56,130 @@ class Parts:
         return node, column
 
 
-def _position(operand: Operand, parts: Parts) -> Position:
-    """Where the entries of an operand begin."""
-    if isinstance(operand, ParameterSpec):
-        return operand, 0
-    of, begin = parts.whole(operand.node)
-    if operand.view is not None:
-        whole = np.empty((2, *operand.view.root.shape), np.float32)
-        begin += contiguous_columns(whole, operand.view.look(whole))[0]
-    return of, begin
+@dataclass(frozen=True)
+class _Access:
+    """What is read or written: whose, from which column on, and how far apart along the axes of the run."""
+
+    whose: Whose
+    column: int
+    strides: Strides
+
+    def along(self, axes: list[tuple[int, int]]) -> Strides:
+        """Strides along the axes of the kernel."""
+        return tuple(self.strides[axis] for axis, _ in axes)
 
 
-def _entries(body: Body, operand: Operand) -> int:
-    return operand.size if isinstance(operand, ParameterSpec) else spec_of_value(body, operand).size
+class _Making:
+    """The kernel of a run, given how parameters lie."""
+
+    def __init__(self, body: Body, run: Run, parts: Parts, link: Any) -> None:
+        self.body, self.run, self.parts, self.link = body, run, parts, link
+
+    def step(self) -> KernelStep:
+        """The step."""
+        body, run, link = self.body, self.run, self.link
+        _, inputs = reads(body, run)
+        loads = {place: self._load(*place) for place in inputs}
+        stores = {node: self._store(node) for node in run.stores}
+        axes = self._joined([*loads.values(), *stores.values()])
+        places: dict[Whose, int] = {}
+        columns: dict[_Access, int] = {}
+        make = Builder()
+
+        def of(access: _Access) -> tuple[int, Strides, int]:
+            place = places.setdefault(access.whose, len(places))
+            return place, kinds(access.along(axes)), columns.setdefault(access, len(columns))
+
+        computed: dict[int, int] = {}
+        for node in run.nodes:
+            operands: list[int] = []
+            for slot, operand in enumerate(operands_of(body.nodes[node])):
+                access = loads.get((node, slot))
+                if access is not None:
+                    operands.append(make.add(Load(*of(access))))
+                elif isinstance(operand, Value) and operand.node in computed:
+                    operands.append(computed[operand.node])
+                else:
+                    number = _number(body, operand)
+                    assert number is not None
+                    operands.append(make.number(number))
+            computed[node] = self._value(make, node, operands)
+        written = tuple(
+            Store(computed[node], place, strides, column=column)
+            for node, (place, strides, column) in ((node, of(access)) for node, access in stores.items())
+        )
+        outer = sum(not run.reduced[axis] for axis, _ in axes)
+        kernel = Kernel(outer, len(axes) - outer, (Place(),) * len(places), make.instructions, written)
+        of_column = {column: access for access, column in columns.items()}
+        runs: list[int] = []
+        for one in [*make.instructions, *written]:
+            if isinstance(one, Load | Store):
+                assert one.column is not None
+                strides = of_column[one.column].along(axes)
+                runs += [stride for stride, kind in zip(strides, one.strides, strict=True) if kind == RUN]
+        positions = [
+            link.result(0) if whose is None else link.at(Value(whose) if isinstance(whose, int) else whose)
+            for whose in places
+        ]
+        begins = [access.column for access in columns]
+        return link.kernel_step(kernel, [size for _, size in axes], positions, [*runs, *begins])
+
+    def _value(self, make: Builder, number: int, operands: list[int]) -> int:
+        """What a node computes."""
+        type = self.body.nodes[number].type
+        if type.op.scalar:
+            values = dict(zip("xy", operands, strict=False))
+            values |= {name: make.number(value) for name, value in type.attributes}
+            return make.expression(type.op.scalar, **values)
+        (x,) = operands
+        through = goes_through(self.body, self.body.nodes[number])
+        return make.reduce(type.op.reduction, x) if any(through.reduced) else x
+
+    def _load(self, number: int, slot: int) -> _Access | None:
+        """What a node reads from memory; None of a number."""
+        node = self.body.nodes[number]
+        operand = operands_of(node)[slot]
+        if _number(self.body, operand) is not None:
+            return None
+        through = goes_through(self.body, node, self.link.strides)
+        strides = self._along_all(through.size, through.shape, through.strides[slot])
+        whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
+        return _Access(whose, column + through.firsts[slot], strides)
+
+    def _store(self, number: int) -> _Access:
+        size = self.body.nodes[number].type.out.size
+        whose, column = self.parts.whole(number)
+        return _Access(whose, column, self._along_all(size, (size,), (1,)))
+
+    def _along_all(self, entries: int, shape: tuple[int, ...], strides: Strides) -> Strides:
+        """Strides along the run's axes; what has one number for each group is the same along the others."""
+        run = self.run
+        axes = run.axes_of(entries)
+        found = along(shape, strides, [run.sizes[axis] for axis in axes])
+        assert found is not None
+        known = dict(zip(axes, found, strict=True))
+        return tuple(known.get(axis, 0) for axis in range(len(run.sizes)))
+
+    def _joined(self, accesses: list[_Access | None]) -> list[tuple[int, int]]:
+        """The axes of the kernel, those of groups last: the last axis of the run that is one of it, and the size."""
+        run = self.run
+        found: list[tuple[int, int]] = []
+        for inside in (False, True):
+            axes: list[tuple[int, int]] = []
+            for axis in (axis for axis in range(len(run.sizes)) if run.reduced[axis] == inside):
+                size = run.sizes[axis]
+                if axes and all(
+                    access is None or access.strides[axes[-1][0]] == size * access.strides[axis] for access in accesses
+                ):
+                    size *= axes.pop()[1]
+                axes.append((axis, size))
+            found += axes
+        return found
 
 
 def _number(body: Body, operand: Operand) -> float | None:
     """The number that a constant operand is, None if it is none."""
-    if isinstance(operand, Value) and operand.view is None:
+    if isinstance(operand, Value):
         node = body.nodes[operand.node]
         if node.type.op.name in ("zeros", "ones"):
             return float(node.type.op.name == "ones")

@@ -100,7 +100,7 @@ def _softmax(body: Body, number: int, node: Node) -> list[Native] | None:
 
     def encode(link: Any) -> KernelStep:
         (slot, column), (to, at) = link.at(x), link.at(Value(number))
-        return link.kernel_step(kernel, node.type.out.size, [(slot, 0), (to, 0)], [column, at])
+        return link.kernel_step(kernel, [node.type.out.size], [(slot, 0), (to, 0)], [column, at])
 
     return [Native(encode, (x,), (number,))]
 

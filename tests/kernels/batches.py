@@ -52,9 +52,9 @@ def programs(backend, program_of, width=0, block=64):
     none = not width
     slots = [] if none else [Slot(Storage.ARGUMENT, 0, 0, width), Slot(Storage.RESULT, 0, 0, 0)]
     arguments = [] if none else [Argument(0, width, Move.IF_SCATTERED)]
-    steps = [] if none else [CopyStep(0, 0, 1, 0, width), KernelStep(0, width, 0, 2, 2, 1, 1)]
+    steps = [] if none else [CopyStep(0, 0, 1, 0, width), KernelStep(0, 0, 2, 1, 2, 0, 1, width, 1, 32)]
     extents = [] if none else [Extent(0, 2, 0, 1, 0, 2, 0, 0, 0, block)]
-    places = [Position(0, 0), Position(1, 0), Position(0, 0), Position(0, width)]
+    places = [Position(0, 0), Position(1, 0), Position(0, width), Position(0, 0), Position(0, width)]
     kernels, addresses = np.array(backend.loops.handles([softmax(False)])), np.zeros(0, np.int64)
     tables = Programs(
         np.array(program_of), np.array(extents, EXTENT), np.array(slots, SLOT), np.array(arguments, ARGUMENT_OF),

@@ -32,12 +32,13 @@ def _batched(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis + 1 for axis in axes)
 
 
-def _reduction(name: str, reduce: Callable, slope: Callable) -> Callable[..., Expression]:
+def _reduction(name: str, reduce: Callable, slope: Callable, kernel: str = "") -> Callable[..., Expression]:
     """Declare a reduction over axes.
 
     Args:
         reduce: `reduce(k, x, axis=, keepdims=)` returns the result.
         slope: (gradient of the result, result, both with the reduced axes kept at size 1; x, axes) -> gradient of x.
+        kernel: how kernels reduce, if they have it.
     """
 
     def forward(k: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> None:
@@ -56,7 +57,7 @@ def _reduction(name: str, reduce: Callable, slope: Callable) -> Callable[..., Ex
         sample((2, 3), (1,), False),
         sample((2, 3), (0,), True),
     )
-    op = declare(Op(name, _reduced_shape, forward, gradient=gradient, samples=samples))
+    op = declare(Op(name, _reduced_shape, forward, reduction=kernel, gradient=gradient, samples=samples))
 
     def attributes(spec: Spec, over: tuple[Axis, bool] | None) -> dict[str, Any]:
         axis, keepdims = over or (None, False)
@@ -128,7 +129,7 @@ def _exp_below(x: Any, out: Any) -> Expression:
 
 
 _sum_over = _reduction(
-    "sum", lambda k, x, axis, **over: k.sum(x, axis, **over, **_adding(x, axis)), lambda g, out, x, axes: g
+    "sum", lambda k, x, axis, **over: k.sum(x, axis, **over, **_adding(x, axis)), lambda g, out, x, axes: g, "sum"
 )
 _mean_over = _reduction(
     "mean",
@@ -138,10 +139,10 @@ _mean_over = _reduction(
 # In float64, where the square of no float32 is infinite or zero.
 _std_over = _reduction("std", lambda k, x, axis, **over: k.std(x, axis, np.float64, **over), _std_slope)
 _max_over = _reduction(
-    "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes)
+    "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes), "max"
 )
 _min_over = _reduction(
-    "min", lambda k, x, **over: k.min(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes)
+    "min", lambda k, x, **over: k.min(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes), "min"
 )
 _logsumexp_over = _reduction("logsumexp", _logsumexp, lambda g, out, x, axes: g * _exp_below(x, out))
 _norm_over = _reduction(

@@ -7,10 +7,10 @@ from edbatch.graph.passes.join_biases import join_biases
 from edbatch.graph.passes.merge_equal import merge_equal
 from edbatch.graph.passes.open_affines import open_affines
 from edbatch.graph.passes.parameters_as_values import parameters_as_values
-from edbatch.graph.passes.rows_for_products import rows_for_products
+from edbatch.graph.passes.rows_for_steps import rows_for_steps
 from edbatch.graph.passes.sink_views import sink_views
 
-__all__ = ["open_affines", "prepare_for_batching", "prepare_for_kernels", "prepare_for_splitting", "rows_for_products"]
+__all__ = ["open_affines", "prepare_for_batching", "prepare_for_kernels", "prepare_for_splitting", "rows_for_steps"]
 
 
 def prepare_for_batching(body: Body, options: Options, named: bool = False) -> Body:

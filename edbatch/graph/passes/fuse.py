@@ -1,14 +1,18 @@
-"""Pass: runs of element-wise ops that one loop computes, and the order in which everything runs."""
+"""Pass: runs of nodes that one loop computes, and the order in which everything runs."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from edbatch.graph.body import Body, Node, Value
 from edbatch.graph.op import Kind
+from edbatch.graph.passes.entries import along, by_rows, divided
+from edbatch.graph.passes.goes_through import GoesThrough, goes_through
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec, Shape, Spec
 
@@ -18,95 +22,146 @@ MOST_PLACES = 128
 
 @dataclass(frozen=True)
 class Run:
-    """Element-wise ops on values of one size, between two products or the like.
+    """Nodes that one kernel computes: of values of one size, and of one number for each group of their entries.
 
     Args:
         nodes: in an order in which operands precede their users.
-        size: entries of each value.
+        sizes: of the axes along which entries are numbered, row by row.
+        reduced: per axis, whether the entries along it are of one group; the other axes number the groups.
         stores: those of the nodes whose values something outside the run reads.
     """
 
     nodes: tuple[int, ...]
-    size: int
+    sizes: Shape
+    reduced: tuple[bool, ...]
     stores: tuple[int, ...]
+
+    def axes_of(self, entries: int) -> list[int]:
+        """The axes of a value of so many entries: all, or those that number the groups."""
+        return axes_of(self.sizes, self.reduced, entries)
+
+
+def axes_of(sizes: Sequence[int], reduced: Sequence[bool], entries: int) -> list[int]:
+    """See `Run.axes_of`."""
+    return [axis for axis, inside in enumerate(reduced) if not inside or entries == math.prod(sizes)]
 
 
 def fuse(body: Body) -> list[Run | int]:
     """What to run, in order: runs, and single nodes.
 
-    A node's stage is the number of changes between element-wise and other ops on the way to it; element-wise ops of
-    one size and stage form a run. Everything that a stage reads from outside is of an earlier stage. A run that reads
-    and stores more than `MOST_PLACES` values becomes several.
+    A node's stage is the number of changes between runs, and between runs and other nodes, on the way to it; a node
+    joins a run of its stage that goes through the same entries (see `_Growing`). Everything that a stage reads from
+    memory is of an earlier stage. A run that reads and stores more than `MOST_PLACES` values becomes several.
     """
-    sizes = [_size(body, node) for node in body.nodes]
     stages: list[int] = []
-    for node, size in zip(body.nodes, sizes, strict=True):
-        stage = 0
-        for value in node.operands:
-            below = sizes[value.node]
-            in_register = value.view is None and size == below != 0
-            both_other = size == 0 == below
-            stage = max(stage, stages[value.node] + (0 if in_register or both_other else 1))
-        stages.append(stage)
-    runs: dict[tuple[int, int], list[int]] = defaultdict(list)
+    others: dict[int, list[int]] = defaultdict(list)
+    runs: dict[int, list[_Growing]] = defaultdict(list)
+    of_node: dict[int, _Growing] = {}
     for number, node in enumerate(body.nodes):
-        if node.type.op.kind is not Kind.SOURCE:
-            runs[stages[number], sizes[number]].append(number)
+        below = [value.node for value in node.operands]
+        if not is_fusible(node):
+            stages.append(max((stages[one] + (one in of_node) for one in below), default=0))
+            if node.type.op.kind is not Kind.SOURCE:
+                others[stages[-1]].append(number)
+            continue
+        least = max((stages[one] + 1 for one in below), default=1)
+        last = {of_node[one] for one in below if one in of_node and stages[one] + 1 == least}
+        candidates = [run for run in last if all(of_node.get(one) is run or stages[one] + 1 < least for one in below)]
+        through = goes_through(body, node)
+        joined = next((run for run in (*candidates, *runs[least]) if run.take(number, node, through)), None)
+        if joined is None:
+            joined = _Growing(least, through.size)
+            assert joined.take(number, node, through), node.type
+            runs[least].append(joined)
+        of_node[number] = joined
+        stages.append(joined.stage)
     order: list[Run | int] = []
-    for (_, size), numbers in sorted(runs.items()):
-        if size == 0:
-            order += numbers
-        else:
-            order += _runs(body, tuple(numbers), size)
+    for stage in sorted({*others, *runs}):
+        order += others[stage]
+        for run in runs[stage]:
+            order += _runs(body, tuple(run.nodes), tuple(run.sizes), tuple(run.reduced))
     return order
 
 
-def _runs(body: Body, nodes: tuple[int, ...], size: int) -> list[Run]:
+def is_fusible(node: Node) -> bool:
+    """Whether a node can be part of a run: element-wise ops, reductions over axes, and copies of what views show."""
+    op = node.type.op
+    known = bool(op.scalar or op.reduction) or op.kind is Kind.VIEW
+    return known and node.type.out.dtype == np.float32
+
+
+class _Growing:
+    """A run while nodes are found for it.
+
+    Attributes:
+        stage: see `fuse`.
+        nodes, sizes, reduced: of the run; axes are divided as its nodes need it.
+    """
+
+    def __init__(self, stage: int, size: int) -> None:
+        self.stage = stage
+        self.nodes: dict[int, bool] = {}  # whether there is one number for each entry
+        self.sizes = [size]
+        self.reduced = [False]
+
+    def take(self, number: int, node: Node, through: GoesThrough) -> bool:
+        """Whether a node goes through the entries, or the groups, as the others do; then it is one of them."""
+        axes = axes_of(self.sizes, self.reduced, through.size)
+        if math.prod(self.sizes[axis] for axis in axes) != through.size:
+            return False
+        parts = divided([self.sizes[axis] for axis in axes], through.breaks)
+        if parts is None:
+            return False
+        of_axis = [[size] for size in self.sizes]
+        for axis, found in zip(axes, parts, strict=True):
+            of_axis[axis] = found
+        sizes = [size for found in of_axis for size in found]
+        reduced = [inside for found, inside in zip(of_axis, self.reduced, strict=True) for _ in found]
+        if any(through.reduced):
+            inside = through.reduced_along(sizes) if through.size == math.prod(sizes) else None
+            if inside is None or (any(reduced) and inside != reduced):
+                return False
+            reduced = inside
+        if not all(
+            self._in_registers(value.node, through, slot, sizes, reduced)
+            for slot, value in through.values(node)
+            if value.node in self.nodes
+        ):
+            return False
+        self.sizes, self.reduced = sizes, reduced
+        grouped = any(reduced) and (any(through.reduced) or through.size != math.prod(sizes))
+        self.nodes[number] = not grouped
+        return True
+
+    def _in_registers(self, below: int, through: GoesThrough, slot: int, sizes: list[int], reduced: list[bool]) -> bool:
+        """Whether what is read of a node in the run is, at each entry, what was computed there."""
+        axes = axes_of(sizes, reduced, through.size)
+        mine = by_rows([sizes[axis] for axis in range(len(sizes)) if self.nodes[below] or not reduced[axis]])
+        strides = iter(mine)
+        lies = [next(strides) if self.nodes[below] or not inside else 0 for inside in reduced]
+        want = tuple(lies[axis] if sizes[axis] > 1 else 0 for axis in axes)
+        got = along(through.shape, through.strides[slot], [sizes[axis] for axis in axes])
+        if self.nodes[below] and len(axes) < len(sizes):
+            return False
+        return through.firsts[slot] == 0 and got == want
+
+
+def _runs(body: Body, nodes: tuple[int, ...], sizes: Shape, reduced: tuple[bool, ...]) -> list[Run]:
     """One run, or as many as it takes."""
-    run = Run(nodes, size, _stores(body, set(nodes)))
+    run = Run(nodes, sizes, reduced, _stores(body, set(nodes)))
     if len(nodes) == 1 or len(reads(body, run)[0]) + len(run.stores) <= MOST_PLACES:
         return [run]
     half = len(nodes) // 2
-    return _runs(body, nodes[:half], size) + _runs(body, nodes[half:], size)
+    return _runs(body, nodes[:half], sizes, reduced) + _runs(body, nodes[half:], sizes, reduced)
 
 
 def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:
-    """Which nodes of a run are read outside, or as memory."""
+    """Which nodes of a run are read outside."""
     read = {value.node for value in body.outputs}
     for number, node in enumerate(body.nodes):
-        for value in node.operands:
-            if number not in inside or value.view is not None:
-                read.add(value.node)
+        if number not in inside:
+            read |= {value.node for value in node.operands}
     return tuple(sorted(inside & read))
-
-
-def _size(body: Body, node: Node) -> int:
-    """Entries of the value if the node can be part of a run, else 0."""
-    out = node.type.out
-    op = node.type.op
-    if not op.scalar or out.dtype != np.float32:
-        return 0
-    values = iter(node.operands)
-    for spec in node.type.operands:
-        if not _fits(spec.shape, out.shape):
-            return 0
-        if isinstance(spec, ParameterSpec):
-            if len(spec.shape) > 1:  # stored by columns
-                return 0
-        elif not is_contiguous(body, next(values)):
-            return 0
-    return out.size
-
-
-def _fits(shape: Shape, out: Shape) -> bool:
-    """Whether broadcasting to `out` repeats nothing or one number."""
-    return shape == out or all(size == 1 for size in shape) or _trimmed(shape) == _trimmed(out)
-
-
-def _trimmed(shape: Shape) -> Shape:
-    while shape and shape[0] == 1:
-        shape = shape[1:]
-    return shape
 
 
 def is_contiguous(body: Body, value: Value) -> bool:
@@ -129,7 +184,7 @@ def reads(body: Body, run: Run) -> tuple[list[Value | ParameterSpec], dict[tuple
         values = iter(node.operands)
         for slot, spec in enumerate(node.type.operands):
             operand: Value | ParameterSpec = spec if isinstance(spec, ParameterSpec) else next(values)
-            if isinstance(operand, Value) and operand.view is None and operand.node in run.nodes:
+            if isinstance(operand, Value) and operand.node in run.nodes:
                 continue
             places[number, slot] = found.setdefault(operand, len(found))
     return list(found), places

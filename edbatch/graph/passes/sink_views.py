@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from edbatch.graph.body import Body, Node, Value, spec_of_value
 from edbatch.graph.node_type import node_type
+from edbatch.graph.passes.entries import in_order
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import View, columns_of, view_of
 
@@ -28,8 +29,9 @@ def sink_views(body: Body, named: bool = False) -> Body:
 
     def moved(value: Value) -> Value:
         node = body.nodes[value.node]
-        if value.view is None or value.node in returned or not _is_aligned(body, node):
+        if in_order(value.view) or value.node in returned or not _is_aligned(body, node):
             return value.moved(new)
+        assert value.view is not None
         if value not in sunk:
             operands = []
             for operand in node.operands:

@@ -142,9 +142,12 @@ template <typename Index> __device__ inline long long row_of(const Index* offset
     return low;
 }
 
-// A 64-bit division takes forty times as long as one of 32 bits.
+// A 64-bit division takes forty times as long as one of 32 bits, so larger numbers, of less than 2^52, are divided in
+// float64, which is off by one at most.
 __device__ inline long long divided(long long a, long long b) {
-    return (a | b) >> 32 ? a / b : (long long)((unsigned)a / (unsigned)b);
+    if (!((a | b) >> 32)) return (unsigned)a / (unsigned)b;
+    const long long found = (long long)((double)a / (double)b);
+    return found - (found * b > a) + ((found + 1) * b <= a);
 }
 
 // Entries of a group, for this thread: number threadIdx.x, and every blockDim.x-th from there on; four are on their way

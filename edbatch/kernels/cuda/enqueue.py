@@ -14,7 +14,6 @@ from edbatch.kernels.cuda.geometry import (
     over_rows,
     parts,
     spread,
-    threads_for,
 )
 from edbatch.kernels.pointers import int64_address
 
@@ -90,11 +89,10 @@ def entries(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray) ->
 
 
 @compiled
-def groups(gpu: np.ndarray, kernel: int, n: int, size: int, values: np.ndarray) -> None:
-    """Enqueue a kernel that computes n groups of a size, each by the threads of one y; `values` as of `entries`."""
-    x = threads_for(size)
-    y = THREADS // x
-    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS_OF_X), 1, 1, x, y, values, 2)
+def groups(gpu: np.ndarray, kernel: int, n: int, lanes: int, values: np.ndarray) -> None:
+    """Enqueue a kernel that computes n groups, each by so many threads, of one y; `values` as of `entries`."""
+    y = THREADS // lanes
+    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS_OF_X), 1, 1, lanes, y, values, 2)
 
 
 @compiled

@@ -83,13 +83,11 @@ def enqueue_steps(
                 target, strides[out],
             )  # fmt: skip
         elif code == KERNEL:
-            first_place, number = step["place"], step["places"]
-            positions = places[first_place : first_place + number + step["columns"]]
-            values = np.empty(1 + given_words(number, step["columns"]), np.int64)
+            values = np.empty(1 + given_words(step), np.int64)
             values[0] = m
-            fill(values[1:], width, number, positions, addresses, strides, lists)
-            if step["grouped"]:
-                groups(gpu, kernels[step["kernel"]], m, width, values)
+            fill(values[1:], step, places, addresses, strides, lists, payload, payload_stride)
+            if step["lanes"] > 0:
+                groups(gpu, kernels[step["kernel"]], m * step["groups"], step["lanes"], values)
             else:
                 entries(gpu, kernels[step["kernel"]], m, width, values)
         elif code == CALL:

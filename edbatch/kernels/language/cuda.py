@@ -63,6 +63,19 @@ def source_of(kernel: Kernel, name: str = "kernel") -> str:
     return _Writer(kernel, analysis_of(kernel)).text(name)
 
 
+def lanes_of(groups: int, entries: int, columns: bool) -> int:
+    """How many threads compute a group.
+
+    Args:
+        groups: of a row.
+        entries: of a group.
+        columns: whether neighbours in memory are of neighbouring groups, and not of one.
+    """
+    if entries <= 16 or (columns and groups >= 32):
+        return 1
+    return 32 if entries <= 1024 else 256
+
+
 class _Writer(Values):
     """Its loops."""
 

@@ -54,7 +54,8 @@ def test_any_sizes_are_within_the_limits(launches, n, width):
     nothing = np.zeros(9, np.int64)
     grids = [
         *launched(launches, enqueue.entries, 0, n, width, nothing),
-        *launched(launches, enqueue.groups, 0, n, width, nothing),
+        *launched(launches, enqueue.groups, 0, n * width, 1, nothing),
+        *launched(launches, enqueue.groups, 0, n * width, 256, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 1, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 32, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 256, nothing),
@@ -63,12 +64,12 @@ def test_any_sizes_are_within_the_limits(launches, n, width):
         *moved(launches, (n, width)),
     ]
     grids += launched(launches, enqueue.add_all, 0, n, 0, 0, 0, width)
-    assert len(grids) == 9
+    assert len(grids) == 10
     for number, (gx, gy, gz, bx, by) in enumerate(grids):
         assert 1 <= gx < 2**31
         assert 1 <= gy <= 65535
         assert 1 <= gz <= 65535
-        assert bx * by == (1024 if number == 8 else 256)
+        assert bx * by == (1024 if number == 9 else 256)
 
 
 def test_moves_are_spread_over_all_processors(launches):

@@ -258,10 +258,10 @@ def test_steps(cuda, m, k, n, transposed, add, logarithm, seed):
         CopyStep(2, 2, 3, 0, n),
         LookUp(4, n, 0, 3, n),
         LookUp(4, n, -1 - 3, 3, 2 * n),
-        KernelStep(0, n, 0, 2, 2, 1, 1),
+        KernelStep(0, 0, 2, 1, 2, 0, 1, n, 1, 32),
         PythonStep(),
         CopyStep(0, 0, 3, 0, 1),
-        places=[(2, 0), (3, 0), (0, 2), (0, 3 * n)],
+        places=[(2, 0), (3, 0), (0, n), (0, 2), (0, 3 * n)],
         kernels=[softmax(logarithm)],
     )
     integers = random.integers(0, 5, 1 + m)
