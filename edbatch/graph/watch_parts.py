@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from types import CodeType, MappingProxyType, SimpleNamespace
@@ -31,12 +32,32 @@ def _has_state(kind: type) -> bool:
     return kind.__basicsize__ - base > 8 * (count + 2)
 
 
-def cached(function: Any) -> Iterator[Any]:
-    """What a function that remembers its results has returned."""
+def cached(function: Any) -> dict[Any, list[Any]]:
+    """What a function that remembers its results has returned, by what it was asked for; with attributes of its own."""
+    found: dict[Any, list[Any]] = {}
     for held in gc.get_referents(function):
-        for part in held.values() if isinstance(held, dict) else ():
+        for key, part in list(held.items()) if isinstance(held, dict) else ():
             links = gc.get_referents(part) if type(part).__module__ == "functools" else [part]
-            yield from (one for one in links if type(one).__module__ != "functools")
+            found[key] = [one for one in links if type(one).__module__ != "functools"]
+    return found
+
+
+class Remembered:
+    """A place: what a function remembers for what it had been asked for when this was made.
+
+    A remembered result is returned without a look at what it followed from. When it is forgotten, that is read again,
+    and may have changed meanwhile.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = weakref.ref(function)
+        self._keys = list(cached(function))
+
+    def __call__(self, key: Any, missing: Any) -> Any:
+        """The results, each as a list; `missing` for what it has forgotten."""
+        function = self._function()
+        found = {} if function is None else cached(function)
+        return [found.get(key, missing) for key in self._keys]
 
 
 def opened(seen: dict[int, tuple[str, Any]], other: dict[int, Any]) -> dict[int, tuple[str, Any]]:

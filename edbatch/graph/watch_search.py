@@ -35,7 +35,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.guard import ATOMS, CONTENTS, MISSING, Get, Read, weak_get
 from edbatch.graph.watch_classes import SPECIAL, arrivals, holders, is_changeable, is_data
 from edbatch.graph.watch_modules import is_pure, is_standard
-from edbatch.graph.watch_parts import LARGE, cached, inner, is_python, opened, parts, size
+from edbatch.graph.watch_parts import LARGE, Remembered, cached, inner, is_python, opened, parts, size
 
 # Names of code that reads attributes whose names may be computed.
 _NAMES_BY_NAME = {"__dict__", "__getattribute__", "attrgetter", "methodcaller"}
@@ -240,8 +240,10 @@ class _Sight:
             for name in self._names:
                 self._place(vars(value), vars(value).get, name, f"{path}.{name}", absent=False)
         elif isinstance(value, type(functools.lru_cache(len))):
-            for part in cached(value):
-                self.visit(part, f"{path}()", checked)
+            if self._strict:
+                self._place(value, Remembered(value), None, f"what {path} remembers", checked=checked)
+            for results in cached(value).values():
+                self.visit(results, f"{path}()", checked)
         elif isinstance(value, CONTENTS):
             for name, part in parts(value):
                 self.visit(part, f"{path}{name}", checked)

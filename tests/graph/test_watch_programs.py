@@ -401,6 +401,45 @@ def lru():
     return step, [lambda: setattr(o, "r", 3.0)]
 
 
+def forgotten(maxsize):
+    """One number is remembered before the cell is traced, another by its trace; then both are forgotten."""
+    o = types.SimpleNamespace(r=1.0, s=2.0)
+
+    @functools.lru_cache(maxsize)
+    def r(k):
+        return o.r * k
+
+    class C:
+        s = functools.lru_cache(maxsize)(lambda self, k: o.s * k)
+
+        @eb.cell
+        def step(self, x):
+            return x * r(2) * self.s(3)
+
+    def first():
+        o.r = 3.0
+        r.cache_clear()
+
+    def second():
+        o.s = 5.0
+        C.s.cache_clear()
+        r(7)
+
+    c = C()
+    r(2)
+    return c.step, [first, second]
+
+
+@case
+def lru_forgotten():
+    return forgotten(128)
+
+
+@case
+def lru_unbounded_forgotten():
+    return forgotten(None)
+
+
 @case
 def singledispatch():
     o = types.SimpleNamespace(r=1.0)
