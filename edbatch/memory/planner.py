@@ -58,7 +58,7 @@ def make_plan(
 
     Linear in nodes and operands.
     """
-    return Plan(*_lay_out(order, offsets, tuple(nodes), tuple(types), row, first, rows))
+    return Plan(*_lay_out(order, offsets, nodes, types, row, first, rows))
 
 
 # Each step goes over all batches: Numba counts the references to every array of a record when a function is called with

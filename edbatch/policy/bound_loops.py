@@ -4,12 +4,15 @@ import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.policy.ratio import repeating_types
+from edbatch.policy.typed_graph import Columns, GraphColumns
 
 
 @compiled(small=True)
-def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int) -> int:
-    """Sum over types of the largest number of nodes of the type on one path."""
-    repeats = repeating_types(types, indptr, operands, order, type_count)
+def path_bound(columns: Columns, type_count: int) -> int:
+    """Sum over types of the largest number of nodes of the type on one path; `columns` are `GraphColumns`."""
+    graph = GraphColumns(*columns)
+    types, indptr, operands = graph.types, graph.indptr, graph.operands
+    repeats = repeating_types(graph, type_count)
     present = np.zeros(type_count, np.bool_)
     for kind in types:
         present[kind] = True
@@ -20,7 +23,7 @@ def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, orde
             bound += present[kind]  # the common case costs nothing
             continue
         most = 0
-        for node in order:
+        for node in graph.order:
             longest_here = 0
             for edge in range(indptr[node], indptr[node + 1]):
                 longest_here = max(longest_here, longest[operands[edge]])
@@ -31,13 +34,13 @@ def path_bound(types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, orde
 
 
 @compiled(small=True)
-def direct_bound(
-    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
-) -> int:
+def direct_bound(columns: Columns, type_count: int) -> int:
     """Sum over types of the longest chain in which each node is an operand of the next."""
+    graph = GraphColumns(*columns)
+    types, indptr, operands = graph.types, graph.indptr, graph.operands
     longest = np.ones(len(types), np.int32)
     most = np.zeros(type_count, np.int32)
-    for node in order:
+    for node in graph.order:
         for edge in range(indptr[node], indptr[node + 1]):
             operand = operands[edge]
             if types[operand] == types[node]:

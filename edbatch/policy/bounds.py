@@ -3,7 +3,10 @@
 from typing import Literal, get_args
 
 from edbatch.errors import EdBatchError
+from edbatch.later import Later
 from edbatch.policy.typed_graph import TypedGraph
+
+bound_loops = Later("edbatch.policy.bound_loops")
 
 Reading = Literal["path", "direct"]
 
@@ -24,7 +27,5 @@ def lower_bound(graph: TypedGraph, reading: Reading = "path") -> int:
     """
     if reading not in get_args(Reading):
         raise EdBatchError(f"lower_bound: reading must be 'path' or 'direct', not {reading!r}")
-    from edbatch.policy.bound_loops import direct_bound, path_bound
-
-    bound = path_bound if reading == "path" else direct_bound
-    return int(bound(graph.types, graph.indptr, graph.operands, graph.topological, len(graph.names)))
+    bound = bound_loops.path_bound if reading == "path" else bound_loops.direct_bound
+    return int(bound(graph.columns(), len(graph.names)))

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiled import compiled
-from edbatch.policy.frontier import Frontier, Graph, Record, run_batch
+from edbatch.policy.frontier import Frontier, Record, run_batch
+from edbatch.policy.typed_graph import GraphColumns
 
 
 class Critical(NamedTuple):
@@ -20,10 +21,9 @@ class Critical(NamedTuple):
 
 
 @compiled(small=True)
-def remaining_depths(
-    types: np.ndarray, user_indptr: np.ndarray, users: np.ndarray, order: np.ndarray, type_count: int
-) -> np.ndarray:
+def remaining_depths(graph: GraphColumns, type_count: int) -> np.ndarray:
     """The `depths` of Critical; O(T * edges)."""
+    types, user_indptr, users, order = graph.types, graph.user_indptr, graph.users, graph.order
     depths = np.zeros((len(types), type_count), np.int32)
     for index in range(len(order) - 1, -1, -1):
         node = order[index]
@@ -46,10 +46,9 @@ def first_reach(frontier: Frontier, depths: np.ndarray) -> np.ndarray:
 
 
 @compiled(small=True)
-def new_critical(graph: Graph, frontier: Frontier, order: np.ndarray) -> Critical:
-    """The tracker of a graph of which nothing has run; `order` is topological."""
-    type_count = len(frontier.begin)
-    depths = remaining_depths(graph.types, graph.user_indptr, graph.users, order, type_count)
+def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
+    """The tracker of a graph of which nothing has run."""
+    depths = remaining_depths(graph, len(frontier.begin))
     return Critical(depths, first_reach(frontier, depths))
 
 
@@ -68,7 +67,7 @@ def raise_reach(frontier: Frontier, depths: np.ndarray, reach: np.ndarray, kind:
 
 
 @compiled(small=True)
-def run_critical_batch(graph: Graph, frontier: Frontier, record: Record, critical: Critical, kind: int) -> None:
+def run_critical_batch(graph: GraphColumns, frontier: Frontier, record: Record, critical: Critical, kind: int) -> None:
     """`run_batch`, with `reach` kept up to date."""
     before = frontier.end.copy()
     run_batch(graph, frontier, record, kind)

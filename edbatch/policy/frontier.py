@@ -9,14 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiled import compiled
-
-
-class Graph(NamedTuple):
-    """The columns of a TypedGraph that compiled loops need."""
-
-    types: np.ndarray  # int32[n]
-    user_indptr: np.ndarray  # int32[n + 1]
-    users: np.ndarray  # int32[m]
+from edbatch.policy.typed_graph import GraphColumns
 
 
 class Frontier(NamedTuple):
@@ -38,8 +31,9 @@ class Record(NamedTuple):
 
 
 @compiled(small=True)
-def new_frontier(types: np.ndarray, indptr: np.ndarray, type_count: int) -> Frontier:
+def new_frontier(graph: GraphColumns, type_count: int) -> Frontier:
     """The frontier of a graph of which nothing has run."""
+    types, indptr = graph.types, graph.indptr
     nodes = len(types)
     begin = np.zeros(type_count + 1, np.int32)
     for node in range(nodes):
@@ -66,7 +60,7 @@ def new_record(nodes: int) -> Record:
 
 
 @compiled(small=True)
-def run_batch(graph: Graph, frontier: Frontier, record: Record, kind: int) -> None:
+def run_batch(graph: GraphColumns, frontier: Frontier, record: Record, kind: int) -> None:
     """Run every ready node of type `kind`: one iteration of Algorithm 1."""
     first, last = frontier.begin[kind], frontier.end[kind]
     frontier.begin[kind] = last

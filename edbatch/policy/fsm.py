@@ -6,20 +6,23 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.policy.encodings import ENCODINGS, describe
+from edbatch.policy.fsm_dot import END, to_dot
 from edbatch.policy.fsm_loop import run
+from edbatch.policy.policy_file import VERSION, FSMFile, State, write_policy
+from edbatch.policy.rollouts import decisions_of
 from edbatch.policy.schedule import Schedule
-from edbatch.policy.state_table import StateTable
+from edbatch.policy.state_table import StateTable, insert, new_table
 from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
 
-Columns = tuple[Int32s, Int64s, Int32s, int, bool]
+Made = tuple[Int32s, Int64s, Int32s, int, bool]
 Transitions = dict[tuple[int, int], int]
-END = -1  # in transitions, the state after the last decision
 
 
 class FSM:
@@ -84,21 +87,9 @@ class FSM:
                 self._warn(graph.names)
         return Schedule(*columns[:3])
 
-    def _run(self, graph: TypedGraph, to_policy: Int32s, with_ratio: bool) -> Columns:
-        users = graph.successors
-        ordered = with_ratio or self.encoding == "critical"
-        return run(
-            graph.types,
-            graph.indptr,
-            graph.operands,
-            users.indptr,
-            users.nodes,
-            graph.topological if ordered else users.nodes[:0],
-            self.states,
-            ENCODINGS[self.encoding],
-            to_policy,
-            with_ratio,
-        )
+    def _run(self, graph: TypedGraph, to_policy: Int32s, with_ratio: bool) -> Made:
+        columns = graph.columns(ordered=with_ratio or self.encoding == "critical")
+        return run(columns, self.states, ENCODINGS[self.encoding], to_policy, with_ratio)
 
     def letters_of(self, names: tuple[str, ...]) -> Int32s:
         """int32[T]: this policy's number of each type name, -1 for those it does not know; the last is kept."""
@@ -120,9 +111,49 @@ class FSM:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file that `get_policy` reads back."""
-        from edbatch.policy.policy_file import save_policy
+        write_policy(path, self._to_file())
 
-        save_policy(path, self)
+    def _to_file(self) -> FSMFile:
+        states = []
+        for state in range(int(self.states.size[0])):
+            names = self.state_types(state)
+            choice, mark = int(self.states.choice[state]), int(self.states.mark[state])
+            states.append(State(names, names[choice], self.state_q(state), mark))
+        for (before, after), count in sorted(self.transitions.items()):
+            states[before].next["end" if after == END else str(after)] = count
+        return FSMFile(VERSION, "fsm", self.encoding, list(self.types), states, self.training)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], content: FSMFile) -> Self:
+        """The policy that a file holds.
+
+        Raises:
+            EdBatchError: the content contradicts itself; the message names the file and the state.
+        """
+        letter = {name: index for index, name in enumerate(content.types)}
+        table = new_table(len(content.states), sum(len(row.frontier) for row in content.states))
+        transitions = {}
+        for state, row in enumerate(content.states):
+            place = f"{path}: state {state}"
+            if unknown := [name for name in row.frontier if name not in letter]:
+                raise EdBatchError(f"{place}: type {unknown[0]!r} is not among the policy's types")
+            if row.choice not in row.frontier:
+                raise EdBatchError(f"{place}: choice {row.choice!r} is not on its frontier")
+            if len(row.q) != len(row.frontier):
+                raise EdBatchError(f"{place}: {len(row.frontier)} types, but {len(row.q)} values of q")
+            letters = np.array([letter[name] for name in row.frontier], np.int32)
+            if insert(table, letters, len(letters), row.mark) != state:
+                raise EdBatchError(f"{place}: the same state stands in the file twice")
+            table.choice[state] = row.frontier.index(row.choice)
+            table.q[table.start[state] : table.start[state + 1]] = row.q
+            for after, count in row.next.items():
+                if after != "end" and not (after.isdecimal() and int(after) < len(content.states)):
+                    raise EdBatchError(f"{place}: next state {after!r} is not there")
+                transitions[state, END if after == "end" else int(after)] = count
+        try:
+            return cls(content.encoding, tuple(content.types), table, content.training, transitions)
+        except EdBatchError as error:
+            raise EdBatchError(f"{path}: {error}") from error
 
     def state_types(self, state: int) -> list[str]:
         """The types of a state, in the encoding's order."""
@@ -145,8 +176,6 @@ class FSM:
 
     def observe(self, graphs: Iterable[TypedGraph]) -> Transitions:
         """The transitions between decisions, with their counts, when scheduling `graphs`."""
-        from edbatch.policy.rollouts import decisions_of
-
         seen: Counter[tuple[int, int]] = Counter()
         for graph in graphs:
             states = decisions_of(graph, self.states, ENCODINGS[self.encoding], self.letters_of(graph.names))
@@ -156,6 +185,4 @@ class FSM:
 
     def to_dot(self) -> str:
         """The machine as Graphviz text: see `fsm_dot.to_dot`."""
-        from edbatch.policy.fsm_dot import to_dot
-
         return to_dot(self)

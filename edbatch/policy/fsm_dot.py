@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from edbatch.policy.encodings import describe
+
 if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
 
+END = -1  # in transitions, the state after the last decision
 LONGEST = 12  # longer type names get a short one, explained in a legend
 
 
@@ -26,9 +29,6 @@ def to_dot(fsm: FSM) -> str:
           s0 -> end [label="1"];
         }
     """
-    from edbatch.policy.encodings import describe
-    from edbatch.policy.fsm import END
-
     long = max((len(name) for name in fsm.types), default=0) > LONGEST
     short = {name: f"t{index}" if long else name for index, name in enumerate(fsm.types)}
     lines = [

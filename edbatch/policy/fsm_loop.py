@@ -1,5 +1,7 @@
 """The FSM's scheduling loop, compiled: Algorithm 1 with a table of states."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from edbatch.compiled import compiled
@@ -7,7 +9,6 @@ from edbatch.policy.critical import Critical, new_critical, not_critical, run_cr
 from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import (
     Frontier,
-    Graph,
     Record,
     finished,
     new_frontier,
@@ -17,38 +18,45 @@ from edbatch.policy.frontier import (
 )
 from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers
 from edbatch.policy.state_table import StateTable, find
+from edbatch.policy.typed_graph import Columns, GraphColumns
+
+
+class Machine(NamedTuple):
+    """A table of states on a graph.
+
+    Attributes:
+        table: the states.
+        to_policy: of the graph's types, the policy's letters.
+        letters: room for the types on a frontier.
+    """
+
+    table: StateTable
+    to_policy: np.ndarray
+    letters: np.ndarray
 
 
 @compiled(small=True)
 def run(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    operands: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    order: np.ndarray,
-    table: StateTable,
-    encoding: int,
-    to_policy: np.ndarray,
-    with_ratio: bool,
+    columns: Columns, table: StateTable, encoding: int, to_policy: np.ndarray, with_ratio: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:
     """Schedule a graph: (order, offsets, types, unseen states, whether an unknown type stood in one).
 
     In an unseen state the path ratio decides `with_ratio`; else the schedule ends there, incomplete, because
-    keeping the ratios would cost more than the rest and most graphs need none. `order` may be empty without
-    them, unless the encoding is `critical`. `to_policy` (int32[T]) translates the graph's types to the
+    keeping the ratios would cost more than the rest and most graphs need none. The graph needs no order
+    without them, unless the encoding is `critical`. `to_policy` (int32[T]) translates the graph's types to the
     policy's letters; -1 is an unknown type.
     """
-    graph = Graph(types, user_indptr, users)
+    graph = GraphColumns(*columns)
     type_count = len(to_policy)
-    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
-    critical = new_critical(graph, frontier, order) if encoding == CRITICAL else not_critical()
-    blockers = new_blockers(types, indptr, operands, order, frontier) if with_ratio else no_blockers()
-    kinds, letters = np.empty(type_count, np.int32), np.empty(type_count, np.int32)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    critical = new_critical(graph, frontier) if encoding == CRITICAL else not_critical()
+    blockers = new_blockers(graph, frontier) if with_ratio else no_blockers()
+    kinds = np.empty(type_count, np.int32)
+    machine = Machine(table, to_policy, np.empty(type_count, np.int32))
     unseen, unknown = 0, False
-    while record.offsets[record.length[0]] < len(types):
+    while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        choice = decide(frontier, record, critical, table, encoding, to_policy, kinds, letters, count)
+        choice = decide(machine, encoding, frontier, record, critical, kinds, count)
         kind = kinds[max(choice, 0)]
         if choice < 0:
             unseen += 1
@@ -67,19 +75,13 @@ def run(
 
 @compiled(small=True)
 def decide(
-    frontier: Frontier,
-    record: Record,
-    critical: Critical,
-    table: StateTable,
-    encoding: int,
-    to_policy: np.ndarray,
-    kinds: np.ndarray,
-    letters: np.ndarray,
+    machine: Machine, encoding: int, frontier: Frontier, record: Record, critical: Critical, kinds: np.ndarray,
     count: int,
-) -> int:
+) -> int:  # fmt: skip
     """The position in `kinds` of the type that the table chooses, or -1 in an unseen state."""
     if count == 1:
         return 0  # nothing to decide
+    table, to_policy, letters = machine
     for index in range(count):
         letters[index] = to_policy[kinds[index]]
         if letters[index] < 0:

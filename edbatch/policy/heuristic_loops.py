@@ -4,36 +4,25 @@ import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.policy.critical import is_critical, new_critical, run_critical_batch
-from edbatch.policy.frontier import Graph, finished, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.ratio import (
-    best_ratio,
-    new_blockers,
-    new_direct_blockers,
-    unblock_direct,
-)
+from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.ratio import best_ratio, new_blockers, new_direct_blockers, unblock_direct
+from edbatch.policy.typed_graph import Columns, GraphColumns
 
-Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
+Made = tuple[np.ndarray, np.ndarray, np.ndarray]  # the arguments of Schedule
 
 
 @compiled(small=True)
-def by_agenda(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    depth: np.ndarray,
-    type_count: int,
-    only_remaining: bool,
-) -> Columns:
+def by_agenda(columns: Columns, depth: np.ndarray, type_count: int, only_remaining: bool) -> Made:
     """The ready type of smallest average depth; averages over all nodes or over the remaining ones."""
-    graph = Graph(types, user_indptr, users)
-    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
     kinds = np.empty(type_count, np.int32)
     depth_sum, number = np.zeros(type_count, np.int64), np.zeros(type_count, np.int64)
+    types = graph.types
     for node in range(len(types)):
         depth_sum[types[node]] += depth[node]
         number[types[node]] += 1
-    while record.offsets[record.length[0]] < len(types):
+    while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
         best = kinds[0]
         for kind in kinds[1:count]:
@@ -48,41 +37,26 @@ def by_agenda(
 
 
 @compiled(small=True)
-def by_path_ratio(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    operands: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    order: np.ndarray,
-    type_count: int,
-) -> Columns:
+def by_path_ratio(columns: Columns, type_count: int) -> Made:
     """The ready type of largest path ratio."""
-    graph = Graph(types, user_indptr, users)
-    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
-    blockers = new_blockers(types, indptr, operands, order, frontier)
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    blockers = new_blockers(graph, frontier)
     kinds = np.empty(type_count, np.int32)
-    while record.offsets[record.length[0]] < len(types):
+    while record.offsets[record.length[0]] < len(graph.types):
         kind = best_ratio(graph, frontier, blockers, kinds, ready_types(frontier, kinds))
         run_batch(graph, frontier, record, kind)
     return finished(record)
 
 
 @compiled(small=True)
-def by_direct_ratio(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    operands: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    type_count: int,
-) -> Columns:
+def by_direct_ratio(columns: Columns, type_count: int) -> Made:
     """The ready type of largest direct ratio; ties go to the larger batch, then the first type."""
-    graph = Graph(types, user_indptr, users)
-    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
-    waiting, total = new_direct_blockers(types, indptr, operands, type_count)
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    waiting, total = new_direct_blockers(graph, type_count)
     kinds = np.empty(type_count, np.int32)
-    while record.offsets[record.length[0]] < len(types):
+    while record.offsets[record.length[0]] < len(graph.types):
         best, best_ready = -1, 0
         for kind in kinds[: ready_types(frontier, kinds)]:
             ready = frontier.end[kind] - frontier.begin[kind]
@@ -95,21 +69,14 @@ def by_direct_ratio(
 
 
 @compiled(small=True)
-def by_bound(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    order: np.ndarray,
-    type_count: int,
-) -> Columns:
+def by_bound(columns: Columns, type_count: int) -> Made:
     """A ready type whose batch brings the remaining bound down, or any if none does; the larger batch of
     several, then the first type."""
-    graph = Graph(types, user_indptr, users)
-    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
-    critical = new_critical(graph, frontier, order)
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    critical = new_critical(graph, frontier)
     kinds = np.empty(type_count, np.int32)
-    while record.offsets[record.length[0]] < len(types):
+    while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
         best, best_critical, best_ready = -1, False, 0
         for kind in kinds[:count]:

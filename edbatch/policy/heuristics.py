@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.later import Later
 from edbatch.policy.bounds import lower_bound
+from edbatch.policy.policy_file import VERSION, HeuristicFile, write_policy
 from edbatch.policy.schedule import Schedule
+from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import TypedGraph
 
-if TYPE_CHECKING:
-    from edbatch.policy.training import Training
+loops = Later("edbatch.policy.heuristic_loops")
+search_loops = Later("edbatch.policy.search_loops")
+topology = Later("edbatch.policy.topology")
 
 BEAM_WIDTH = 10
 
@@ -57,9 +60,7 @@ class Heuristic:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file that names this rule."""
-        from edbatch.policy.policy_file import save_policy
-
-        save_policy(path, self)
+        write_policy(path, HeuristicFile(VERSION, "heuristic", self.name, self.training))
 
 
 def _rule(name: str) -> Callable[[TypedGraph], Schedule]:
@@ -79,9 +80,7 @@ def _none(graph: TypedGraph) -> Schedule:
 
 
 def _depth(graph: TypedGraph) -> Schedule:
-    from edbatch.policy.topology import depths
-
-    depth = depths(graph.indptr, graph.operands, graph.topological)
+    depth = topology.depths(graph.indptr, graph.operands, graph.topological)
     key = depth.astype(np.int64) * len(graph.names) + graph.types
     order = np.argsort(key, kind="stable").astype(np.int32)
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
@@ -89,48 +88,32 @@ def _depth(graph: TypedGraph) -> Schedule:
 
 
 def _agenda(graph: TypedGraph, only_remaining: bool = False) -> Schedule:
-    from edbatch.policy.heuristic_loops import by_agenda
-    from edbatch.policy.topology import depths
-
-    depth = depths(graph.indptr, graph.operands, graph.topological)
-    users = graph.successors
-    return Schedule(*by_agenda(graph.types, graph.indptr, *users, depth, len(graph.names), only_remaining))
+    depth = topology.depths(graph.indptr, graph.operands, graph.topological)
+    return Schedule(*loops.by_agenda(graph.columns(), depth, len(graph.names), only_remaining))
 
 
 def _sufficient(graph: TypedGraph) -> Schedule:
-    from edbatch.policy.heuristic_loops import by_path_ratio
-
-    edges = (graph.indptr, graph.operands, *graph.successors)
-    return Schedule(*by_path_ratio(graph.types, *edges, graph.topological, len(graph.names)))
+    return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
 
 
 def _sufficient_direct(graph: TypedGraph) -> Schedule:
-    from edbatch.policy.heuristic_loops import by_direct_ratio
-
-    _ = graph.topological  # a cycle would never become ready
-    edges = (graph.indptr, graph.operands, *graph.successors)
-    return Schedule(*by_direct_ratio(graph.types, *edges, len(graph.names)))
+    return Schedule(*loops.by_direct_ratio(graph.columns(), len(graph.names)))
 
 
 def _greedy(graph: TypedGraph) -> Schedule:
-    from edbatch.policy.heuristic_loops import by_bound
-
-    edges = (graph.indptr, *graph.successors)
-    return Schedule(*by_bound(graph.types, *edges, graph.topological, len(graph.names)))
+    return Schedule(*loops.by_bound(graph.columns(), len(graph.names)))
 
 
 def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
-    from edbatch.policy.search_loops import beam_search, replay
-
     greedy = _greedy(graph)
     if len(greedy) == lower_bound(graph):
         return greedy
-    edges = (graph.indptr, *graph.successors)
+    columns = graph.columns()
     code = np.random.default_rng(0).integers(1 << 62, size=len(graph))
-    sequence = beam_search(graph.types, *edges, graph.topological, len(graph.names), width, code)
+    sequence = search_loops.beam_search(columns, len(graph.names), width, code)
     if len(sequence) >= len(greedy):
         return greedy
-    return Schedule(*replay(graph.types, *edges, len(graph.names), sequence))
+    return Schedule(*search_loops.replay(columns, len(graph.names), sequence))
 
 
 RULES: dict[str, Callable[[TypedGraph], Schedule]] = {

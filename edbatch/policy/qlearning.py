@@ -10,7 +10,7 @@ from tqdm import tqdm
 from edbatch.errors import EdBatchError, shown
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.policy import Policy
-from edbatch.policy.trainer import CHECK_EVERY, Trainer
+from edbatch.policy.trainer import CHECK_EVERY, Exploration, Trainer
 from edbatch.policy.typed_graph import TypedGraph
 
 WORK_LIMIT = 100_000_000  # of all episodes together, as Trainer.work counts: about a second
@@ -22,12 +22,8 @@ def learn(
     encoding: str = "sort",
     episodes: int = 1000,
     seed: int = 0,
-    alpha: float = 0.5,
-    epsilon: float = 0.5,
-    rate: float = 0.1,
-    discount: float = 0.95,
-    steps: int = 5,
     progress: bool | None = None,
+    **exploration: float,
 ) -> Policy:
     """Learn a batching policy for graphs like these.
 
@@ -52,13 +48,8 @@ def learn(
         episodes: how many at most; large graphs get fewer, so that learning takes about a second,
             but at least 50.
         seed: of the exploration.
-        alpha: weight of the ratio in the reward.
-        epsilon: the share of random decisions in the first episode; falls linearly to 0.02.
-        rate: how far a Q value moves towards its target.
-        discount: of the rewards of later decisions. Below 1, because a state recurs: the same frontier
-            stands at the start and at the end of a graph.
-        steps: the n of the n-step return.
         progress: show a progress bar; None shows it on a terminal when learning takes more than a second.
+        exploration: alpha=0.5, epsilon=0.5, rate=0.1, discount=0.95, steps=5: see `trainer.Exploration`.
 
     Raises:
         EdBatchError: no graphs, a graph with a cycle, an unknown encoding, or a number out of range.
@@ -69,18 +60,11 @@ def learn(
         >>> policy.training.batches, policy.training.bounds, policy.training.episodes
         ([3], [3], 0)
     """
-    try:
-        graphs = list(graphs)
-    except TypeError:
-        raise EdBatchError(f"learn: expected a list of graphs, got {shown(graphs)}") from None
-    for at, graph in enumerate(graphs):
-        if not isinstance(graph, TypedGraph):
-            raise EdBatchError(f"learn: graph {at}: expected a TypedGraph (graph.typed_graph()), got {shown(graph)}")
-    if not graphs:
-        raise EdBatchError("learn: at least one graph is needed")
+    graphs = _checked(graphs)
     if encoding not in ENCODINGS:
         raise EdBatchError(f"learn: no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
-    if episodes < 0 or not 0 <= epsilon <= 1 or not 0 < rate <= 1 or not 0 <= discount <= 1 or steps < 1:
+    how = Exploration(**exploration)  # type: ignore[arg-type]
+    if episodes < 0 or not how.is_possible():
         raise EdBatchError(
             "learn: needs episodes >= 0, 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1, steps >= 1"
         )
@@ -94,7 +78,20 @@ def learn(
     ) as bar:  # fmt: skip
         trainer.bar = bar
         trainer.follow_teachers()
-        trainer.explore(episodes // 2, alpha, epsilon, rate, discount, steps)
+        trainer.explore(episodes // 2, how)
         trainer.improve(episodes)
-    trainer.evaluate(alpha, rate, discount, steps)
+    trainer.evaluate(how)
     return trainer.policy(encoding, seed, started)
+
+
+def _checked(graphs: Sequence[TypedGraph]) -> list[TypedGraph]:
+    try:
+        found = list(graphs)
+    except TypeError:
+        raise EdBatchError(f"learn: expected a list of graphs, got {shown(graphs)}") from None
+    for at, graph in enumerate(found):
+        if not isinstance(graph, TypedGraph):
+            raise EdBatchError(f"learn: graph {at}: expected a TypedGraph (graph.typed_graph()), got {shown(graph)}")
+    if not found:
+        raise EdBatchError("learn: at least one graph is needed")
+    return found

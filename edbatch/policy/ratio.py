@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiled import compiled
-from edbatch.policy.frontier import Frontier, Graph
+from edbatch.policy.frontier import Frontier
+from edbatch.policy.typed_graph import GraphColumns
 
 
 class Blockers(NamedTuple):
@@ -18,9 +19,6 @@ class Blockers(NamedTuple):
     A type costs nothing until somebody asks for its TOTAL: `seen` says how far its counts have come.
     """
 
-    indptr: np.ndarray  # int64[n + 1], and so on: columns of the graph
-    operands: np.ndarray
-    order: np.ndarray
     first: np.ndarray  # int32[T + 1]: where each type's slice of the frontier's pool starts
     row: np.ndarray  # int32[T]: the type's row of `waiting`, or -1 when no path holds the type twice
     waiting: np.ndarray  # int32[rows, n]: operands through which a remaining node of the type is reachable
@@ -30,15 +28,14 @@ class Blockers(NamedTuple):
 
 
 @compiled(small=True)
-def repeating_types(
-    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, order: np.ndarray, type_count: int
-) -> np.ndarray:
+def repeating_types(graph: GraphColumns, type_count: int) -> np.ndarray:
     """bool[T]: the types that occur more than once on some path."""
+    types, indptr, operands = graph.types, graph.indptr, graph.operands
     words = (type_count + 63) // 64
     above = np.zeros((len(types), words), np.uint64)  # bit set of the types of a node and its ancestors
     repeats = np.zeros(type_count, np.bool_)
     one = np.uint64(1)
-    for node in order:
+    for node in graph.order:
         for edge in range(indptr[node], indptr[node + 1]):
             for word in range(words):
                 above[node, word] |= above[operands[edge], word]
@@ -51,24 +48,15 @@ def repeating_types(
 
 
 @compiled(small=True)
-def new_blockers(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    operands: np.ndarray,
-    order: np.ndarray,
-    frontier: Frontier,
-) -> Blockers:
-    """The path ratios of a graph of which nothing has run; `order` is topological."""
-    nodes, type_count = len(types), len(frontier.begin)
+def new_blockers(graph: GraphColumns, frontier: Frontier) -> Blockers:
+    """The path ratios of a graph of which nothing has run."""
+    nodes, type_count = len(graph.types), len(frontier.begin)
     first = np.full(type_count + 1, nodes, np.int32)
     first[:type_count] = frontier.begin
-    repeats = repeating_types(types, indptr, operands, order, type_count)
+    repeats = repeating_types(graph, type_count)
     row = np.full(type_count, -1, np.int32)
     row[repeats] = np.arange(repeats.sum())
     return Blockers(
-        indptr,
-        operands,
-        order,
         first,
         row,
         np.empty((repeats.sum(), nodes), np.int32),
@@ -82,11 +70,11 @@ def new_blockers(
 def no_blockers() -> Blockers:
     """A placeholder where no ratio is needed."""
     none, longs = np.empty(0, np.int32), np.empty(0, np.int64)
-    return Blockers(longs, none, none, none, none, np.empty((0, 0), np.int32), longs, none, none)
+    return Blockers(none, none, np.empty((0, 0), np.int32), longs, none, none)
 
 
 @compiled(small=True)
-def total_of(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) -> int:
+def total_of(graph: GraphColumns, frontier: Frontier, blockers: Blockers, kind: int) -> int:
     """|TOTAL| of a type now; amortized O(edges) for each type that repeats on a path."""
     if blockers.row[kind] < 0:
         return int(blockers.first[kind + 1] - frontier.begin[kind])  # all that remain
@@ -99,14 +87,14 @@ def total_of(graph: Graph, frontier: Frontier, blockers: Blockers, kind: int) ->
 
 
 @compiled(small=True)
-def fill(graph: Graph, blockers: Blockers, kind: int) -> None:
+def fill(graph: GraphColumns, blockers: Blockers, kind: int) -> None:
     """Count what each node waited for when nothing had run."""
     waiting, types = blockers.waiting[blockers.row[kind]], graph.types
     total = 0
-    for node in blockers.order:
+    for node in graph.order:
         blocked = 0
-        for edge in range(blockers.indptr[node], blockers.indptr[node + 1]):
-            operand = blockers.operands[edge]
+        for edge in range(graph.indptr[node], graph.indptr[node + 1]):
+            operand = graph.operands[edge]
             if waiting[operand] > 0 or types[operand] == kind:
                 blocked += 1
         waiting[node] = blocked
@@ -117,7 +105,7 @@ def fill(graph: Graph, blockers: Blockers, kind: int) -> None:
 
 
 @compiled(small=True)
-def unblock(graph: Graph, blockers: Blockers, kind: int, node: int) -> None:
+def unblock(graph: GraphColumns, blockers: Blockers, kind: int, node: int) -> None:
     """Take into account that a node of type `kind` has run.
 
     Only counts of this type fall; one that reaches 0 propagates until the next node of the type.
@@ -141,7 +129,7 @@ def unblock(graph: Graph, blockers: Blockers, kind: int, node: int) -> None:
 
 
 @compiled(small=True)
-def best_ratio(graph: Graph, frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
+def best_ratio(graph: GraphColumns, frontier: Frontier, blockers: Blockers, kinds: np.ndarray, count: int) -> int:
     """The type with the largest ratio among kinds[:count]; ties go to the larger batch, then the first."""
     if count == 1:
         return int(kinds[0])
@@ -161,10 +149,9 @@ def best_ratio(graph: Graph, frontier: Frontier, blockers: Blockers, kinds: np.n
 
 
 @compiled(small=True)
-def new_direct_blockers(
-    types: np.ndarray, indptr: np.ndarray, operands: np.ndarray, type_count: int
-) -> tuple[np.ndarray, np.ndarray]:
+def new_direct_blockers(graph: GraphColumns, type_count: int) -> tuple[np.ndarray, np.ndarray]:
     """(waiting int32[n], total int64[T]) where only operands of the node's own type block it."""
+    types, indptr, operands = graph.types, graph.indptr, graph.operands
     waiting = np.zeros(len(types), np.int32)
     total = np.zeros(type_count, np.int64)
     for node in range(len(types)):
@@ -177,7 +164,7 @@ def new_direct_blockers(
 
 
 @compiled(small=True)
-def unblock_direct(graph: Graph, frontier: Frontier, waiting: np.ndarray, total: np.ndarray, kind: int) -> None:
+def unblock_direct(graph: GraphColumns, frontier: Frontier, waiting: np.ndarray, total: np.ndarray, kind: int) -> None:
     """The direct reading's `unblock`."""
     first, last = frontier.begin[kind], frontier.end[kind]
     total[kind] -= last - first

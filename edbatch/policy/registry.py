@@ -8,10 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.later import Later
 from edbatch.policy.heuristics import RULES, Heuristic
 from edbatch.policy.policy import Policy
+from edbatch.policy.policy_file import FSMFile, read_policy
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.typed_graph import TypedGraph
+
+fsm = Later("edbatch.policy.fsm")
 
 
 def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
@@ -41,9 +45,13 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
         raise EdBatchError(
             f"no policy is named {str(spec)!r} and there is no such file; names are {', '.join(RULES)} and beam:WIDTH"
         )
-    from edbatch.policy.policy_file import load_policy
-
-    return load_policy(spec)
+    content = read_policy(spec)
+    if isinstance(content, FSMFile):
+        return fsm.FSM.from_file(spec, content)
+    try:
+        return Heuristic(content.name, content.training)
+    except EdBatchError as error:
+        raise EdBatchError(f"{spec}: {error}") from error
 
 
 # Whose schedules need no check in every mini-batch: tests check them on random graphs.

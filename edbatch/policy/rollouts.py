@@ -7,10 +7,10 @@ import numpy as np
 from edbatch.compiled import compiled
 from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
-from edbatch.policy.frontier import Frontier, Graph, Record, new_frontier, new_record, ready_types, run_batch
+from edbatch.policy.frontier import Frontier, Record, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import Blockers, best_ratio, fill, new_blockers, total_of
 from edbatch.policy.state_table import StateTable, copy_states, insert, new_table
-from edbatch.policy.typed_graph import TypedGraph
+from edbatch.policy.typed_graph import GraphColumns, TypedGraph
 
 TABLE_FULL = -1
 NO_TEACHER = np.empty(0, np.int32)
@@ -19,7 +19,7 @@ NO_TEACHER = np.empty(0, np.int32)
 class Arena(NamedTuple):
     """A training graph with its starting position and room for one episode."""
 
-    graph: Graph
+    graph: GraphColumns
     start: Frontier
     start_blockers: Blockers
     frontier: Frontier
@@ -36,14 +36,14 @@ class Arena(NamedTuple):
 def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
     """The arena of a graph; `to_policy` translates its types to the policy's letters."""
     kinds, nodes = len(graph.names), len(graph)
-    start = new_frontier(graph.types, graph.indptr, kinds)
-    columns = Graph(graph.types, *graph.successors)
-    blockers = new_blockers(graph.types, graph.indptr, graph.operands, graph.topological, start)
+    columns = GraphColumns(*graph.columns())
+    start = new_frontier(columns, kinds)
+    blockers = new_blockers(columns, start)
     for kind in np.flatnonzero(blockers.row >= 0):
         fill(columns, blockers, int(kind))
     critical = not_critical()
     if encoding == CRITICAL:
-        critical = new_critical(columns, start, graph.topological)
+        critical = new_critical(columns, start)
     return Arena(
         columns,
         start,

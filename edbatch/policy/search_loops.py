@@ -14,13 +14,13 @@ from edbatch.policy.critical import (
 )
 from edbatch.policy.frontier import (
     Frontier,
-    Graph,
     finished,
     new_frontier,
     new_record,
     ready_types,
     run_batch,
 )
+from edbatch.policy.typed_graph import Columns, GraphColumns
 
 
 class Prefixes(NamedTuple):
@@ -91,27 +91,18 @@ def rank(prefixes: Prefixes, alive: int, code: np.ndarray, score: np.ndarray, su
 
 
 @compiled
-def beam_search(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    order: np.ndarray,
-    type_count: int,
-    width: int,
-    code: np.ndarray,
-) -> np.ndarray:
+def beam_search(columns: Columns, type_count: int, width: int, code: np.ndarray) -> np.ndarray:
     """int32[batches]: the shortest sequence of types found, keeping the `width` best prefixes at each step.
 
     The best waste the fewest batches, that is, batches that do not bring the bound of the remaining graph
     down; of equals, those with the smaller last batch (a batch that waits grows).
     `code` (int64[n], random) tells sets of executed nodes apart, so that no two prefixes lead to the same.
     """
-    nodes = len(types)
-    graph = Graph(types, user_indptr, users)
-    depths = remaining_depths(types, user_indptr, users, order, type_count)
+    graph = GraphColumns(*columns)
+    nodes = len(graph.types)
+    depths = remaining_depths(graph, type_count)
     now, after = new_prefixes(width, nodes, type_count), new_prefixes(width, nodes, type_count)
-    first = new_frontier(types, indptr, type_count)
+    first = new_frontier(graph, type_count)
     now.missing[0], now.pool[0], now.begin[0], now.end[0] = first
     now.reach[0] = first_reach(first, depths)
     score, sums = np.empty(width * type_count), np.empty(width * type_count, np.int64)
@@ -147,17 +138,10 @@ def beam_search(
 
 
 @compiled
-def replay(
-    types: np.ndarray,
-    indptr: np.ndarray,
-    user_indptr: np.ndarray,
-    users: np.ndarray,
-    type_count: int,
-    sequence: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def replay(columns: Columns, type_count: int, sequence: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The schedule that runs the given types in turn."""
-    graph = Graph(types, user_indptr, users)
-    frontier, record = new_frontier(types, indptr, type_count), new_record(len(types))
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
     for kind in sequence:
         run_batch(graph, frontier, record, kind)
     return finished(record)

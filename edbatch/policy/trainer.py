@@ -34,6 +34,29 @@ LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the path ratio knows better
 
 
+class Exploration(NamedTuple):
+    """How Q-learning explores and what it values.
+
+    Attributes:
+        alpha: weight of the ratio in the reward.
+        epsilon: the share of random decisions in the first episode; falls linearly to 0.02.
+        rate: how far a Q value moves towards its target.
+        discount: of the rewards of later decisions. Below 1, because a state recurs: the same frontier
+            stands at the start and at the end of a graph.
+        steps: the n of the n-step return.
+    """
+
+    alpha: float = 0.5
+    epsilon: float = 0.5
+    rate: float = 0.1
+    discount: float = 0.95
+    steps: int = 5
+
+    def is_possible(self) -> bool:
+        """Whether all are in range."""
+        return 0 <= self.epsilon <= 1 and 0 < self.rate <= 1 and 0 <= self.discount <= 1 and self.steps >= 1
+
+
 class Candidate(NamedTuple):
     """A table and what comes of following its choices."""
 
@@ -129,16 +152,16 @@ class Trainer:
                 table.choice[state] = position  # the most frequent comes last
             self.candidates.append(self.check(table))
 
-    def explore(self, episodes: int, alpha: float, epsilon: float, rate: float, discount: float, steps: int) -> None:
+    def explore(self, episodes: int, how: Exploration) -> None:
         """Q-learning proper."""
         table = _empty()
         for number in range(episodes):
             if number % CHECK_EVERY == 0 and self.optimal:
                 return
             index = number % len(self.graphs)
-            chance = max(LEAST_EPSILON, epsilon * (1 - number / episodes))
-            table, decisions = self.run(table, index, alpha=alpha, epsilon=chance, greedy=True)
-            learn_from(self.arenas[index], table, decisions, rate, discount, steps)
+            chance = max(LEAST_EPSILON, how.epsilon * (1 - number / episodes))
+            table, decisions = self.run(table, index, alpha=how.alpha, epsilon=chance, greedy=True)
+            learn_from(self.arenas[index], table, decisions, how.rate, how.discount, how.steps)
             self.count(1)
             if (number + 1) % CHECK_EVERY == 0:
                 known = table.copied(least_visits=LEAST_VISITS)
@@ -165,13 +188,13 @@ class Trainer:
                         break
                     now.table.choice[state] = kept
 
-    def evaluate(self, alpha: float, rate: float, discount: float, steps: int) -> None:
+    def evaluate(self, how: Exploration) -> None:
         """Let the best table's Q tell the value of its choices, however it came by them."""
         table = self.best.table
         for _ in range(EVALUATIONS):
             for index, arena in enumerate(self.arenas):
-                table, decisions = self.run(table, index, alpha=alpha)
-                learn_from(arena, table, decisions, rate, discount, steps)
+                table, decisions = self.run(table, index, alpha=how.alpha)
+                learn_from(arena, table, decisions, how.rate, how.discount, how.steps)
 
     def policy(self, encoding: str, seed: int, started: float) -> Policy:
         """The best there is: the best table's FSM, or a run-time heuristic that runs fewer batches."""

@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edbatch.errors import EdBatchError
+from edbatch.later import Later
+
+topology = Later("edbatch.policy.topology")
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
+Columns = tuple[NDArray, ...]  # a record of columns, on its way from Python: Numba knows a plain tuple in less time
 
 
 class Successors(NamedTuple):
@@ -20,6 +24,17 @@ class Successors(NamedTuple):
 
     indptr: Int32s
     nodes: Int32s
+
+
+class GraphColumns(NamedTuple):
+    """A TypedGraph as compiled loops read it; without an order where they need none."""
+
+    types: Int32s  # [n]
+    indptr: Int64s  # [n + 1]
+    operands: Int32s  # [m]
+    user_indptr: Int32s  # [n + 1]
+    users: Int32s  # [m]
+    order: Int32s  # [n], topological
 
 
 class TypedGraph:
@@ -90,9 +105,13 @@ class TypedGraph:
     @cached_property
     def successors(self) -> Successors:
         """The users of every node, computed at first use."""
-        from edbatch.policy.topology import successors
+        return Successors(*topology.successors(self.indptr, self.operands))
 
-        return Successors(*successors(self.indptr, self.operands))
+    def columns(self, ordered: bool = True) -> Columns:
+        """The `GraphColumns`, with an order if it is asked for."""
+        users = self.successors
+        order = self.topological if ordered else users.nodes[:0]
+        return self.types, self.indptr, self.operands, users.indptr, users.nodes, order
 
     @cached_property
     def topological(self) -> Int32s:
@@ -101,9 +120,7 @@ class TypedGraph:
         Raises:
             EdBatchError: there is a cycle.
         """
-        from edbatch.policy.topology import topological_order
-
-        order, done = topological_order(self.indptr, self.operands, *self.successors)
+        order, done = topology.topological_order(self.indptr, self.operands, *self.successors)
         if done < len(self):
             stuck = np.setdiff1d(np.arange(len(self)), order[:done])
             raise EdBatchError(f"the graph has a cycle through {self._cycle(stuck)}")

@@ -105,7 +105,7 @@ class Backward:
         view_stops = _view_stops()
         wanted = np.ones_like(table.is_source) if sources else table.holds_parameters & ~table.ends_gradients
         order = np.concatenate([ran.nodes for ran in self._ran])
-        columns = tuple(nodes.columns())
+        columns = nodes.columns()
         self.requires = asked_for(order, columns, wanted, table.ends_gradients, view_stops)
         self.sets = np.full(nodes.n, -1, np.int64)
         if view_stops[code] or not self.requires[root]:

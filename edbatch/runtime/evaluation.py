@@ -91,7 +91,7 @@ class Evaluation:
         first, base = nodes.n, nodes.n_args
         nodes.reserve(len(types), len(args))
         nodes.args[base : nodes.n_args] = args
-        columns = tuple(nodes.columns(first))
+        columns = nodes.columns(first)
         read = UNKNOWN
         while read == UNKNOWN:
             known = table.local, table.n_args, table.n_payload, table.view_windows
@@ -117,8 +117,7 @@ class Evaluation:
         from edbatch.runtime.lower import contract
 
         table = self.table
-        found = contract(first, tuple(nodes.columns(first)), table.is_source)
-        present, kinds, chosen, indptr, operands = found
+        present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first), table.is_source)
         return chosen, TypedGraph(kinds, indptr, operands, table.names(present))
 
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool, opened: Moment, recorded: Moment) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.columns import NodeColumns
+from edbatch.memory.columns import Columns
 
 #: Nodes and operands of a graph: plans count in 32 bits, and name every operand several times.
 MOST = 2**28
@@ -35,12 +35,10 @@ class Nodes:
     counts: np.ndarray
     row: np.ndarray
 
-    def columns(self, first: int = 0) -> NodeColumns:
-        """Those of the nodes from `first` on."""
+    def columns(self, first: int = 0) -> Columns:
+        """The `NodeColumns` of the nodes from `first` on."""
         n = self.n
-        return NodeColumns(
-            self.types[first:n], self.starts[first:n], self.counts[first:n], self.args[: self.n_args]
-        )  # fmt: skip
+        return self.types[first:n], self.starts[first:n], self.counts[first:n], self.args[: self.n_args]
 
     def reserve(self, n: int, n_args: int) -> None:
         """Append `n` nodes with `n_args` integers, all of which are to be filled in.

@@ -52,12 +52,12 @@ def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
     if splits is None:
         return
     nodes.reserve(int(times @ splits.new_nodes), int(times @ splits.new_integers))
-    nodes.n, nodes.n_args = make_parts(first, n, n_args, tuple(nodes.columns()), tuple(splits.columns))
+    nodes.n, nodes.n_args = make_parts(first, n, n_args, nodes.columns(), tuple(splits.columns))
 
 
 def _splits(nodes: Nodes, first: int, table: TypeTable, candidates: np.ndarray, width: int) -> Splits | None:
     """How to split the nodes from `first` on of some types with at most `width` operands."""
-    columns = tuple(nodes.columns(first))
+    columns = nodes.columns(first)
     recurrent = np.zeros((len(candidates), width), np.bool_)
     read = np.zeros((len(candidates), len(table.view_windows) if table.has_late[candidates].any() else 0), np.uint8)
     for begin in range(0, len(candidates), MAX_AT_ONCE):

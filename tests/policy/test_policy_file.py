@@ -98,16 +98,6 @@ def test_a_folder_that_is_missing_is_reported(saved, tmp_path):
         saved[0].save(tmp_path / "nowhere" / "policy.json")
 
 
-def test_foreign_policies_cannot_be_saved(tmp_path):
-    from edbatch.policy.policy_file import save_policy
-
-    class Mine:
-        name = "mine"
-
-    with pytest.raises(EdBatchError, match="Mine 'mine' is not a policy that files can hold"):
-        save_policy(tmp_path / "mine.json", Mine())
-
-
 def test_files_that_nest_deeply(tmp_path):
     path = tmp_path / "policy.json"
     path.write_text('{"edbatch_policy": 1, "kind": "fsm", "states": ' + "[" * 100_000)

@@ -1,15 +1,16 @@
 import numpy as np
 
 from edbatch.policy import TypedGraph
-from edbatch.policy.frontier import Graph, new_frontier, new_record, run_batch
+from edbatch.policy.frontier import new_frontier, new_record, run_batch
 from edbatch.policy.ratio import new_blockers, new_direct_blockers, repeating_types, total_of
+from edbatch.policy.typed_graph import GraphColumns
 
 
 def start(graph):
-    """(Graph, Frontier, Blockers) of a graph of which nothing has run."""
-    frontier = new_frontier(graph.types, graph.indptr, len(graph.names))
-    blockers = new_blockers(graph.types, graph.indptr, graph.operands, graph.topological, frontier)
-    return Graph(graph.types, *graph.successors), frontier, blockers
+    """(GraphColumns, Frontier, Blockers) of a graph of which nothing has run."""
+    columns = GraphColumns(*graph.columns())
+    frontier = new_frontier(columns, len(graph.names))
+    return columns, frontier, new_blockers(columns, frontier)
 
 
 def totals(graph):
@@ -20,13 +21,12 @@ def totals(graph):
 def test_the_path_reading_sees_through_other_types():
     graph = TypedGraph.from_lists(["b", "a", "b"], [[], [0], [1]])
     assert totals(graph) == [1, 1]
-    assert new_direct_blockers(graph.types, graph.indptr, graph.operands, 2)[1].tolist() == [2, 1]
+    assert new_direct_blockers(GraphColumns(*graph.columns()), 2)[1].tolist() == [2, 1]
 
 
 def test_only_types_that_repeat_on_a_path_are_tracked():
     graph = TypedGraph.from_lists(["a", "b", "a", "b"], [[], [], [0], [0]])
-    columns = (graph.types, graph.indptr, graph.operands, graph.topological)
-    assert repeating_types(*columns, 2).tolist() == [True, False]
+    assert repeating_types(GraphColumns(*graph.columns()), 2).tolist() == [True, False]
     blockers = start(graph)[2]
     assert blockers.row.tolist() == [0, -1]
     assert blockers.waiting.shape == (1, 4)
@@ -50,6 +50,6 @@ def test_asking_late_gives_what_asking_always_gives(random_graph):
 def test_the_direct_ratio_never_exceeds_the_path_ratio(random_graph):
     for seed in range(50):
         graph = random_graph(seed, 40, 5)
-        direct = new_direct_blockers(graph.types, graph.indptr, graph.operands, len(graph.names))[1]
+        direct = new_direct_blockers(GraphColumns(*graph.columns()), len(graph.names))[1]
         assert (np.array(totals(graph)) <= direct).all()
         assert min(totals(graph)) > 0
