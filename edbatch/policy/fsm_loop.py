@@ -56,7 +56,9 @@ def run(
     unseen, unknown = 0, False
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        choice = decide(machine, encoding, frontier, record, critical, kinds, count)
+        choice = 0  # of one there is nothing to decide
+        if count > 1:
+            choice = decide(machine, encoding, frontier, record, critical, kinds, count)
         kind = kinds[max(choice, 0)]
         if choice < 0:
             unseen += 1
@@ -79,8 +81,6 @@ def decide(
     count: int,
 ) -> int:  # fmt: skip
     """The position in `kinds` of the type that the table chooses, or -1 in an unseen state."""
-    if count == 1:
-        return 0  # nothing to decide
     table, to_policy, letters = machine
     for index in range(count):
         letters[index] = to_policy[kinds[index]]
