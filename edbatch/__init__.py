@@ -4,6 +4,7 @@ Write lazy code for one sample; EdBatch collects the graphs of a mini-batch, dec
 together, and runs each batch as one kernel.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from edbatch.devices import device
@@ -79,8 +80,6 @@ _FOLDERS = ("data", "models", "training")
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name in _FOLDERS:
         return import_module(f"{__name__}.{name}")
     if name not in _LAZY:

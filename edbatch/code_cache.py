@@ -19,7 +19,11 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import llvmlite
+import numba
 import numpy as np
+from numba.core import config
+from numba.core.registry import cpu_target
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.files import write_atomically
@@ -137,11 +141,6 @@ def warn(problem: str) -> None:
 @cache
 def environment() -> bytes:
     """What compiled code depends on beside its source: versions, processor, settings of the compiler."""
-    import llvmlite
-    import numba
-    from numba.core import config
-    from numba.core.registry import cpu_target
-
     settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
     known = (
         sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,

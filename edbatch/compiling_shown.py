@@ -11,6 +11,9 @@ from typing import Any
 
 from edbatch.code_cache import cache_folder, works
 from edbatch.fingerprint import callees
+from edbatch.later import Later
+
+tqdm = Later("tqdm")
 
 # What is expected to take longer, in seconds, is announced; compiling a function takes about so many.
 LONG = 2.5
@@ -48,10 +51,8 @@ def shown(function: Any) -> Iterator[None]:
 
 @contextmanager
 def _bar(function: Any) -> Iterator[None]:
-    from tqdm import tqdm
-
     text = f"compiling {_name(function)}, once per machine"
-    with tqdm(total=_missing(function), desc=text, unit="function", leave=False, delay=0.3) as bar:
+    with tqdm.tqdm(total=_missing(function), desc=text, unit="function", leave=False, delay=0.3) as bar:
         _thread.bar = bar
         try:
             yield

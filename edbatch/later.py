@@ -27,6 +27,8 @@ class Later:
         self._module: Any = None
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):  # who asks what this is, as doctest does of every name, does not use it
+            raise AttributeError(attribute)
         if self._module is None:
             self._module = import_module(self._name)
         return getattr(self._module, attribute)

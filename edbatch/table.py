@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from edbatch.later import Later
+
+tabulate = Later("tabulate")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -34,6 +38,4 @@ class Table:
         return self._format("html")
 
     def _format(self, form: str) -> str:
-        from tabulate import tabulate
-
-        return tabulate(self.rows, self.headers, form, colalign=self.align, disable_numparse=True)
+        return tabulate.tabulate(self.rows, self.headers, form, colalign=self.align, disable_numparse=True)

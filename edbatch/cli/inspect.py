@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
+from edbatch.later import Later
+from edbatch.policy import Heuristic, get_policy
 
 if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
     from edbatch.policy.training import Training
+
+fsm_dot = Later("edbatch.policy.fsm_dot")
 
 RULES = {
     "depth": "runs the nodes of one type at one depth together, depth by depth",
@@ -44,8 +48,6 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         EdBatchError: the policy cannot be read, or `--dot` for a heuristic.
     """
-    from edbatch.policy import Heuristic, get_policy
-
     policy = get_policy(arguments.policy)
     if isinstance(policy, Heuristic):
         if arguments.dot:
@@ -53,10 +55,11 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{policy.name}: {RULES[policy.name.partition(':')[0]]}")
         _print_training(policy.training)
         return
-    from edbatch.policy.fsm import FSM
+    _print_machine(cast("FSM", policy), arguments.dot)
 
-    assert isinstance(policy, FSM)
-    if arguments.dot:
+
+def _print_machine(policy: FSM, as_dot: bool) -> None:
+    if as_dot:
         print(policy.to_dot())
         return
     print(f"{policy.name}: {counted(len(policy.table()), 'state')} over {counted(len(policy.types), 'type')}")
@@ -78,15 +81,12 @@ def _print_training(training: Training | None) -> None:
 
 def _print_states(fsm: FSM) -> None:
     """One row per state; long type names get a short one, explained in a second table."""
-    from edbatch.policy.encodings import describe
-    from edbatch.policy.fsm_dot import LONGEST
-
-    long = any(len(name) > LONGEST for name in fsm.types)
+    long = any(len(name) > fsm_dot.LONGEST for name in fsm.types)
     short = {name: f"t{number}" if long else name for number, name in enumerate(fsm.types)}
     rows = []
     for state, row in enumerate(fsm.table()):
         ready = [short[name] for name in fsm.state_types(state)]
-        text = describe(fsm.encoding, ready, int(fsm.states.mark[state]))
+        text = fsm_dot.describe(fsm.encoding, ready, int(fsm.states.mark[state]))
         rows.append([state, text, short[str(row["choice"])], f"{row['q']:.2f}"])
     print_table(["state", "ready types", "runs", "Q"], rows, left=3)
     if long:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import edbatch as eb
 from edbatch.cli.arguments import add_json, check_folder, integer
 from edbatch.cli.output import counted, print_json, print_table
+from edbatch.cli.script import graphs_from_script
 from edbatch.errors import EdBatchError
+from edbatch.later import Later
+from edbatch.policy import Heuristic, Policy, TypedGraph, get_policy, lower_bound, read_graph
 
 if TYPE_CHECKING:
-    from edbatch.policy import Policy, TypedGraph
+    from edbatch.policy.fsm import FSM
+
+encodings = Later("edbatch.policy.encodings")
+tqdm = Later("tqdm")
 
 RULES = ("depth", "agenda", "sufficient")
 
@@ -61,17 +68,12 @@ def run(arguments: argparse.Namespace) -> None:
         EdBatchError: a source cannot be read or run, or the policy file cannot be written; a file that was
             there stays as it was.
     """
-    from tqdm import tqdm
-
-    from edbatch.policy import learn
-    from edbatch.policy.encodings import ENCODINGS
-
     check_folder(arguments.output)
-    if arguments.encoding not in ENCODINGS:
-        raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {', '.join(ENCODINGS)}")
-    bar = tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)
+    if arguments.encoding not in encodings.ENCODINGS:
+        raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {', '.join(encodings.ENCODINGS)}")
+    bar = tqdm.tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)
     named = list(bar)
-    policy = learn(
+    policy = eb.learn(
         [graph for _, graph in named],
         encoding=arguments.encoding,
         episodes=arguments.episodes,
@@ -89,9 +91,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _graphs(sources: Sequence[str]) -> Iterator[tuple[str, TypedGraph]]:
     """Every graph of every source, with a name."""
-    from edbatch.cli.script import graphs_from_script
-    from edbatch.policy import read_graph
-
     for source in sources:
         if script := re.fullmatch(r"(.+\.py):(\w+)", source):
             for number, graph in enumerate(graphs_from_script(*script.groups())):
@@ -106,8 +105,6 @@ def _graphs(sources: Sequence[str]) -> Iterator[tuple[str, TypedGraph]]:
 
 
 def _row(name: str, graph: TypedGraph, policy: Policy) -> dict[str, str | int]:
-    from edbatch.policy import get_policy, lower_bound
-
     return {
         "graph": name,
         "nodes": len(graph),
@@ -120,11 +117,10 @@ def _row(name: str, graph: TypedGraph, policy: Policy) -> dict[str, str | int]:
 
 
 def _summary(policy: Policy, path: str) -> str:
-    from edbatch.policy.fsm import FSM
-
     training = getattr(policy, "training", None)
     assert training is not None
     how = f"{training.seconds:.2f} s, {counted(training.episodes, 'episode')}"
-    if isinstance(policy, FSM):
-        return f"wrote {path}: {policy.name} with {counted(len(policy.table()), 'state')} ({how})"
-    return f"wrote {path}: the rule {policy.name!r}, which nothing that was learned could beat ({how})"
+    if isinstance(policy, Heuristic):
+        return f"wrote {path}: the rule {policy.name!r}, which nothing that was learned could beat ({how})"
+    states = cast("FSM", policy).table()
+    return f"wrote {path}: {policy.name} with {counted(len(states), 'state')} ({how})"

@@ -8,15 +8,20 @@ from contextlib import nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import edbatch as eb
 from edbatch.cli.arguments import add_json, check_folder, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.errors import EdBatchError
 from edbatch.files import write_atomically
+from edbatch.later import Later
 
 if TYPE_CHECKING:
     from edbatch.models.compare import Measured, MiniBatch, Probabilities
     from edbatch.models.workloads import Workload
     from edbatch.policy import Policy
+
+compare = Later("edbatch.models.compare")
+workloads = Later("edbatch.models.workloads")
 
 RULES = ("none", "depth", "agenda", "sufficient")  # the first is unbatched: the others are checked against it
 LEARN_FROM = 3  # mini-batches
@@ -71,18 +76,12 @@ def run(arguments: argparse.Namespace) -> None:
         EdBatchError: there is no such model or device, the data or the policy cannot be read, or the predictions
             cannot be written.
     """
-    import edbatch as eb
-
     with eb.device(arguments.device) if arguments.device else nullcontext():
         _run(arguments)
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    import edbatch as eb
-    from edbatch.models.compare import compare
-    from edbatch.models.workloads import get_workload
-
-    workload = get_workload(arguments.model)
+    workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
         check_folder(arguments.out)
     chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
@@ -107,7 +106,7 @@ def _run(arguments: argparse.Namespace) -> None:
         name = arguments.policy
     policies[name] = chosen
     rounds = -(-LEAST_RUNS // len(mini_batches))
-    measured = compare(probabilities, mini_batches, policies, rounds)
+    measured = compare.compare(probabilities, mini_batches, policies, rounds)
 
     if arguments.out is not None:
         _write_predictions(arguments.out, measured[name], labels, workload.root)
@@ -145,10 +144,7 @@ def _read(workload: Workload, arguments: argparse.Namespace) -> list[Any]:
 
 
 def _learn(probabilities: Probabilities, mini_batches: Sequence[MiniBatch]) -> Policy:
-    from edbatch.models.compare import record
-    from edbatch.policy import learn
-
-    return learn([record(probabilities, mini_batch) for mini_batch in mini_batches])
+    return eb.learn([compare.record(probabilities, mini_batch) for mini_batch in mini_batches])
 
 
 def _write_predictions(path: str, measured: Measured, labels: list[Any], root: bool) -> None:

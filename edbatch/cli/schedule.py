@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from edbatch.cli.arguments import add_json
 from edbatch.cli.output import print_json, print_table
+from edbatch.later import Later
+from edbatch.policy import Policy, TypedGraph, get_policy, lower_bound, read_graph
 
-if TYPE_CHECKING:
-    from edbatch.policy import Policy, TypedGraph
+tqdm = Later("tqdm")
 
 REPEATS = 5
 
@@ -42,15 +43,11 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         EdBatchError: a graph or a policy cannot be read.
     """
-    from tqdm import tqdm
-
-    from edbatch.policy import get_policy, lower_bound, read_graph
-
     specs = arguments.policy or ["depth", "agenda", "sufficient"]
     policies = {spec: get_policy(spec) for spec in specs}
     graphs = {path: read_graph(path) for path in arguments.graphs}
     rows: list[dict[str, Any]] = []
-    for path, graph in tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None):
+    for path, graph in tqdm.tqdm(graphs.items(), "scheduling", delay=1, leave=False, disable=None):
         about = {
             "graph": path,
             "nodes": len(graph),
@@ -70,8 +67,6 @@ def _measure(graph: TypedGraph, policies: dict[str, Policy]) -> list[dict[str, A
 
     The policies take turns, so that a disturbance hits all alike.
     """
-    from edbatch.policy import TypedGraph
-
     seconds: dict[str, list[float]] = {spec: [] for spec in policies}
     batches: dict[str, int] = {}
     fallbacks: dict[str, int] = {}

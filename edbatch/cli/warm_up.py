@@ -6,10 +6,22 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from random import Random
 from time import process_time
 from typing import Any
 
+import edbatch as eb
 from edbatch.cli.output import counted
+from edbatch.later import Later
+from edbatch.policy import TypedGraph, get_policy, lower_bound
+from edbatch.policy.heuristics import RULES
+
+code_cache = Later("edbatch.code_cache")
+compiled = Later("edbatch.compiled")
+encodings = Later("edbatch.policy.encodings")
+tqdm = Later("tqdm")
+trainer = Later("edbatch.policy.trainer")
+workloads = Later("edbatch.models.workloads")
 
 DESCRIPTION = """\
 Compile ahead what programs would have compiled when they first need it: schedulers, learning, the planner, the
@@ -34,18 +46,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> None:
     """Run small programs of every kind, with nothing interpreted, and say what there is then."""
-    from tqdm import tqdm
-
-    from edbatch.code_cache import cache_folder
-    from edbatch.compiled import at_once, functions
-
     start = process_time()
-    with at_once(), tqdm(list(programs()), unit="program", disable=None, leave=False) as bar:
+    with compiled.at_once(), tqdm.tqdm(list(programs()), unit="program", disable=None, leave=False) as bar:
         for name, program in bar:
             bar.set_description(f"compiling {name}")
             program()
-    ready = sum(bool(function.overloads) for function in functions)
-    folder = cache_folder()
+    ready = sum(bool(function.overloads) for function in compiled.functions)
+    folder = code_cache.cache_folder()
     sizes = [file.stat().st_size for file in folder.glob("*.bin")]
     print(f"{counted(ready, 'function')} ready in {process_time() - start:.1f} s of processor time")
     print(f"{folder}{os.sep}: {counted(len(sizes), 'file')}, {sum(sizes) / 2**20:.1f} MiB")
@@ -53,57 +60,39 @@ def run(arguments: argparse.Namespace) -> None:
 
 def programs() -> Iterator[tuple[str, Callable[[], object]]]:
     """What is run, each with its name; all that a program of a user's may need is in one of them."""
-    from edbatch import training
-    from edbatch.models.workloads import WORKLOADS
-    from edbatch.policy.encodings import ENCODINGS
-    from edbatch.policy.heuristics import RULES
-
     for rule in RULES:
         yield f"the policy {rule}", partial(_schedule, rule)
-    for encoding in ENCODINGS:
+    for encoding in encodings.ENCODINGS:
         yield f"learning with {encoding}", partial(_learn, encoding)
-    for name in WORKLOADS:
+    for name in workloads.WORKLOADS:
         yield name, partial(_train, name)
-    for name in training.__all__:
-        kind = getattr(training, name)
-        if isinstance(kind, type) and issubclass(kind, training.Trainer) and kind is not training.Trainer:
+    for name in eb.training.__all__:
+        kind = getattr(eb.training, name)
+        if isinstance(kind, type) and issubclass(kind, eb.training.Trainer) and kind is not eb.training.Trainer:
             yield name, partial(_update, kind)
 
 
 def _graph() -> Any:
     """A graph for which the greedy rule does not find the fewest batches, so that `beam` has something to search."""
-    from random import Random
-
-    from edbatch.policy.typed_graph import TypedGraph
-
     draw = Random(2).random
     operands = [[below for below in range(node) if draw() < 2 / (node + 1)] for node in range(24)]
     return TypedGraph.from_lists(["abc"[int(3 * draw())] for _ in range(24)], operands)
 
 
 def _schedule(rule: str) -> None:
-    from edbatch.policy.bounds import lower_bound
-    from edbatch.policy.registry import get_policy
-
     graph = _graph()
     get_policy(rule).schedule(graph)
     lower_bound(graph, "direct")
 
 
 def _learn(encoding: str) -> None:
-    from edbatch.policy.qlearning import learn
-    from edbatch.policy.trainer import CHECK_EVERY
-
     graph = _graph()
     # Half of the episodes explore, and what was found is looked at after so many of these.
-    learn([graph], encoding=encoding, episodes=2 * CHECK_EVERY, progress=False).schedule(graph)
+    eb.learn([graph], encoding=encoding, episodes=2 * trainer.CHECK_EVERY, progress=False).schedule(graph)
 
 
 def _train(name: str) -> None:
-    import edbatch as eb
-    from edbatch.models.workloads import WORKLOADS
-
-    workload = WORKLOADS[name]
+    workload = workloads.WORKLOADS[name]
     samples, sizes, _ = workload.number(workload.generate(3, 0))
     model = eb.ParameterCollection(seed=0)
     # With matrices of that size, products of equal words are shared.
@@ -119,8 +108,6 @@ def _train(name: str) -> None:
 
 
 def _update(kind: Any) -> None:
-    import edbatch as eb
-
     model = eb.ParameterCollection(seed=0)
     W, E = model.add_parameters((4, 4), name="W"), model.add_lookup_parameters((5, 4), name="E")
     with eb.Graph(policy="sufficient"):

@@ -8,6 +8,9 @@ from weakref import ref
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.compiled import Compiled
+from edbatch.later import Later
+
+tabulate = Later("tabulate")
 
 
 class Table(str):
@@ -79,15 +82,13 @@ class Described:
 
 def layout_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
     """Where the variables of each trace lie; a trace has a name."""
-    from tabulate import tabulate
-
-    return Table("\n\n".join(f"{_title(*trace)}\n{tabulate(trace[1].storage, headers='keys')}" for trace in traces))
+    return Table(
+        "\n\n".join(f"{_title(*trace)}\n{tabulate.tabulate(trace[1].storage, headers='keys')}" for trace in traces)
+    )
 
 
 def explain_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
     """How each trace's batches reach their operands."""
-    from tabulate import tabulate
-
     texts = []
     for name, compiled in traces:
         gap = compiled.batches - compiled.split - compiled.least
@@ -95,7 +96,7 @@ def explain_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
         split = f", and {compiled.split} more to copy less" if compiled.split else ""
         cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
         head = f"{_title(name, compiled)}: {compiled.batches - compiled.split} batches{quality}{split}{cheapest}"
-        texts.append(f"{head}\n{tabulate(compiled.operands, headers='keys')}")
+        texts.append(f"{head}\n{tabulate.tabulate(compiled.operands, headers='keys')}")
     return Table("\n\n".join(texts))
 
 

@@ -21,6 +21,10 @@ from edbatch.exclusive import Whole, lock
 from edbatch.files import checked_path, write_atomically
 from edbatch.graph import draws
 from edbatch.graph.checksum import BLANK, KEY, check_seal, sealed
+from edbatch.later import Later
+
+safetensors = Later("safetensors")
+safetensors_numpy = Later("safetensors.numpy")
 
 if TYPE_CHECKING:
     from edbatch.graph.collection import ParameterCollection
@@ -80,8 +84,6 @@ def save_checkpoint(
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """See `ParameterCollection.save`."""
-    from safetensors.numpy import save
-
     for given, method in ((trainer, "state"), (policy, "save")):
         if given is not None and not hasattr(given, method):
             raise EdBatchError(f"{path}: expected a trainer and a policy, got {type(given).__name__}")
@@ -97,7 +99,7 @@ def save_checkpoint(
     header |= {MARK + "checkpoint": str(VERSION), KEY: BLANK}
     if policy is not None:
         policy.save(policy_path(path))
-    write_atomically(path, sealed(save(tensors, header)))
+    write_atomically(path, sealed(safetensors_numpy.save(tensors, header)))
 
 
 def load_checkpoint(
@@ -166,14 +168,12 @@ def policy_path(path: str | os.PathLike[str]) -> Path:
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, str]]:
     """Of a file that is whole: tensors of floats, dtype and shape of the others, and our entries of the header."""
-    from safetensors import SafetensorError, safe_open
-
     place = checked_path(path)
     if place.is_dir():  # of which safetensors says that there is no such device
         raise EdBatchError(f"{path}: cannot be read (it is a folder); expected a file")
     tensors, others = {}, {}
     try:
-        with safe_open(place, framework="numpy") as file:
+        with safetensors.safe_open(place, framework="numpy") as file:
             header = {key: entry for key, entry in (file.metadata() or {}).items() if key.startswith(MARK)}
             if header:
                 check_seal(place)
@@ -185,7 +185,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
                     others[name] = f"{entry.get_dtype()}{entry.get_shape()}"
     except OSError as error:
         raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except SafetensorError as error:
+    except safetensors.SafetensorError as error:
         raise EdBatchError(f"{path}: not a whole safetensors file ({error})") from error
     version = header.get(MARK + "checkpoint", "")
     if header and version != str(VERSION):

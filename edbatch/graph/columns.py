@@ -17,6 +17,8 @@ from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec, float_dtype
 
+DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
+
 if TYPE_CHECKING:
     from edbatch.graph.body import Body
     from edbatch.graph.compiled import Compiled

@@ -12,6 +12,7 @@ Example:
     3
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from edbatch.policy.bounds import lower_bound
@@ -45,6 +46,4 @@ _COMPILED = {"FSM": "fsm", "learn": "qlearning"}  # their modules import Numba, 
 def __getattr__(name: str) -> Any:
     if name not in _COMPILED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(f"{__name__}.{_COMPILED[name]}"), name)

@@ -9,24 +9,31 @@ import numpy as np
 
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
+from edbatch.graph.columns import DAMAGED
 from edbatch.graph.expression import Expression
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.graph.writes import now
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
+from edbatch.memory.planner import make_plan
+from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.advice import Use, advice
+from edbatch.runtime.backward import Backward
+from edbatch.runtime.execute import Executor
+from edbatch.runtime.learned import default_policy
 from edbatch.runtime.lines import Lines
+from edbatch.runtime.lower import UNKNOWN, contract, decode, with_sources
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
+from edbatch.runtime.saving import SavingTable
+from edbatch.runtime.split import split_nodes
 from edbatch.runtime.type_table import shared_table
 from edbatch.stopwatch import Clock, Moment, booked
-
-DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
 
 class Evaluation:
@@ -48,8 +55,6 @@ class Evaluation:
     """
 
     def __init__(self, device: Device, options: Options, check_nan: bool) -> None:
-        from edbatch.runtime.execute import Executor
-
         self.policy: Policy | None = None
         self.table = shared_table(device)
         self.arenas = Arenas(self.table.windows, self.table.pool)
@@ -83,8 +88,6 @@ class Evaluation:
         Args:
             types, args: see `Columns.take`.
         """
-        from edbatch.runtime.lower import UNKNOWN, decode
-
         if not len(types):
             return
         nodes, table = self.nodes, self.table
@@ -104,8 +107,6 @@ class Evaluation:
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
-        from edbatch.runtime.split import split_nodes
-
         if not self._options.split:
             return self.nodes
         nodes = self.nodes.copy()  # the graph may grow, and then be split otherwise
@@ -114,8 +115,6 @@ class Evaluation:
 
     def typed_graph(self, nodes: Nodes, first: int) -> tuple[np.ndarray, TypedGraph]:
         """What has to be scheduled of the nodes from `first` on: node ids (from `first`), and the graph of them."""
-        from edbatch.runtime.lower import contract
-
         table = self.table
         present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first), table.is_source)
         return chosen, TypedGraph(kinds, indptr, operands, table.names(present))
@@ -129,11 +128,6 @@ class Evaluation:
             saving: keep what a backward run will read.
             opened, recorded: when recording began and ended.
         """
-        from edbatch.memory.planner import make_plan
-        from edbatch.runtime.learned import default_policy
-        from edbatch.runtime.lower import with_sources
-        from edbatch.runtime.split import split_nodes
-
         first, report, nodes, table = self.done, self._report, self.nodes, self.table
         clock = Clock(report.seconds, opened)
         clock.stop("construction", recorded)
@@ -171,9 +165,6 @@ class Evaluation:
         if not saving:
             with self._computing():
                 return Ran(plan, self._executor.run(plan, n_sources, inputs, order), n_sources, order, {}, time)
-        from edbatch.runtime.execute import Executor
-        from edbatch.runtime.saving import SavingTable
-
         table = SavingTable(self.table, plan)
         executor = Executor(self.arenas, table, self._check_nan, self._where, self._profile)  # type: ignore[arg-type]
         with self._computing():
@@ -197,8 +188,6 @@ class Evaluation:
 
     def backward(self, expression: Expression, seed: np.ndarray) -> None:
         """Compute the gradients of an expression that has run, given its own."""
-        from edbatch.runtime.backward import Backward
-
         before, self._backward = self._backward, None
         if before is not None:
             before.release()
@@ -235,8 +224,6 @@ class Evaluation:
 
     def report(self) -> Report:
         """What has run so far."""
-        from edbatch.policy.bounds import lower_bound
-
         report = self._report
         while self._uncounted:
             report.count_operands(self._uncounted.pop(), self.table.windows)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, EdBatchWarning, checked_flag, shown
 from edbatch.exclusive import Whole, exclusive, original
 from edbatch.graph.body import Body
-from edbatch.graph.columns import Columns, _current
+from edbatch.graph.columns import DAMAGED, Columns, _current
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
@@ -25,13 +25,20 @@ from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_MASK
+from edbatch.later import Later
 from edbatch.policy.policy import Policy
+from edbatch.policy.recorded import write_graph
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile_cell import compile_cell
-from edbatch.runtime.evaluation import DAMAGED, Evaluation
 from edbatch.runtime.report import Report
 from edbatch.stopwatch import Moment
+
+if TYPE_CHECKING:
+    from edbatch.runtime.evaluation import Evaluation
+
+backward = Later("edbatch.runtime.backward")
+running = Later("edbatch.runtime.evaluation")
 
 
 class Graph(Columns):
@@ -132,9 +139,7 @@ class Graph(Columns):
     @exclusive
     def backward(self, expression: Expression, gradient: Any = None) -> None:
         """Compute the gradients of one expression; see `Expression.backward`."""
-        from edbatch.runtime.backward import seed_of
-
-        seed = seed_of(expression.spec, gradient)
+        seed = backward.seed_of(expression.spec, gradient)
         saving = not (self.options.recompute or current_options().recompute)
         evaluation = self._ran(saving)
         evaluation.backward(expression, seed)
@@ -198,8 +203,6 @@ class Graph(Columns):
             0 0
             # type 0 tanh([])
         """
-        from edbatch.policy.recorded import write_graph
-
         write_graph(path, self.typed_graph())
 
     @exclusive
@@ -250,7 +253,7 @@ class Graph(Columns):
             if evaluation is None or not evaluation.nodes.n:
                 of_parameters = (x for type in dict.fromkeys(types.tolist()) if (x := TYPES[type].device) is not None)
                 device = self._device or next(of_parameters, None) or current_device()
-                evaluation = self._evaluation = Evaluation(device, self.options, self._check_nan)
+                evaluation = self._evaluation = running.Evaluation(device, self.options, self._check_nan)
             evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
             evaluation.take_over(types, args)
             return evaluation

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from edbatch.errors import EdBatchWarning
 from edbatch.graph.lines import users_line
+from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
+from edbatch.policy.qlearning import learn
 from edbatch.policy.registry import get_policy, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.stopwatch import Moment
@@ -68,9 +70,6 @@ def default_policy(graph: TypedGraph) -> Policy:
 
 
 def _learn(graph: TypedGraph) -> _Learned:
-    from edbatch.policy.bounds import lower_bound
-    from edbatch.policy.qlearning import learn
-
     sufficient = get_policy("sufficient")
     if len(schedule_of(sufficient, graph)) <= lower_bound(graph) + NEAR:
         return _Learned(sufficient, 0.0)

@@ -8,10 +8,13 @@ from textwrap import fill
 
 import numpy as np
 
+from edbatch.later import Later
 from edbatch.memory.plan import GATHER, STRIDED, Plan
 from edbatch.memory.windows import Windows
 from edbatch.runtime.advice import Use, short
 from edbatch.table import Table
+
+tabulate = Later("tabulate")
 
 
 @dataclass
@@ -66,9 +69,7 @@ class Report:
     advice: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        from tabulate import tabulate
-
-        table = tabulate(self._rows(), tablefmt="plain", colalign=("left", "right"), disable_numparse=True)
+        table = tabulate.tabulate(self._rows(), tablefmt="plain", colalign=("left", "right"), disable_numparse=True)
         return "\n\n".join([table, *(fill(sentence, 100) for sentence in self.advice)])
 
     def _repr_html_(self) -> str:

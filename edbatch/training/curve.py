@@ -13,6 +13,9 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.files import write_atomically
+from edbatch.later import Later
+
+figures = Later("matplotlib.figure")
 
 
 @dataclass
@@ -60,7 +63,7 @@ class Curve:
                 a figure of that name, or the file cannot be written.
         """
         try:
-            from matplotlib.figure import Figure
+            figure = figures.Figure(figsize=(7, 2.8), dpi=80, layout="constrained")
         except ImportError:
             raise EdBatchError(f"{path}: Matplotlib is not installed; expected pip install 'edbatch[plot]'") from None
         if not self.epochs:
@@ -68,7 +71,6 @@ class Curve:
         measured = [name for name in self.epochs[0] if name not in ("epoch", "loss")]
         if unknown := set(names or ()) - set(measured):
             raise EdBatchError(f"{path}: no figure is named {', '.join(sorted(unknown))}; there are {measured}")
-        figure = Figure(figsize=(7, 2.8), dpi=80, layout="constrained")
         left, right = figure.subplots(1, 2)
         window = max(1, self.steps_per_epoch // 10)
         smooth = np.convolve(self.losses, np.ones(window) / window, "valid")

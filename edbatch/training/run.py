@@ -24,10 +24,14 @@ from edbatch.graph.collection import ParameterCollection
 from edbatch.graph.expression import Expression
 from edbatch.graph.ops import sum as sum_of
 from edbatch.graph.options import options
+from edbatch.later import Later
 from edbatch.policy.policy import Policy
 from edbatch.runtime.graph import Graph
 from edbatch.training.curve import Curve
 from edbatch.training.trainer import Trainer
+
+qlearning = Later("edbatch.policy.qlearning")
+tqdm = Later("tqdm")
 
 TO_LEARN_FROM = 2  # mini-batches
 
@@ -158,13 +162,11 @@ class Run:
 
     def _train(self, epoch: int) -> None:
         """What is left of an epoch."""
-        from tqdm import tqdm
-
         steps = self.steps_per_epoch
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.data))
         disable = None if self.progress is None else not self.progress
         done = self.step - epoch * steps
-        with tqdm(total=steps, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=disable) as bar:
+        with tqdm.tqdm(total=steps, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=disable) as bar:
             for at in range(done * self.batch_size, len(order), self.batch_size):
                 batch = [self.data[i] for i in order[at : at + self.batch_size].tolist()]
                 _, total, n = self._recorded(batch)
@@ -196,13 +198,11 @@ class Run:
 
     def _learned(self) -> Policy:
         """From the same mini-batches whether the run begins or goes on; dropout then draws as if they had not been."""
-        from edbatch.policy.qlearning import learn
-
         drawn, size = draws.state(), self.batch_size
         n = min(TO_LEARN_FROM * size, len(self.data))
         batches = [[self.data[i] for i in range(at, min(at + size, n))] for at in range(0, n, size)]
         try:
-            return learn([self._recorded(batch)[0].typed_graph() for batch in batches], progress=False)
+            return qlearning.learn([self._recorded(batch)[0].typed_graph() for batch in batches], progress=False)
         finally:
             draws.restore(drawn)
 
