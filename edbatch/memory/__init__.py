@@ -1,4 +1,4 @@
-"""Where values live: arenas and the windows on them, row order, the plan of a mini-batch; PQ trees and cell layouts.
+"""Where values live: arenas and the windows on them, row order, the plan of a mini-batch; `layout`: that of a cell.
 
 Sees arrays and shapes only.
 """

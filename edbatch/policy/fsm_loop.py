@@ -56,8 +56,8 @@ def run(
     unseen, unknown = 0, False
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        choice = 0  # of one there is nothing to decide
-        if count > 1:
+        choice = 0  # of one there is nothing to decide; of none, in a cycle, no table knows the state
+        if count != 1:
             choice = decide(machine, encoding, frontier, record, critical, kinds, count)
         kind = kinds[max(choice, 0)]
         if choice < 0:

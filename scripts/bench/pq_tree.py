@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from edbatch.memory.layout import BatchedOp, Variable, plan_layout
-from edbatch.memory.pq_tree import PQTree
+from edbatch.memory.layout.pq_tree import PQTree
 from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command, figure
-from tests.memory.cells import CELLS, least_moved, random_case
+from tests.memory.layout.cells import CELLS, least_moved, random_case
 
 SIZES = (100, 1_000, 10_000, 100_000)
 

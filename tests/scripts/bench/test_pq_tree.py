@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from edbatch.memory.pq_tree import PQTree
+from edbatch.memory.layout.pq_tree import PQTree
 from scripts.bench.pq_tree import all_lengths, conflicting_case, deep, pairs, reduction_seconds, short_intervals
 
 

@@ -6,23 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from edbatch.memory.alignment import Alignment, Demand
-from edbatch.memory.batched_op import RESULT, BatchedOp, Variable, check_input, slot_name
-from edbatch.memory.conflicts import BUDGET, choose
-from edbatch.memory.layout_check import Reach, Verdict, verify
-
-__all__ = [
-    "RESULT",
-    "BatchedOp",
-    "Layout",
-    "Reach",
-    "Variable",
-    "Verdict",
-    "clashing",
-    "lay_out",
-    "plan_layout",
-    "verify",
-]
+from edbatch.memory.layout.alignment import Alignment, Demand
+from edbatch.memory.layout.batched_op import BatchedOp, Variable, check_input, slot_name
+from edbatch.memory.layout.check import Reach, Verdict, verify
+from edbatch.memory.layout.conflicts import BUDGET, choose
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
 from edbatch.memory.layout import BatchedOp, Reach, Variable, clashing, lay_out, plan_layout, verify
-from tests.memory.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
+from tests.memory.layout.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
 
 
 def check(variables, ops, layout):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.batched_op import BatchedOp, Variable, check_input
+from edbatch.memory.layout.batched_op import BatchedOp, Variable, check_input
 
 
 class Reach(Enum):

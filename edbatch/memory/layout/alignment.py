@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from edbatch.memory.node_orders import NodeOrders
-from edbatch.memory.pq_tree import PQNode, PQTree, arrange
+from edbatch.memory.layout.node_orders import NodeOrders
+from edbatch.memory.layout.pq_tree import PQNode, PQTree, arrange
 
 
 class Demand(NamedTuple):

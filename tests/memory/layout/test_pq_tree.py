@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.pq_tree import PQTree
+from edbatch.memory.layout.pq_tree import PQTree
 
 
 def consecutive(order, subset):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from edbatch.memory.alignment import Alignment, Demand
-from edbatch.memory.hitting_set import cheapest_hitting_set
+from edbatch.memory.layout.alignment import Alignment, Demand
+from edbatch.memory.layout.hitting_set import cheapest_hitting_set
 
 BUDGET = 1000  # demands gone through before the search settles for a good choice: some 50 milliseconds
 

@@ -2,7 +2,7 @@
 
 from itertools import permutations
 
-from edbatch.memory.batched_op import BatchedOp, Variable
+from edbatch.memory.layout.batched_op import BatchedOp, Variable
 
 D = 64
 

@@ -1,7 +1,7 @@
 import random
 from itertools import chain, combinations
 
-from edbatch.memory.hitting_set import cheapest_hitting_set
+from edbatch.memory.layout.hitting_set import cheapest_hitting_set
 
 
 def subsets(numbers):

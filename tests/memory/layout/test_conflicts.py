@@ -3,8 +3,8 @@ from itertools import chain, combinations
 
 import pytest
 
-from edbatch.memory.alignment import Demand, align
-from edbatch.memory.conflicts import choose
+from edbatch.memory.layout.alignment import Demand, align
+from edbatch.memory.layout.conflicts import choose
 
 
 def random_demands(seed):

@@ -8,7 +8,7 @@ from math import factorial, prod
 from typing import Generic, NamedTuple, TypeVar
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.pq_reduction import Node, link, other_sibling, reduce_leaves
+from edbatch.memory.layout.pq_reduction import Node, link, other_sibling, reduce_leaves
 
 T = TypeVar("T", bound=Hashable)
 

@@ -3,8 +3,8 @@ from itertools import permutations
 
 import pytest
 
-from edbatch.memory.alignment import Demand, align
-from edbatch.memory.node_orders import NodeOrders
+from edbatch.memory.layout.alignment import Demand, align
+from edbatch.memory.layout.node_orders import NodeOrders
 
 
 def meets(order, demands):
