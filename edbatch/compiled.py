@@ -39,8 +39,8 @@ with compiling:
 
 # What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
 # a few checks; and it checks once for all rows, not row by row, so that reading and writing parts of the same rows
-# looks like an overlap. Generated kernels say that nothing overlaps (see `kernels.language.llvm`), the optimizers'
-# loops cannot. The settings are the process's: other code that Numba compiles later is checked the same way.
+# looks like an overlap. Generated kernels say that nothing overlaps (see `kernels.language.llvm`), what Numba compiles
+# cannot. The settings are the process's: other code that Numba compiles later is checked the same way.
 llvm.set_option("edbatch", "-runtime-memory-check-threshold=1000")
 llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 

@@ -1,3 +1,5 @@
+import hashlib
+import linecache
 import os
 import shutil
 import signal
@@ -5,7 +7,9 @@ import subprocess
 import sys
 import threading
 import warnings
+from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -18,7 +22,18 @@ from edbatch.code_cache import cache_folder
 from edbatch.compiled import compiled
 from edbatch.errors import EdBatchWarning
 from edbatch.fingerprint import callees, fingerprint, type_text
-from edbatch.kernels.generated import module_of
+
+
+@cache
+def module_of(source):
+    """The module that a source makes."""
+    module = ModuleType(f"module_of_{hashlib.sha256(source.encode()).hexdigest()}")
+    module.__file__ = f"<{module.__name__}>"
+    linecache.cache[module.__file__] = (len(source), None, source.splitlines(keepends=True), module.__file__)
+    sys.modules[module.__name__] = module
+    exec(compile(source, module.__file__, "exec"), vars(module))
+    return module
+
 
 CALLEE = "from edbatch.compiled import compiled\nSHIFT = {shift}\n@compiled\ndef callee(x):\n    return x + SHIFT\n"
 CALLER = """

@@ -16,8 +16,8 @@ from edbatch.graph.stacking import column_range, stacked
 from edbatch.kernels.cuda.backend import CudaBackend
 from edbatch.models import LSTM, from_torch
 from tests.emulated import arrays
-from tests.kernels.updates import OPTIMIZERS
 from tests.training.optimizing import give, gradients_of, model_of
+from tests.training.rules import OPTIMIZERS
 
 
 @pytest.fixture(autouse=True)

@@ -44,7 +44,7 @@ class NumPyBackend:
     @staticmethod
     def address(array: Any) -> int:
         """Where an array's entries begin."""
-        address: int = array.__array_interface__["data"][0]
+        address: int = array.ctypes.data
         return address
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,15 @@ from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.machine_code import address_of
 from edbatch.kernels.numpy_backend import NumPyBackend
+from edbatch.kernels.pointers import KERNEL
 from edbatch.kernels.products import sgemm_address
 from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.kernels.tables import Memory
-from edbatch.kernels.update import update
 
 __all__ = [
     "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adds_in_groups", "computes", "copy_rows", "divides",
-    "gather_rows", "gather_rows_to", "handles", "list_reductions", "puts_lists_together", "run_batches",
-    "run_steps", "sum_equal", "update",
+    "gather_rows", "gather_rows_to", "handles", "list_reductions", "prepared", "puts_lists_together", "run_batches",
+    "run_steps", "sum_equal",
 ]  # fmt: skip
 
 _address = NumPyBackend.address
@@ -39,6 +39,18 @@ adds_in_groups = False
 def handles(wanted: Sequence[Kernel]) -> list[int]:
     """The addresses of kernels."""
     return [address_of(kernel) for kernel in wanted]
+
+
+def prepared(kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+    """What computes so many rows of `size` entries by a kernel without reductions.
+
+    Args:
+        kernel: the kernel.
+        size: of rows.
+        given: see `language.given`; read each time, and kept by the caller.
+    """
+    function, address = KERNEL(address_of(kernel)), _address(given)
+    return lambda n: function(n, address)
 
 
 def computes(op: str, scalar: str, operands: int) -> bool:

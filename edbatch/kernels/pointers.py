@@ -60,11 +60,11 @@ def words_at(context, address):
 
 
 # What kernels look like: rows, and the address of what else is given (see `language.given`).
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+KERNEL = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 
 
 def _call_kernel(function: int, n: int, given: int) -> None:
-    _KERNEL(int(function))(int(n), int(given))
+    KERNEL(int(function))(int(n), int(given))
 
 
 @intrinsic(python=_call_kernel)

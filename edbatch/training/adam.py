@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from edbatch.errors import EdBatchError, shown
-from edbatch.kernels.rule import Rule
 from edbatch.training.numbers import check_number
+from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer
 

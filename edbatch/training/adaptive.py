@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edbatch.kernels.rule import Rule
 from edbatch.training.numbers import check_number
+from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer
 

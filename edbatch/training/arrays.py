@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +22,17 @@ def backend_of(parameter: Parameter) -> Any:
 
 def one_row(array: Any) -> Any:
     """The entries in the order of their memory, [1, size]; a copy only of what is not contiguous."""
-    return (array if order_of(array) == "C" else array.T).reshape(1, -1)
+    return (array if array.flags.c_contiguous else array.T).reshape(1, -1)
 
 
-def order_of(array: Any) -> Literal["C", "F"]:
-    """How the entries follow each other in `one_row`: by rows, or by columns."""
-    return "C" if array.flags.c_contiguous else "F"
+def as_stored(entries: Any, like: Any) -> Any:
+    """Entries in the order of the memory of an array, as that is: the inverse of `one_row`."""
+    return entries.reshape(like.shape) if like.flags.c_contiguous else entries.reshape(like.shape[::-1]).T
 
 
-def as_stored(entries: Any, shape: tuple[int, ...], order: Literal["C", "F"]) -> Any:
-    """Of entries in the order of their memory an array of this shape: the inverse of `one_row`."""
-    return entries.reshape(shape) if order == "C" else entries.reshape(shape[::-1]).T
+def in_rows(array: Any) -> Any:
+    """The entries as rows of neighbours, without a copy: one row, or those columns that a part of a stack has."""
+    return one_row(array) if array.flags.c_contiguous or array.flags.f_contiguous else array.T
 
 
 def gradient_of(parameter: Parameter) -> Any:
@@ -74,6 +74,11 @@ def is_finite(parameter: Parameter) -> bool:
 def zeros(parameter: Parameter, shape: tuple[int, ...]) -> Any:
     """An array of the parameter's dtype, where the parameter is."""
     return backend_of(parameter).zeros(shape, parameter.dtype)
+
+
+def sent(parameter: Parameter, numbers: Sequence[float]) -> Any:
+    """Numbers of the host, in the parameter's dtype, where the parameter is."""
+    return backend_of(parameter).from_host(np.array(numbers, parameter.dtype), "C")
 
 
 def read(parameter: Parameter, array: Any) -> np.ndarray:

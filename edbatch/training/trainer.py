@@ -14,11 +14,11 @@ from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.exclusive import Whole, exclusive
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.writes import note_write
-from edbatch.kernels.rule import Rule
 from edbatch.stopwatch import Moment, book
-from edbatch.training.arrays import backend_of, is_finite, norm, read, write
+from edbatch.training.arrays import backend_of, is_finite, norm, read, sent, write
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of
 from edbatch.training.numbers import check_number
+from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
 from edbatch.training.storage import Storage, by_storage, is_whole, owner_of
 
@@ -160,24 +160,25 @@ class Trainer:
             # The small number is PyTorch's (clip_grad_norm_).
             scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
             ways = {
-                member: (group_of[member], self._updates.get(member, 0) + 1)
+                member: (group_of[member], self._updates.get(member, 0) + 1, member.dtype)
                 for members in storages.values()
                 for member in members
             }
             constants = {
-                (group, count): (scale, *optimizers[group].constants(rates[group], count))
-                for group, count in set(ways.values())
+                way: sent(member, (scale, *optimizers[group].constants(rates[group], count)))
+                for way, member in {way: member for member, way in ways.items()}.items()
+                for group, count, _ in [way]
             }
             with Whole():  # a second call would update once more what an interrupted first one has
                 remembered = [self._storage(owner) for owner in storages]
                 for storage, (owner, members) in zip(remembered, storages.items(), strict=True):
                     if is_whole(owner, members) and len({ways[member] for member in members}) == 1:
-                        storage.apply(constants[ways[members[0]]])
+                        storage.apply(owner, constants[ways[members[0]]])
                     else:
                         for member in members:
-                            storage.apply_to_part(member, constants[ways[member]])
+                            storage.apply(member, constants[ways[member]])
                 note_write(ways)
-                self._updates.update((member, count) for member, (_, count) in ways.items())
+                self._updates.update((member, count) for member, (_, count, _) in ways.items())
                 self.steps += 1
                 for parameter in group_of:
                     parameter.zero_grad()

@@ -16,8 +16,8 @@ from edbatch.kernels.call import Call
 from edbatch.kernels.cuda.geometry import THREADS
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.kernels.cuda.source import rows
-from edbatch.kernels.cuda.update import module_of
 from edbatch.kernels.language.ir import Compute, Kernel, Load
+from edbatch.training.rule import kernel_of
 from scripts import data_folder
 from scripts.bench.report import Tables, command
 from scripts.gpu.host import nothing_runs
@@ -93,13 +93,13 @@ def table(sources: dict[str, str]) -> list[dict[str, Any]]:
 
 def tables(options: argparse.Namespace) -> Tables:
     """Everything."""
-    rules = {optimizer.__name__: optimizer.rule for optimizer in OPTIMIZERS}
+    updates = {kind.__name__: kernel_of(kind.rule, "float32", long=True) for kind in OPTIMIZERS}
     of_models = {
         f"{where}: {described(kernel)}": source_of({"kernel": kernel}) for where, kernel in generated(options.hidden)
     }
     return {
         "Kernels written by hand": table({"": rows()}),
-        "Updates": table({"": module_of(rules)}),
+        "Updates": table({"": source_of(updates)}),
         "Kernels generated for models": table(of_models),
     }
 

@@ -7,8 +7,8 @@ import edbatch as eb
 from edbatch.devices import Device
 from edbatch.kernels.cuda.backend import CudaBackend
 from tests.emulated.driver import EmulatedDriver, with_cpp
-from tests.kernels.updates import OPTIMIZERS
 from tests.training.optimizing import give, gradients_of, model_of
+from tests.training.rules import OPTIMIZERS
 
 pytestmark = with_cpp
 

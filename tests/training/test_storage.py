@@ -3,7 +3,8 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.stacking import stacked
-from edbatch.kernels.rule import Rule
+from edbatch.training.arrays import sent
+from edbatch.training.rule import Rule
 from edbatch.training.storage import Storage, by_storage, is_whole
 
 pytestmark = pytest.mark.cpu
@@ -19,20 +20,20 @@ def test_everything_that_a_parameter_has_is_updated_in_place(shape):
     gradient = W.accumulator()[0]
     gradient[...] = np.arange(W.spec.size, dtype=float).reshape(shape)
     before = W.array
-    storage.apply((2.0, 0.5, 1.0))
+    storage.apply(W, sent(W, (2.0, 0.5, 1.0)))
     assert W.array is before
     np.testing.assert_array_equal(W.value(), 1.5 + 2 * gradient)
     for slot in range(2):
         assert storage.slot(slot, W).shape == shape
         np.testing.assert_array_equal(storage.slot(slot, W), np.ones(shape))
-        assert np.shares_memory(storage.slot(slot, W), storage.state)
+        assert np.shares_memory(storage.slot(slot, W), storage.slots[slot])
 
 
 def test_of_a_table_the_rows_that_have_a_gradient():
     table = eb.ParameterCollection().add_lookup_parameters((5, 2, 3), init=0.0)
     table.add_rows(np.array([3, 1, 3]), np.ones((3, 2, 3), np.float32))
     storage = Storage(table, COUNT)
-    storage.apply((1.0, 0.0, 1.0))
+    storage.apply(table, sent(table, (1.0, 0.0, 1.0)))
     np.testing.assert_array_equal(table.value()[:, 0, 0], [0, 1, 0, 2, 0])
     np.testing.assert_array_equal(storage.slot(0, table)[:, 1, 2], [0, 1, 0, 1, 0])
 
@@ -44,13 +45,13 @@ def test_a_part_of_a_stack():
     stack.accumulator()[0][...] = np.arange(18.0).reshape(6, 3)
     storage = Storage(stack, COUNT)
     storage.slot(1, c)[...] = np.arange(9).reshape(3, 3)
-    storage.apply_to_part(c, (1.0, 0.0, 1.0))
+    storage.apply(c, sent(c, (1.0, 0.0, 1.0)))
     assert not a.value().any()
     assert not b.value().any()
     np.testing.assert_array_equal(c.value(), np.arange(9.0, 18.0).reshape(3, 3))
     np.testing.assert_array_equal(storage.slot(1, c), 1 + np.arange(9).reshape(3, 3))
     assert not storage.slot(0, a).any()
-    storage.apply((1.0, 0.0, 1.0))
+    storage.apply(stack, sent(stack, (1.0, 0.0, 1.0)))
     np.testing.assert_array_equal(a.value(), np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(c.value(), 2 * np.arange(9.0, 18.0).reshape(3, 3))
     np.testing.assert_array_equal(storage.slot(0, c), np.full((3, 3), 2))

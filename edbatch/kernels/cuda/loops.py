@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import local
 from typing import Any
 
@@ -13,17 +13,15 @@ from edbatch.kernels.call import Call
 from edbatch.kernels.cuda import calls, enqueue, launch, row_ops, row_source
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
-from edbatch.kernels.cuda.geometry import THREADS, over_rows, parts, spread
+from edbatch.kernels.cuda.geometry import THREADS, over_rows, parts
 from edbatch.kernels.cuda.indices import IndexLists, Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
-from edbatch.kernels.cuda.update import module_of as updates_of
 from edbatch.kernels.groups import Groups, group
 from edbatch.kernels.language import cuda
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import LISTS
-from edbatch.kernels.rule import Rule
 from edbatch.kernels.tables import BYTES, Batches, Memory
 
 _ON_ROWS = (
@@ -53,7 +51,6 @@ class CudaLoops:
         self.recordings = Recordings(driver)
         self._lists = IndexLists(driver)
         self._made: dict[Kernel | Call, int] = {}
-        self._updates: dict[Rule, dict[str, int]] = {}  # kernels by dtype
         gpu = np.zeros(len(Gpu), np.int64)
         known = {
             Gpu.LAUNCH: driver.launch,
@@ -207,25 +204,15 @@ class CudaLoops:
         )  # fmt: skip
         check(self._gpu)
 
-    def update(
-        self, rule: Rule, p: Any, g: Any, state: Any, rows: np.ndarray | None, constants: Sequence[float]
-    ) -> None:
-        """See `kernels.update.update`."""
-        if rule not in self._updates:
-            kernels = self._driver.load(updates_of({"update": rule}), ["update_float", "update_double"])
-            self._updates[rule] = dict(zip(("float", "double"), kernels, strict=True))
-        listed, address = 0, self._driver.address
-        if rows is not None:
-            on_device = self._driver.empty(len(rows), rows.dtype)
-            self._driver.upload(rows, on_device)
-            listed = address(on_device)
-        (k, width), slots = g.shape, state.shape[1]
-        given = [k, width, listed, address(p), address(g), address(state) if slots else 0, slots]
-        values = np.array(given + [0] * len(constants), np.int64)
-        values[len(given) :].view(p.dtype)[:: 8 // p.itemsize] = constants  # numbers of either size begin every 8 bytes
-        kernel = self._updates[rule][_name(p.dtype)]
-        calls.launch(self._gpu, kernel, *spread(k, width), values, len(values))
-        check(self._gpu)
+    def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+        """See `kernels.numpy_loops.prepared`."""
+        (handle,) = self.handles([kernel])
+
+        def run(n: int) -> None:
+            enqueue.entries(self._gpu, handle, n, size, np.append(n, given))
+            check(self._gpu)
+
+        return run
 
     def run_steps(
         self, tables: Any, first: int, addresses: np.ndarray, strides: np.ndarray, integers: Any, begin: int, n: int,

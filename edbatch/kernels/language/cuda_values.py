@@ -117,6 +117,8 @@ class Values:
         terms += [f"x{axis} * given.v[{self.given.stride(access, axis)}]" for axis in runs]
         if access.column is not None:
             terms.append(f"given.v[{self.given.columns + access.column}]")
+        if isinstance(access, Load) and access.entry:
+            terms.append(str(access.entry))
         return " + ".join(terms) or "0"
 
     def store(self, store: Store, condition: str, value: str = "") -> None:

@@ -44,11 +44,13 @@ class Load:
         strides: one of SAME, NEXT, RUN for each axis.
         column: where the first entry is, from the beginning of the row: the number of a column that is given when the
             kernel runs; None: there.
+        entry: so many entries further.
     """
 
     place: int
     strides: Strides
     column: int | None = None
+    entry: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ class Kernel:
         list_axis: the axis along which the rows' lists are, if any.
         dtype: of all numbers in memory; computed in it, too, if the function table says nothing else.
         index_bits: of lists, offsets and integers in memory: 32 or 64.
+        long: whether rows have many thousand entries: a CPU then computes several vectors of one at a time.
 
     Raises:
         EdBatchError: it makes no sense.
@@ -162,6 +165,7 @@ class Kernel:
     list_axis: int | None = None
     dtype: str = "float32"
     index_bits: int = 32
+    long: bool = False
 
     @property
     def axes(self) -> int:

@@ -80,7 +80,7 @@ class _Writer(Values):
     def _along(self, axis: int, parallel: bool) -> Iterator[None]:
         """A loop along an axis."""
         before = self.known.copy()
-        with self.code.loop(self.sizes[axis], parallel, single=True) as at:
+        with self.code.loop(self.sizes[axis], parallel, single=not self.kernel.long) as at:
             self.enter(axis, at)
             yield
         self.leave(axis, before)

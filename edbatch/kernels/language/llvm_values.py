@@ -113,10 +113,10 @@ class Values:
 
     def _at(self, access: Load | LoadAt | Store, place: int, strides: tuple[int, ...]) -> Value:
         """Where the entry of an access is; along the innermost axis last: the rest is known outside its loop."""
-        code, total = self.code, whole(0)
+        code, total = self.code, whole(access.entry if isinstance(access, Load) else 0)
         array = self.rows[place]
         if access.column is not None:
-            total = self.given[given_of(self.kernel).columns + access.column]
+            total = code.add(total, self.given[given_of(self.kernel).columns + access.column])
         for axis in self.vector_last(range(self.kernel.axes)):
             if not strides[axis]:
                 continue

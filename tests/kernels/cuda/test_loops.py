@@ -27,8 +27,8 @@ from edbatch.kernels.program import (
     step_table,
 )
 from edbatch.kernels.row_kernels import softmax
-from edbatch.kernels.rule import Rule
 from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
+from tests.training.rules import RULES, operands, updated
 
 CPU = NumPyBackend()
 seeds = st.integers(0, 10**6)
@@ -175,20 +175,14 @@ def test_rows_are_added_to_arrays_of_any_layout(cuda, n, columns, order, dtype, 
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.booleans(), dtypes, seeds)
-def test_updates(cuda, k, width, listed, dtype, seed):
-    random = np.random.default_rng(seed)
-    p, g = random.normal(size=(6, width)).astype(dtype), random.normal(size=(k, width)).astype(dtype)
-    rows = random.permutation(6)[:k].astype(np.int64) if listed else None
-    found = []
-    for backend in (cuda.backend, CPU):
-        there, state = backend.from_host(p.copy(), "C"), backend.from_host(np.ones((6, 1, width), dtype), "C")
-        backend.loops.update(MOMENTUM, there, backend.from_host(g, "C"), state, rows, [0.5, 0.9])
-        found += [(backend.to_host(there), backend.to_host(state))]
-    for mine, theirs in zip(*found, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-5 if dtype == np.float32 else 1e-12)
-
-
-MOMENTUM = Rule(("m",), ("lr", "mu"), "m = mu * m + g; p = p - lr * m")
+def test_prepared_kernels(cuda, k, width, listed, dtype, seed):
+    rule, rows = RULES["AMSGrad"], np.random.default_rng(seed).permutation(6)[:k] if listed else np.arange(k)
+    given = operands(rule, 6, width, rows, dtype, seed)
+    mine, theirs = (
+        updated(backend, rule, *given[:3], rows if listed else None, given[3]) for backend in (cuda.backend, CPU)
+    )
+    for got, want in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 def test_lists_are_on_the_device_and_on_the_host(cuda):

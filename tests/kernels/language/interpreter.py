@@ -104,6 +104,7 @@ def _row(kernel, call, strides, i):
     def positions(access):
         place, rows = kernel.places[access.place], call.places[access.place]
         column = 0 if access.column is None else call.columns[access.column]
+        column += access.entry if isinstance(access, Load) else 0
         total = np.full((1,) * kernel.axes, column + (0 if place.elements else rows.begin(i)))
         if place.elements:
             begins = np.array([rows.begin(first + at) for at in range(sizes[kernel.list_axis])], int)

@@ -121,7 +121,7 @@ class Maker:
             kinds.append(kind)
             numbers.append({SAME: 0, NEXT: 1}.get(kind, int(random.integers(-4, 6))))
         where = len(self.places)
-        access = Load(where, tuple(kinds), self._column())
+        access = Load(where, tuple(kinds), self._column(), entry=int(random.random() < 0.2))
         along = 0
         if self.integers and random.random() < 0.15:
             self.steps.append(Integer(int(random.integers(2))))

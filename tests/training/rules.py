@@ -1,9 +1,10 @@
-"""What update rules mean, by Python's own reading of them."""
+"""What update rules mean, by Python's own reading of them, and what their kernels do."""
 
 import numpy as np
 
 import edbatch as eb
-from edbatch.kernels.rule import Rule
+from edbatch.kernels.language.given import filled
+from edbatch.training.rule import Rule, kernel_of
 
 NAMES = {"abs": np.abs, "maximum": np.maximum, "minimum": np.minimum, "sqrt": np.sqrt}
 
@@ -32,6 +33,24 @@ def expected(rule, p, g, state, rows, constants):
     for number, slot in enumerate(rule.slots):
         state[rows, number] = values[slot]
     return p, state
+
+
+def updated(backend, rule, p, g, state, rows, constants, long=True):
+    """The same by the rule's kernel, in the arrays' dtype; `rows`: None, or int64 [k]."""
+    width = p.shape[1]
+    numbers, p, g, state = (
+        backend.from_host(np.array(x, p.dtype, order="C"), "C") for x in (constants, p, g, state)
+    )  # fmt: skip
+    listed = None if rows is None else backend.from_host(np.array(rows, np.int64), "C")
+    kernel = kernel_of(rule, np.dtype(p.dtype).name, long)
+    address = backend.address
+    at = 0 if listed is None else address(listed)
+    row = p.itemsize * width
+    places = [(address(numbers), 0, 0), (address(g), row, 0), (address(p), row, at)]
+    places += [(address(state), row * len(rule.slots), at)] if rule.slots else []
+    given = filled(kernel, [width], places, columns=[width * slot for slot in range(len(rule.slots))])
+    backend.loops.prepared(kernel, width, given)(len(g))
+    return np.array(backend.to_host(p)), np.array(backend.to_host(state))
 
 
 def operands(rule, n, width, rows, dtype, seed=0):

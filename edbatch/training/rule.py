@@ -1,0 +1,87 @@
+"""Update rules of optimizers: what is done to one entry of a parameter, and the kernel that does it to all."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+
+from edbatch.errors import EdBatchError
+from edbatch.kernels.language.build import Builder
+from edbatch.kernels.language.ir import NEXT, SAME, Kernel, Load, Place, Store, operands_of
+
+CONSTANTS, GRADIENT, PARAMETER, SLOTS = range(4)  # places of the kernel
+
+
+@dataclass(frozen=True, eq=False)  # found by identity in every update: comparing names and text takes as long as a call
+class Rule:
+    """How one entry of a parameter changes by its gradient, and what is remembered of it.
+
+    Args:
+        slots: names of the numbers that are remembered for every entry; 0 at first.
+        constants: names of the numbers that are the same for all entries of an update; given with each.
+        body: assignments, one after the other, to the parameter `p`, to slots, and to names that last for this entry;
+            of scalar expressions (see `kernels.language.expressions`) of names: `p`, the gradient `g`, slots,
+            constants, and what was assigned before. All is computed in the parameter's dtype.
+
+    Raises:
+        EdBatchError: the body holds anything else, or never reads p, g, a slot or a constant as it was given.
+
+    Example:
+        >>> momentum = Rule(("velocity",), ("lr", "keep"), "velocity = keep * velocity + g; p = p - lr * velocity")
+        >>> momentum.slots
+        ('velocity',)
+        >>> Rule((), (), "p = p - x * g")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: the update rule 'p = p - x * g': the scalar expression 'p - x * g': no value 'x'
+    """
+
+    slots: tuple[str, ...]
+    constants: tuple[str, ...]
+    body: str
+
+    def __post_init__(self) -> None:
+        try:
+            kernel_of(self, "float32", long=True)
+        except (EdBatchError, SyntaxError) as error:
+            raise EdBatchError(f"the update rule {self.body!r}: {error}") from None
+
+
+@cache
+def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
+    """The rule over rows of entries, in place.
+
+    Its places are the constants, one after the other in one row for all; the gradient; the parameter; and, if there are
+    slots, the first: slot k begins in column k of its rows. Lists of rows are of 64 bits.
+
+    Args:
+        rule: the rule.
+        dtype: of all.
+        long: see `Kernel`.
+
+    Example:
+        >>> kernel = kernel_of(Rule((), ("lr",), "p = p - lr * g"), "float64", long=True)
+        >>> len(kernel.places), kernel.stores
+        (3, (Store(value=4, place=2, strides=(1,), add=False, column=None),))
+    """
+    make = Builder()
+    names = (*rule.constants, "g", "p", *rule.slots)
+    loads = {name: Load(CONSTANTS, (SAME,), entry=entry) for entry, name in enumerate(rule.constants)}
+    loads |= {"g": Load(GRADIENT, (NEXT,)), "p": Load(PARAMETER, (NEXT,))}
+    loads |= {name: Load(SLOTS, (NEXT,), column) for column, name in enumerate(rule.slots)}
+    if len(loads) < len(names):
+        raise EdBatchError(f"a name occurs twice among {', '.join(names)}")
+    given = {name: make.add(load) for name, load in loads.items()}
+    values = given.copy()
+    for statement in ast.parse(rule.body).body:
+        match statement:
+            case ast.Assign([ast.Name(target)], expression) if target != "g" and target not in rule.constants:
+                values[target] = make.expression(ast.unparse(expression), **values)
+            case _:
+                raise EdBatchError(f"unexpected {ast.unparse(statement)!r}")
+    changed = [name for name in ("p", *rule.slots) if values[name] != given[name]]
+    read = {value for step in make.instructions for value in operands_of(step)} | {values[name] for name in changed}
+    if unused := [name for name, value in given.items() if value not in read]:
+        raise EdBatchError(f"does not read {', '.join(unused)} as given")
+    stores = tuple(Store(values[name], loads[name].place, (NEXT,), column=loads[name].column) for name in changed)
+    return Kernel(1, 0, (Place(),) * (SLOTS + bool(rule.slots)), make.instructions, stores, None, dtype, 64, long)
