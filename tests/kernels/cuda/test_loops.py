@@ -176,13 +176,13 @@ def test_rows_are_added_to_arrays_of_any_layout(cuda, n, columns, order, dtype, 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.booleans(), dtypes, seeds)
 def test_prepared_kernels(cuda, k, width, listed, dtype, seed):
-    rule, rows = RULES["AMSGrad"], np.random.default_rng(seed).permutation(6)[:k] if listed else np.arange(k)
+    rule, rows = RULES["Momentum"], np.random.default_rng(seed).permutation(6)[:k] if listed else np.arange(k)
     given = operands(rule, 6, width, rows, dtype, seed)
     mine, theirs = (
         updated(backend, rule, *given[:3], rows if listed else None, given[3]) for backend in (cuda.backend, CPU)
     )
     for got, want in zip(mine, theirs, strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == np.float32 else 1e-12)
+        np.testing.assert_allclose(got, want, rtol=0, atol=3e-6 if dtype == np.float32 else 1e-13)
 
 
 def test_lists_are_on_the_device_and_on_the_host(cuda):
