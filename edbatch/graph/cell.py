@@ -59,10 +59,11 @@ def cell(function: F) -> F:
     are looked at in every call. A number that is another in every mini-batch is better an argument: that is a value,
     and needs no new trace.
 
-    What cannot be compared is refused by name: values and gradients of parameters, files, objects written in C that
-    hold more than numbers. Three things are taken to stay as they are: functions of EdBatch, NumPy and Python's library
-    (who replaces `eb.tanh` by another function clears no trace), what these keep for a thread (the precision that
-    decimal arithmetic rounds to, though `decimal.getcontext` is refused), and a file that is read by iterating over it.
+    What cannot be compared is refused by name: values and gradients of parameters, files and which there are, objects
+    written in C that hold more than numbers. Three things are taken to stay as they are: functions of EdBatch, NumPy
+    and Python's library (who replaces `eb.tanh` by another function clears no trace), what these keep for a thread (the
+    precision that decimal arithmetic rounds to, though `decimal.getcontext` is refused), and a file that is read by
+    iterating over it.
 
     Args:
         function: a function, method, class method, static method, or any other object that can be called. Its

@@ -26,7 +26,26 @@ from edbatch.graph.watch_search import Ran, Search
 
 _READS_FILES = (open, input)
 _READS_OF_FILES = {"read", "read1", "readinto", "readline", "readlines", "getvalue", "getbuffer", "tell", "peek"}
-_READS_STATE = {"getcontext": "decimal", "geterr": "numpy"}  # of what is kept for a thread, where nobody can look
+_FILE_SYSTEM = ("genericpath", "posixpath", "ntpath", "pathlib", "posix", "nt")
+_ASKS_FILE_SYSTEM = (
+    "exists",
+    "isfile",
+    "isdir",
+    "getsize",
+    "getmtime",
+    "is_file",
+    "is_dir",
+    "stat",
+    "listdir",
+    "iterdir",
+)
+# What is kept for a thread, for the process or on a disk, where nobody can look: functions, and whose they are.
+_READS_STATE = {
+    "getcontext": ("decimal",),
+    "geterr": ("numpy",),
+    "getrecursionlimit": ("sys",),
+    **dict.fromkeys(_ASKS_FILE_SYSTEM, _FILE_SYSTEM),
+}
 _MAY_READ_FILES = ("importlib", "linecache", "tokenize", "inspect", "logging", "traceback", "edbatch")
 
 # What reads attributes whose names may be computed.
@@ -146,4 +165,5 @@ def _state_read(frame: FrameType, kind: str, about: Any) -> str | None:
     if isinstance(getattr(about, "__self__", None), io.IOBase) and name in _READS_OF_FILES:
         return f"{type(about.__self__).__name__}.{name}"
     home = (about.__module__ if kind == "c_call" else frame.f_globals.get("__name__")) or ""
-    return f"{_READS_STATE[name]}.{name}" if home.lstrip("_").startswith(_READS_STATE.get(name, "?")) else None
+    home = home.lstrip("_").partition(".")[0]
+    return f"{home}.{name}" if home in _READS_STATE.get(name, ()) else None

@@ -892,6 +892,26 @@ def numpy_errors():
     return reading(lambda: 2.0 if np.geterr()["over"] == "warn" else 1.0)
 
 
+@refused
+def file_that_may_come():
+    return reading(lambda: 2.0 if os.path.exists("no such file") else 1.0)
+
+
+@refused
+def path_that_may_come():
+    return reading(lambda: 2.0 if pathlib.Path("no such file").exists() else 1.0)
+
+
+@refused
+def files_in_folder():
+    return reading(lambda: float(len(os.listdir("."))))
+
+
+@refused
+def depth_of_calls():
+    return reading(lambda: float(sys.getrecursionlimit()))
+
+
 @case
 def what_is_written_to_files():
     text, rate = io.StringIO(), [1.0]
