@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from edbatch.data.lines import clipped
 from edbatch.errors import EdBatchError
 from edbatch.files import read_text, write_atomically
 
@@ -154,7 +155,7 @@ class _Lines:
             raise self.error(number, "nothing after the last lattice", line)
 
     def error(self, number: int, expected: str, line: str | None) -> EdBatchError:
-        found = "the end" if line is None else repr(line.strip() if len(line) <= 40 else f"{line.strip()[:40]}...")
+        found = "the end" if line is None else repr(clipped(line.strip()))
         return EdBatchError(f"{self.path}:{number}: expected {expected}, found {found}")
 
 

@@ -8,10 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
-from tqdm import tqdm
-
+from edbatch.data.lines import clipped, read_samples, write_samples
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text, write_atomically
 
 _TOKEN = re.compile(r"\S+", re.ASCII)  # a no-break space is part of a word
 
@@ -57,8 +55,7 @@ def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     for match in _TOKEN.finditer(text):
         word, _, tag = match[0].rpartition("|")
         if not word or not tag:
-            found = match[0] if len(match[0]) <= 40 else f"{match[0][:40]}..."
-            raise EdBatchError(f"{place}: column {match.start() + 1}: expected word|TAG, found {found!r}")
+            raise EdBatchError(f"{place}: column {match.start() + 1}: expected word|TAG, found {clipped(match[0])!r}")
         sentence.words.append(word)
         sentence.tags.append(tag)
     if not sentence.words:
@@ -73,11 +70,7 @@ def read_tagged(path: str | os.PathLike[str]) -> list[TaggedSentence]:
         EdBatchError: the file cannot be read or holds no sentence, or a word has no tag; the message names file, line
             and column.
     """
-    lines = tqdm(read_text(path).split("\n"), "reading sentences", unit=" lines", delay=1, leave=False, disable=None)
-    sentences = [parse_tagged(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
-    if not sentences:
-        raise EdBatchError(f"{path}: no sentences in it; expected one per line, such as Minoru|I-PER plays|O")
-    return sentences
+    return read_samples(path, parse_tagged, "sentences", "Minoru|I-PER plays|O")
 
 
 def write_tagged(path: str | os.PathLike[str], sentences: Iterable[TaggedSentence]) -> None:
@@ -93,7 +86,7 @@ def write_tagged(path: str | os.PathLike[str], sentences: Iterable[TaggedSentenc
         >>> read_tagged(path) == random_tagged(3, seed=0)
         True
     """
-    write_atomically(path, "".join(f"{sentence}\n" for sentence in sentences))
+    write_samples(path, sentences)
 
 
 # Made-up news. A name is a person, a place or an organization by the word before it or, at the start of a clause, by

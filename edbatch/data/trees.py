@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tqdm import tqdm
-
+from edbatch.data.lines import clipped, read_samples, write_samples
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text, write_atomically
 
 _TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)  # a no-break space is part of a word
 _LABEL = re.compile(r"[0-9]{1,18}")
@@ -153,8 +151,7 @@ class _Node:
 
 
 def _error(place: str, match: re.Match[str], expected: str) -> EdBatchError:
-    found = match[0] if len(match[0]) <= 40 else f"{match[0][:40]}..."
-    return EdBatchError(f"{place}: column {match.start() + 1}: expected {expected}, found {found!r}")
+    return EdBatchError(f"{place}: column {match.start() + 1}: expected {expected}, found {clipped(match[0])!r}")
 
 
 def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
@@ -164,11 +161,7 @@ def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
         EdBatchError: the file cannot be read or holds no tree, or a line is no tree; the message names file,
             line and column, and what was expected there.
     """
-    lines = tqdm(read_text(path).split("\n"), "reading trees", unit=" lines", delay=1, leave=False, disable=None)
-    trees = [parse_tree(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
-    if not trees:
-        raise EdBatchError(f"{path}: no trees in it; expected one per line, such as (3 (2 so) (4 good))")
-    return trees
+    return read_samples(path, parse_tree, "trees", "(3 (2 so) (4 good))")
 
 
 def write_trees(path: str | os.PathLike[str], trees: Iterable[Tree]) -> None:
@@ -185,4 +178,4 @@ def write_trees(path: str | os.PathLike[str], trees: Iterable[Tree]) -> None:
         >>> read_trees(path) == trees
         True
     """
-    write_atomically(path, "".join(f"{tree}\n" for tree in trees))
+    write_samples(path, trees)

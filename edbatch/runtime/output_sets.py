@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from edbatch.graph.type_body import body_of_type, columns_of_type, outputs_seen
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.reach import ROW, SetTables
-from edbatch.runtime.type_table import BoundType
+
+if TYPE_CHECKING:
+    from edbatch.runtime.type_table import BoundType
 
 
 class OutputSet(NamedTuple):
