@@ -74,10 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
     bar = tqdm.tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)
     named = list(bar)
     policy = eb.learn(
-        [graph for _, graph in named],
-        encoding=arguments.encoding,
-        episodes=arguments.episodes,
-        seed=arguments.seed,
+        [graph for _, graph in named], encoding=arguments.encoding, episodes=arguments.episodes, seed=arguments.seed
     )
     policy.save(arguments.output)
     rows = [_row(name, graph, policy) for name, graph in named]

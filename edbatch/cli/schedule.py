@@ -81,12 +81,7 @@ def _measure(graph: TypedGraph, policies: dict[str, Policy]) -> list[dict[str, A
                 seconds[spec].append(perf_counter() - start)
             fallbacks[spec] = getattr(policy, "fallbacks", 0) - before
     return [
-        {
-            "policy": spec,
-            "batches": batches[spec],
-            "seconds": median(seconds[spec]),
-            "fallbacks": fallbacks[spec],
-        }
+        {"policy": spec, "batches": batches[spec], "seconds": median(seconds[spec]), "fallbacks": fallbacks[spec]}
         for spec in policies
     ]
 

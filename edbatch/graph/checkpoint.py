@@ -103,10 +103,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str],
-    model: ParameterCollection,
-    trainer: Resumable | None = None,
-    strict: bool = True,
+    path: str | os.PathLike[str], model: ParameterCollection, trainer: Resumable | None = None, strict: bool = True
 ) -> Checkpoint:
     """See `ParameterCollection.load`."""
     tensors, others, header = _read(path)

@@ -7,15 +7,7 @@ import numpy as np
 from edbatch.compiled import compiled
 from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
-from edbatch.policy.frontier import (
-    Frontier,
-    Record,
-    finished,
-    new_frontier,
-    new_record,
-    ready_types,
-    run_batch,
-)
+from edbatch.policy.frontier import Frontier, Record, finished, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers
 from edbatch.policy.state_table import StateTable, find
 from edbatch.policy.typed_graph import Columns, GraphColumns

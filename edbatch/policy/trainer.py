@@ -14,15 +14,7 @@ from edbatch.policy.bounds import lower_bound
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy import Policy
-from edbatch.policy.rollouts import (
-    NO_TEACHER,
-    TABLE_FULL,
-    episode,
-    learn_from,
-    new_arena,
-    take_best,
-    work_of,
-)
+from edbatch.policy.rollouts import NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, take_best, work_of
 from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, TypedGraph

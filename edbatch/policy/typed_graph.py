@@ -73,11 +73,7 @@ class TypedGraph:
 
     @classmethod
     def checked(
-        cls,
-        types: Iterable[int],
-        indptr: Iterable[int],
-        operands: Iterable[int],
-        names: Sequence[str],
+        cls, types: Iterable[int], indptr: Iterable[int], operands: Iterable[int], names: Sequence[str]
     ) -> Self:
         """The same graph, checked.
 

@@ -67,15 +67,7 @@ class Graph(Columns):
         2
     """
 
-    __slots__ = (
-        "_check_nan",
-        "_device",
-        "_evaluation",
-        "_failed",
-        "_opened",
-        "_policy",
-        "_tokens",
-    )
+    __slots__ = ("_check_nan", "_device", "_evaluation", "_failed", "_opened", "_policy", "_tokens")
 
     def __init__(
         self,

@@ -82,10 +82,7 @@ def _row(point: Point, runs: Runs, own: Runs, costs: Counts, ceilings: dict[str,
 
 def _fractions(of: str, seconds: float, costs: Counts, point: Point, ceilings: dict[str, float]) -> dict[str, float]:
     """Of the ceilings that are known."""
-    shares = [
-        ("matrix rate", costs.flops, f"{point.precision}, FLOP/s"),
-        ("copy bandwidth", costs.bytes, "copy, B/s"),
-    ]
+    shares = [("matrix rate", costs.flops, f"{point.precision}, FLOP/s"), ("copy bandwidth", costs.bytes, "copy, B/s")]
     return {
         f"% of {name}{of}": 100 * cost / seconds / ceilings[ceiling]
         for name, cost, ceiling in shares
