@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from edbatch.policy import lower_bound
 from edbatch.policy.branch_and_bound import LARGEST, fewest_batches
-from edbatch.policy.exact import minimum_batches
+from tests.policy.exact import minimum_batches
 
 
 def columns(graph):

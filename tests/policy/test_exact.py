@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
 from edbatch.policy import TypedGraph, lower_bound
-from edbatch.policy.exact import LARGEST, minimum_batches
+from tests.policy.exact import LARGEST, minimum_batches
 
 
 @settings(max_examples=60, deadline=None)

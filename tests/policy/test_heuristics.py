@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, TypedGraph, lower_bound
-from edbatch.policy.exact import minimum_batches
 from edbatch.policy.heuristics import RULES
+from tests.policy.exact import minimum_batches
 
 
 def ancestors(graph):
