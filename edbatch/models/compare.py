@@ -30,6 +30,9 @@ class Prediction(NamedTuple):
     probability: NDArray[np.floating]
 
 
+SUMS = ("batches", "lower_bound", "viewed", "gathered", "gathered_bytes", "fallbacks")  # of reports
+
+
 @dataclass
 class Measured:
     """What one policy did on all mini-batches.
@@ -146,10 +149,5 @@ def _add(measured: Measured, runs: list[_Run], reference: NDArray[np.floating]) 
     by_time = sorted(runs, key=lambda run: sum(run.seconds.values()))
     for stage, seconds in by_time[(len(runs) - 1) // 2].seconds.items():
         measured.seconds[stage] = measured.seconds.get(stage, 0.0) + seconds
-    report = runs[0].report
-    measured.batches += report.batches
-    measured.lower_bound += report.lower_bound
-    measured.viewed += report.viewed
-    measured.gathered += report.gathered
-    measured.gathered_bytes += report.gathered_bytes
-    measured.fallbacks += report.fallbacks
+    for name in SUMS:
+        setattr(measured, name, getattr(measured, name) + getattr(runs[0].report, name))

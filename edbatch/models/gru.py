@@ -9,12 +9,7 @@ from edbatch.models.recurrent import Recurrent
 class GRU(Recurrent):
     """GRU as in cuDNN and PyTorch: z, r = σ(W x + U h + b), n = tanh(W x + b + r (U h + b_n)), h' = (1 - z) n + z h.
 
-    Args:
-        model: collection that the parameters are added to, under `name`.
-        input_dim, dim: sizes of input and state.
-        name: prefix of its parameters' names; one that is free by default.
-        recurrent_dropout: rate at which new values n are dropped before they go into the state, in training; see
-            `Recurrent`.
+    Arguments as of `LSTM`; the new values that recurrent dropout drops are n.
 
     Example:
         >>> import edbatch as eb

@@ -71,14 +71,7 @@ class TreeGRU(Layer):
     """Binary TreeGRU: reset and update gates per child, h = z1 h1 + z2 h2 + (1 - z1 - z2) n with z from a softmax over
     (child 1, child 2, new), so that the node's state is a mixture of its children's and a new one.
 
-    Args:
-        model: collection that the parameters are added to, under `name`.
-        input_dim, dim: sizes of a leaf's input and of the state.
-        name: prefix of its parameters' names; one that is free by default.
-        recurrent_dropout: rate at which new values are dropped before they go into a node's state, in training.
-
-    Raises:
-        EdBatchError: `recurrent_dropout` is out of range.
+    Arguments and errors as of `ChildSumTreeLSTM`.
 
     Example:
         >>> import edbatch as eb
