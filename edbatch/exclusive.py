@@ -42,11 +42,11 @@ def exclusive(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def alone(*args: P.args, **kwargs: P.kwargs) -> R:
-        with lock:
-            try:
+        try:
+            with lock:
                 return function(*args, **kwargs)
-            except SystemError as error:
-                raise original(error)  # noqa: B904 (it has no other cause)
+        except SystemError as error:
+            raise original(error)  # noqa: B904 (it has no other cause)
 
     return alone
 

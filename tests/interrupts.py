@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import edbatch
+from edbatch.exclusive import lock
 
 FOLDER = str(Path(edbatch.__file__).parent)
 FOREVER = sys.maxsize
@@ -22,7 +23,8 @@ class Interrupt:
     def __init__(self, at):
         self.at = at
         self.lines = 0
-        self._entered = set()  # `with` statements: they have an event at their end, too, where no signal can come
+        # `with` statements, of the frames that run: they have an event at their end, too, where no signal can come.
+        self._entered = set()
 
     def run(self, function):
         """Call a function; whether it was interrupted."""
@@ -39,6 +41,7 @@ class Interrupt:
         finally:
             sys.settrace(before)
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            assert not lock._is_owned()  # another thread would wait for ever
             signal.signal(signal.SIGINT, handler)
         return False
 
@@ -50,6 +53,8 @@ class Interrupt:
             self.lines += 1
             if self.lines == self.at:
                 signal.raise_signal(signal.SIGINT)
+        elif event == "return":  # perhaps by an exception, out of a `with`; the next frame may have the same id
+            self._entered = {place for place in self._entered if place[0] != id(frame)}
         return self._line
 
     def _leaves_with(self, frame):

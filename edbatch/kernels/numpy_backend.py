@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from ctypes import addressof, c_char
 from functools import cached_property
 from typing import Any
 
@@ -44,6 +45,8 @@ class NumPyBackend:
     @staticmethod
     def address(array: Any) -> int:
         """Where an array's entries begin."""
+        if array.flags.carray and array.size:
+            return addressof(c_char.from_buffer(array))  # takes half the time of `array.ctypes`
         address: int = array.ctypes.data
         return address
 

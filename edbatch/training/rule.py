@@ -84,4 +84,5 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
     if unused := [name for name, value in given.items() if value not in read]:
         raise EdBatchError(f"does not read {', '.join(unused)} as given")
     stores = tuple(Store(values[name], loads[name].place, (NEXT,), column=loads[name].column) for name in changed)
-    return Kernel(1, 0, (Place(),) * (SLOTS + bool(rule.slots)), make.instructions, stores, None, dtype, 64, long)
+    places = (Place(once=True), *(Place(),) * (PARAMETER + bool(rule.slots)))
+    return Kernel(1, 0, places, make.instructions, stores, None, dtype, 64, long)

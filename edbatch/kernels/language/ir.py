@@ -30,9 +30,11 @@ class Place:
 
     Args:
         elements: there is a row for each element of the rows' lists, counted through all of them.
+        once: there is one row for all; distance and list are 0. A CPU reads numbers of it once, not for each row.
     """
 
     elements: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True)

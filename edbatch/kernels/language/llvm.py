@@ -21,6 +21,7 @@ from edbatch.kernels.language.given import INTEGER, given_of
 from edbatch.kernels.language.ir import (
     Integer,
     Kernel,
+    Load,
 )
 from edbatch.kernels.language.llvm_code import Value, pointer, whole
 from edbatch.kernels.language.llvm_reductions import Accumulator
@@ -42,7 +43,13 @@ class _Writer(Values):
         given = Value(pointer("i64"), "%given")
         for word in range(given_of(self.kernel).words):
             self.given.append(code.load("i64", code.entry("i64", given, whole(word))))
+        self.rows = {place: self.row(place, whole(0)) for place, kind in enumerate(self.kernel.places) if kind.once}
+        for number, step in enumerate(self.kernel.instructions):
+            if isinstance(step, Load) and step.place in self.rows and not any(step.strides):
+                self.value(number)
+        once = self.known
         with code.loop(Value("i64", "%n")) as i:
+            self.known = once.copy()
             self._of_row(i)
         head = f'define void @kernel(i64 %n, {pointer("i64")} noalias %given) nounwind "prefer-vector-width"="512" {{'
         lines = [head, "entry:", *code.begin, *code.lines, "  ret void", "}", *code.metadata]
@@ -61,8 +68,8 @@ class _Writer(Values):
             first, end = (self.loaded_index(offsets, at) for at in (i, code.add(i, whole(1))))
             self.sizes[kernel.list_axis] = code.operation("sub nsw", end, first)
         self.first = first
-        self.rows = {place: self.row(place, i) for place in self.places(elements=False)}
-        self.known, self.index = {}, {}
+        self.rows |= {place: self.row(place, i) for place in self.places(elements=False)}
+        self.index = {}
         for number, step in enumerate(kernel.instructions):
             if isinstance(step, Integer):
                 at = given_of(kernel).integers + INTEGER * step.number

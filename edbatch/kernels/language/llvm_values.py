@@ -31,7 +31,8 @@ class Values:
 
     def places(self, elements: bool) -> Iterator[int]:
         """The places of rows, or of elements."""
-        return (number for number, place in enumerate(self.kernel.places) if place.elements == elements)
+        places = enumerate(self.kernel.places)
+        return (number for number, place in places if place.elements == elements and not place.once)
 
     def row(self, place: int, row: Value) -> Value:
         """Where a row begins."""

@@ -152,7 +152,9 @@ class Maker:
             rows = (random.permutation(held)[:count] if once else random.integers(0, held, count)).astype(self.index)
         ends = [0, (held - 1) * distance]
         memory = self._numbers(max(ends) - min(ends) + high - low + 1 + 7)
-        self.places.append(Place(elements))
+        self.places.append(
+            Place(elements, once=not elements and distance == 0 and not listed and random.random() < 0.5)
+        )
         self.rows.append(Rows(memory, 3 - low - min(ends), distance, rows))
 
     def _step(self):
