@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from edbatch.graph.node_type import TYPES, Attributes, NodeType
 from edbatch.graph.op import Kind, Op
 from edbatch.graph.ops.shape import INDEX, RESHAPE
@@ -63,6 +65,11 @@ class Body:
     nodes: tuple[Node, ...]
     outputs: tuple[Value, ...]
     payloads: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of all values."""
+        return self.nodes[0].type.out.dtype
 
 
 def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from edbatch.kernels.products import sgemm_address
+from edbatch.kernels.products import gemms
 
 # Per library, names of the functions that tell and set the number of threads. Those of MKL and OpenMP are the thread's.
 _NAMES = {
@@ -40,7 +40,7 @@ def controls() -> list[Control]:
     """Of every BLAS that is loaded when EdBatch first computes: NumPy's and SciPy's may be two."""
     from threadpoolctl import ThreadpoolController
 
-    sgemm_address()  # loads SciPy's
+    gemms()  # loads SciPy's
     found = []
     for library in ThreadpoolController().lib_controllers:
         if library.user_api != "blas":

@@ -49,6 +49,7 @@ class Call:
         attributes: of the op.
         operands, out: how rows lie.
         integer: the op's integer, if it is the same for all rows; None if rows have their own, or there is none.
+        dtype: of all numbers.
     """
 
     op: str
@@ -57,6 +58,7 @@ class Call:
     operands: tuple[Layout, ...]
     out: Layout
     integer: int | None = None
+    dtype: str = "float32"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Call) and self._key == other._key
@@ -66,7 +68,7 @@ class Call:
 
     @cached_property
     def _key(self) -> Any:
-        return self.op, self.scalar, exact(self.attributes), self.operands, self.out, self.integer
+        return self.op, self.scalar, exact(self.attributes), self.operands, self.out, self.integer, self.dtype
 
 
 @dataclass(frozen=True)

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.pointers import call_kernel, int64_address
-from edbatch.kernels.products import multiply, multiply_each
+from edbatch.kernels.products import Gemm, Matrices, Matrix, Sizes, multiply, multiply_each
 from edbatch.kernels.program import (
     ADD,
     ADD_ROWS,
     ALWAYS,
     COPY,
-    DIVIDE,
     IF_NOT_ROWS,
     KERNEL,
     LEFT,
     LOOKUP,
-    MEAN,
     MULTIPLY,
     MULTIPLY_EACH,
+    NONE,
+    REDUCE_LISTS,
     RIGHT,
-    SUM,
     TRANSPOSED,
     UNLESS_FOLLOWED,
     UNUSED,
 )
-from edbatch.kernels.segment_sums import add_listed, add_row, divide_rows, list_rows, sum_lists
 from edbatch.kernels.tables import (
-    BYTES,
+    Integers,
     Memory,
+    Programs,
+    Rows,
+    Slots,
     all_contiguous,
     block_rows,
     computed_rows,
@@ -46,220 +49,258 @@ from edbatch.kernels.tables import (
 from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED
 
 
+class Sources(NamedTuple):
+    """What the operands of a plan's batches are found in.
+
+    Attributes:
+        operands, segments: of the plan.
+        indices: its index buffer.
+        memory: where values are.
+    """
+
+    operands: np.ndarray
+    segments: np.ndarray
+    indices: np.ndarray
+    memory: Memory
+
+
 @compiled(small=True, error_model="numpy")
 def run_steps(
-    steps: np.ndarray,
-    first: int,
-    stop: int,
-    places: np.ndarray,
-    kernels: np.ndarray,
-    addresses: np.ndarray,
-    strides: np.ndarray,
-    lists: np.ndarray,
-    payload: np.ndarray,
-    payload_begin: int,
-    payload_stride: int,
-    m: int,
-    sgemm: int,
+    programs: Programs, number: int, first: int, slots: Slots, integers: Integers, m: int, gemms: np.ndarray
 ) -> int:
-    """Run steps on a block of m calls, up to the first that is left to the caller.
+    """Run steps of a program on a block of m calls, up to the first that is left to the caller.
 
     Args:
-        steps, first, stop: records of a table of steps.
-        places: of kernels, records `Position`.
-        kernels: addresses of kernels.
-        addresses, strides: per slot, of this block.
-        lists: per slot, the address of the list of its rows; 0: the calls' rows follow one another.
-        payload, payload_begin, payload_stride: the block's k-th integers begin at payload_begin + k * payload_stride.
+        number: of the program.
+        first: the step to begin with, counted from the program's first.
+        slots: where its values are in this block.
+        integers: of the block.
+        gemms: see `products.gemms`.
 
     Returns:
-        The step to go on with; `stop` at the end.
+        The step to go on with; at the end, how many there are.
     """
-    for at in range(first, stop):
+    extent = programs.extents[number]
+    itemsize = extent["itemsize"]
+    steps = programs.steps[extent["steps"] : extent["steps_end"]]
+    places, kernels = programs.places[extent["places"] :], programs.kernels[extent["kernels"] :]
+    addresses, strides = slots.addresses, slots.strides
+    gemm = Gemm(gemms[itemsize // 8], itemsize)
+    for at in range(first, len(steps)):
         step = steps[at]
-        code, entries, k, n, flags = step["code"], step["entries"], step["k"], step["n"], step["flags"]
+        code, entries, flags, distance = step["code"], step["entries"], step["flags"], step["distance"]
         x, w, out = step["x"], step["w"], step["out"]  # the first slot, of steps that have none of these
-        source, weight = addresses[x] + BYTES * step["x_column"], addresses[w] + BYTES * step["w_column"]
-        target = addresses[out] + BYTES * step["out_column"]
+        source, weight = addresses[x] + itemsize * step["x_column"], addresses[w] + itemsize * step["w_column"]
+        target = addresses[out] + itemsize * step["out_column"]
         if code == MULTIPLY:
             multiply(
-                sgemm, m, n, k, source, strides[x], weight, step["distance"], flags & TRANSPOSED, flags & ADD,
-                target, strides[out],
-            )  # fmt: skip
+                gemm,
+                Sizes(m, step["n"], step["k"]),
+                Matrix(source, strides[x] // itemsize, 0),
+                Matrix(weight, distance, flags & TRANSPOSED),
+                Matrix(target, strides[out] // itemsize, 0),
+                flags & ADD,
+            )
         elif code == KERNEL:
             given = np.empty(given_words(step), np.int64)
-            kept = np.empty(step["scratch"] * entries + 1, np.float32)
-            listed = int64_address(payload) + payload.itemsize * int(payload_begin)
-            fill(given, step, places, addresses, strides, lists, listed, payload_stride)
+            kept = np.empty(step["scratch"] * entries + 1, np.float64)
+            fill(given, step, places, slots, itemsize, _at(integers.indices, integers.begin), integers.stride)
             given[-1] = int64_address(kept)
             call_kernel(kernels[step["kernel"]], m, int64_address(given))
             given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
         elif code == COPY:
-            copy_rows(m, source, strides[x], target, strides[out], entries)
+            copy_rows(m, source, strides[x], target, strides[out], itemsize * entries)
         elif code == LOOKUP:
-            integer = step["integer"]
+            integer, width = step["integer"], itemsize * entries
             if integer >= 0:
-                listed = payload_begin + integer * payload_stride
-                gather_rows(m, weight, entries, payload, listed, target, strides[out], entries)
+                listed = integers.begin + integer * integers.stride
+                gather_rows(m, weight, width, integers.indices, listed, target, strides[out], width)
             else:
-                copy_rows(m, weight + BYTES * entries * (-1 - integer), 0, target, strides[out], entries)
+                copy_rows(m, weight + width * (-1 - integer), 0, target, strides[out], width)
         elif code == MULTIPLY_EACH:
-            rows, turned = step["m"], flags & TRANSPOSED
-            distance = step["distance"]
+            sizes, turned = Sizes(step["m"], step["n"], step["k"]), flags & TRANSPOSED
+            left = Matrix(source, distance if flags & LEFT else sizes.k, turned if flags & LEFT else 0)
+            right = Matrix(weight, distance if flags & RIGHT else sizes.n, turned if flags & RIGHT else 0)
             multiply_each(
-                sgemm, m, rows, n, k,
-                source, strides[x], distance if flags & LEFT else k, turned if flags & LEFT else 0,
-                weight, strides[w], distance if flags & RIGHT else n, turned if flags & RIGHT else 0,
-                target, strides[out],
+                gemm, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
+                Matrices(strides[out], Matrix(target, sizes.n, 0)),
             )  # fmt: skip
         else:
             return at
-    return stop
+    return len(steps)
 
 
 @compiled(small=True, error_model="numpy")
-def _gather_segments(
-    operand: np.void, segments: np.ndarray, indices: np.ndarray, memory: Memory, begin: int, end: int, target: int,
-    stride: int, width: int,
-) -> None:  # fmt: skip
+def _gather_segments(operand: np.void, sources: Sources, begin: int, end: int, target: Rows) -> None:
     """Rows `begin` to `end` of an operand that comes from several windows; positions in a segment ascend."""
+    indices, to = sources.indices, target.address - begin * target.stride
     for at in range(operand["first"], operand["first"] + operand["segments"]):
-        segment = segments[at]
+        segment = sources.segments[at]
         rows, positions = segment["rows"], segment["positions"]
         low, high = np.searchsorted(indices[positions : positions + segment["n"]], np.array([begin, end]))
-        source, source_stride = window_rows(segment["window"], memory)
+        source = window_rows(segment["window"], sources.memory)
         gather_rows_to(
-            high - low, source, source_stride, indices, rows + low, positions + low, target - BYTES * begin * stride,
-            stride, width,
+            high - low, source.address, source.stride, indices, rows + low, positions + low, to, target.stride,
+            target.width,
         )  # fmt: skip
 
 
 @compiled(small=True, error_model="numpy")
-def _sum_lists(
-    operand: np.void, segments: np.ndarray, indices: np.ndarray, offsets: int, memory: Memory, n: int, out: int,
-    stride: int, width: int, mean: bool,
-) -> None:  # fmt: skip
-    """Run a batch of sums, or means, over lists.
-
-    Args:
-        operand: its windows are contiguous.
-        offsets: where the lists begin and end, in `indices`.
-        out, stride, width: the rows of the result.
-    """
-    first, listed = operand["first"], np.empty(operand["n"], np.int64)  # where each row lies
+def _listed_rows(operand: np.void, sources: Sources) -> np.ndarray:
+    """The address of each row of an operand."""
+    indices, listed = sources.indices, np.empty(operand["n"], np.int64)
+    first = operand["first"]
     if operand["access"] == GATHER_MANY:
         for at in range(first, first + operand["segments"]):
-            segment = segments[at]
-            source, source_stride = window_rows(segment["window"], memory)
-            list_rows(segment["n"], indices, segment["rows"], segment["positions"], source, source_stride, listed)
-    else:
-        source, source_stride = operand_rows(operand, 0, memory)
-        rows = first if operand["access"] == GATHER else -1
-        list_rows(operand["n"], indices, rows, -1, source, source_stride, listed)
-    sum_lists(n, indices, offsets, listed, out, stride, width, mean)
+            segment = sources.segments[at]
+            source = window_rows(segment["window"], sources.memory)
+            rows, positions = segment["rows"], segment["positions"]
+            for k in range(segment["n"]):
+                listed[indices[positions + k]] = source.address + indices[rows + k] * source.stride
+        return listed
+    source = operand_rows(operand, 0, sources.memory)
+    for k in range(operand["n"]):
+        row = indices[first + k] if operand["access"] == GATHER else k
+        listed[k] = source.address + row * source.stride
+    return listed
 
 
 @compiled(small=True, error_model="numpy")
-def _add_to_operand(
-    operand: np.void, indices: np.ndarray, positions: int, memory: Memory, source: int, stride: int, width: int,
-    n: int,
-) -> None:  # fmt: skip
-    """Add n rows, one after the other, to the rows of an operand.
+def _at(indices: np.ndarray, begin: int) -> int:
+    """The address of a list in the index buffer; 0 for a negative one, which is none."""
+    return int64_address(indices) + indices.itemsize * int(begin) if begin >= 0 else 0
 
-    Args:
-        operand: not of several windows.
-        positions: where the list of the rows begins in `indices`, counted from the first; negative: all in order.
-        source, stride, width: the rows.
-    """
-    target, target_stride = operand_rows(operand, 0, memory)
-    access = operand["access"]
-    if access == SHARED:
-        add_listed(n, indices, positions, source, stride, target, width)
+
+@compiled(small=True, error_model="numpy")
+def _reduce_lists(task: np.void, one: np.void, sources: Sources, out: Rows) -> None:
+    """A batch of reductions of lists; the windows of its operand are contiguous."""
+    listed = _listed_rows(sources.operands[one["operand"]], sources)
+    offsets = sources.indices[one["offsets"] : one["offsets"] + one["n"] + 1].astype(np.int64)
+    entries = out.width // task["itemsize"]
+    given = np.array(
+        [entries, int64_address(offsets), 0, 1, int64_address(listed), out.address, out.stride, 0, 0]
+    )  # fmt: skip
+    call_kernel(task["kernel"], one["n"], int64_address(given))
+    given[0] = offsets[0] + len(listed)  # or they would be freed before the call
+
+
+@compiled(small=True, error_model="numpy")
+def _divide(task: np.void, one: np.void, sources: Sources, out: Rows) -> None:
+    """Rows of an operand, each divided by the length of its list."""
+    source, entries = operand_rows(sources.operands[one["operand"]], 0, sources.memory), out.width // task["itemsize"]
+    offsets = _at(sources.indices, one["offsets"])
+    given = np.array([entries, offsets, source.address, source.stride, 0, out.address, out.stride, 0, 0])
+    call_kernel(task["kernel"], one["n"], int64_address(given))
+    given[0] = 0  # or it would be freed before the call
+
+
+@compiled(small=True, error_model="numpy")
+def _add_to_operand(task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
+    """Add rows, in the order of the list of them if there is one, to the rows of an operand of one window."""
+    operand, indices = sources.operands[one["operand"]], sources.indices
+    target, listed = operand_rows(operand, 0, sources.memory), _at(indices, one["offsets"])
+    entries = rows.width // task["itemsize"]
+    if operand["access"] == SHARED:
+        offsets = np.array([0, one["n"]], np.int32)
+        given = np.array(
+            [entries, int64_address(offsets), rows.address, rows.stride, listed, target.address, 0, 0, 0]
+        )  # fmt: skip
+        call_kernel(task["to_one"], 1, int64_address(given))
+        given[0] = offsets[0]  # or they would be freed before the call
         return
-    for i in range(n):
-        row = i if positions < 0 else indices[positions + i]
-        at = indices[operand["first"] + i] if access == GATHER else i
-        add_row(source + BYTES * row * stride, target + BYTES * at * target_stride, width)
+    to = _at(indices, operand["first"]) if operand["access"] == GATHER else 0
+    given = np.array([entries, rows.address, rows.stride, listed, target.address, target.stride, to, 0])
+    call_kernel(task["kernel"], one["n"], int64_address(given))
+    given[0] = 0  # or it would be freed before the call
 
 
 @compiled(small=True, error_model="numpy")
-def run_batches(first: int, stop: int, indices: np.ndarray, scratch: int, sgemm: int, *tables: np.ndarray) -> int:
+def _place_arguments(
+    programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, begin: int, m: int
+) -> None:
+    """Have the arguments of m calls of a program, from number `begin` of a batch on, where its slots say."""
+    extent, indices = programs.extents[number], sources.indices
+    for at in range(extent["arguments_end"] - extent["arguments"]):
+        argument = programs.arguments[extent["arguments"] + at]
+        slot, move = argument["slot"], argument["move"]
+        if move == UNUSED:
+            continue
+        operand, width = sources.operands[one["operand"] + at], extent["itemsize"] * argument["entries"]
+        access, target = operand["access"], Rows(slots.addresses[slot], slots.strides[slot], width)
+        if access == GATHER_MANY:
+            _gather_segments(operand, sources, begin, begin + m, target)
+            continue
+        source = operand_rows(operand, begin, sources.memory)
+        if access == GATHER and move != UNLESS_FOLLOWED:
+            listed = operand["first"] + begin
+            gather_rows(m, source.address, source.stride, indices, listed, target.address, target.stride, width)
+        elif access != GATHER and (move == ALWAYS or (move == IF_NOT_ROWS and source.stride < width)):
+            copy_rows(m, source.address, source.stride, target.address, target.stride, width)
+        else:
+            slots.addresses[slot], slots.strides[slot] = source.address, source.stride
+            if access == GATHER:
+                slots.lists[slot] = _at(indices, operand["first"] + begin)
+
+
+@compiled(small=True, error_model="numpy")
+def _run_program(
+    programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, scratch: int, gemms: np.ndarray
+) -> None:
+    """Run a batch of a program."""
+    kind, n = one["type"], one["n"]
+    out = result_rows(kind, one["row"], sources.memory)
+    result = computed_rows(sources.memory.kept[kind], n, out)
+    block = block_rows(n, programs.extents[number]["calls"])
+    for begin in range(0, n, block):
+        m = min(block, n - begin)
+        here = Rows(result.address + begin * result.stride, result.stride, result.width)
+        place_slots(programs, number, slots, scratch, here, m)
+        _place_arguments(programs, number, slots, one, sources, begin, m)
+        integers = Integers(sources.indices, one["integers"] + begin, n)
+        run_steps(programs, number, 0, slots, integers, m, gemms)
+    if result.address != out.address:
+        copy_rows(n, result.address, result.stride, out.address, out.stride, out.width)
+
+
+@compiled(small=True, error_model="numpy")
+def run_batches(
+    first: int, stop: int, indices: np.ndarray, scratch: int, gemms: np.ndarray, *tables: np.ndarray
+) -> int:
     """Run the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
 
     Args:
         stop: the batch to stop before.
         indices: the plan's index buffer.
         scratch: address of a buffer that has room for a block of any program.
+        gemms: see `products.gemms`.
         tables: those of `Batches`, `Memory` and `Programs`.
 
     Returns:
         The batch to go on with.
     """
     plan, memory, programs = grouped(tables)
-    segments = plan.segments
-    addresses, strides, lists = np.empty((3, most_slots(programs.extents)), np.int64)
+    sources = Sources(plan.operands, plan.segments, indices, memory)
+    most = most_slots(programs.extents)
+    slots = Slots(np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64))
     for batch in range(first, stop):
         one = plan.batches[batch]
-        kind, n, operands = one["type"], one["n"], plan.operands[one["operand"] :]
-        program = programs.program_of[kind]
-        if program in (SUM, MEAN, ADD_ROWS, DIVIDE):
-            if not all_contiguous(operands[:1], segments, memory.windows):
-                return batch
-            offsets = one["offsets"]
-            out, stride, width = result_rows(kind, one["row"], memory)
-            if program in (SUM, MEAN):
-                _sum_lists(
-                    operands[0], segments, indices, offsets, memory, n, out, stride, width, program == MEAN
-                )  # fmt: skip
-            elif program == DIVIDE:
-                source, source_stride = operand_rows(operands[0], 0, memory)
-                divide_rows(n, indices, offsets, source, source_stride, out, stride, width)
-            else:
-                _add_to_operand(operands[0], indices, offsets, memory, out, stride, width, n)
+        task = programs.tasks[one["type"]]
+        program = task["program"]
+        if program == NONE:
+            return batch
+        operands = 1
+        if program >= 0:
+            operands = programs.extents[program]["arguments_end"] - programs.extents[program]["arguments"]
+        if not all_contiguous(plan.operands[one["operand"] : one["operand"] + operands], plan.segments, memory.windows):
+            return batch
+        if program >= 0:
+            _run_program(programs, program, slots, one, sources, scratch, gemms)
             continue
-        if program < 0:
-            return batch
-        extent = programs.extents[program]
-        slots, arguments = extent["slots"], extent["arguments"]
-        operands = operands[: extent["arguments_end"] - arguments]
-        if not all_contiguous(operands, segments, memory.windows):
-            return batch
-        out, out_stride, out_width = result_rows(kind, one["row"], memory)
-        result, result_stride = computed_rows(memory.kept[kind], n, out, out_stride)
-        block = block_rows(n, extent["calls"])
-        for begin in range(0, n, block):
-            m = min(block, n - begin)
-            place_slots(
-                programs.slots[slots : extent["slots_end"]], addresses, strides, scratch,
-                result + BYTES * begin * result_stride, result_stride, programs.addresses[extent["addresses"] :], m,
-            )  # fmt: skip
-            lists[: extent["slots_end"] - slots] = 0
-            for number in range(len(operands)):
-                argument = programs.arguments[arguments + number]
-                slot, entries, move = argument["slot"], argument["entries"], argument["move"]
-                if move == UNUSED:
-                    continue
-                operand = operands[number]
-                access, target, to = operand["access"], addresses[slot], strides[slot]
-                if access == GATHER_MANY:
-                    _gather_segments(operand, segments, indices, memory, begin, begin + m, target, to, entries)
-                    continue
-                source, stride = operand_rows(operand, begin, memory)
-                if access == GATHER and move == UNLESS_FOLLOWED:
-                    addresses[slot], strides[slot] = source, stride
-                    first = int(operand["first"]) + begin
-                    lists[slot] = int64_address(indices) + indices.itemsize * first
-                elif access == GATHER:
-                    gather_rows(m, source, stride, indices, operand["first"] + begin, target, to, entries)
-                elif move == ALWAYS or (move == IF_NOT_ROWS and stride < entries):
-                    copy_rows(m, source, stride, target, to, entries)
-                else:
-                    addresses[slot], strides[slot] = source, stride
-            run_steps(
-                programs.steps, extent["steps"], extent["steps_end"], programs.places[extent["places"] :],
-                programs.kernels[extent["kernels"] :], addresses,
-                strides, lists, indices, one["integers"] + begin, n, m, sgemm,
-            )  # fmt: skip
-        if result != out:
-            copy_rows(n, result, result_stride, out, out_stride, out_width)
+        out = result_rows(one["type"], one["row"], memory)
+        if program == REDUCE_LISTS:
+            _reduce_lists(task, one, sources, out)
+        elif program == ADD_ROWS:
+            _add_to_operand(task, one, sources, out)
+        else:
+            _divide(task, one, sources, out)
     return stop

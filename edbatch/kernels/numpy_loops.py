@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from edbatch.kernels import interpreter, segment_sums
+from edbatch.kernels import interpreter, row_kernels
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.machine_code import address_of
 from edbatch.kernels.numpy_backend import NumPyBackend
-from edbatch.kernels.pointers import KERNEL
-from edbatch.kernels.products import sgemm_address
+from edbatch.kernels.pointers import KERNEL, call_kernel
+from edbatch.kernels.products import gemms
+from edbatch.kernels.program import ADD_ROWS, DIVIDE, REDUCE_LISTS, Task
 from edbatch.kernels.scatter import add_rows, add_rows_at
-from edbatch.kernels.tables import Memory
+from edbatch.kernels.tables import Integers, Memory, Programs, Slots
 
 __all__ = [
-    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adds_in_groups", "computes", "copy_rows", "divides",
-    "gather_rows", "gather_rows_to", "handles", "list_reductions", "prepared", "puts_lists_together", "run_batches",
-    "run_steps", "sum_equal",
+    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adding", "adds_in_groups", "computes", "copy_rows",
+    "dividing", "gather_rows", "gather_rows_to", "handles", "prepared", "puts_lists_together", "reducing",
+    "run_batches", "run_steps", "sum_equal",
 ]  # fmt: skip
 
 _address = NumPyBackend.address
-NO_INDICES = np.empty(0, np.int32)
 
-#: Reductions of lists that need no Python, by the names of their ops.
-list_reductions = frozenset({"sum_list", "mean_list"})
-#: Whether they go back through means of lists.
-divides = True
-#: Whether these need scratch, to put lists' rows from several places side by side.
+#: Whether reductions of lists need scratch, to put lists' rows from several places side by side.
 puts_lists_together = False
 #: Whether rows that occur several times in a list have to be known before they are added up.
 adds_in_groups = False
@@ -53,20 +50,35 @@ def prepared(kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], No
     return lambda n: function(n, address)
 
 
+@cache
+def reducing(op: str, dtype: np.dtype) -> Task | None:
+    """What reduces lists as the op of this name; None if that is left to Python."""
+    if op not in ("sum_list", "mean_list"):
+        return None
+    return Task(REDUCE_LISTS, dtype.itemsize, address_of(row_kernels.sum_lists(op == "mean_list", dtype.name)))
+
+
+@cache
+def adding(dtype: np.dtype) -> Task:
+    """What adds rows to rows."""
+    one_to_one, to_one = (address_of(make(dtype.name)) for make in (row_kernels.add_rows, row_kernels.add_lists))
+    return Task(ADD_ROWS, dtype.itemsize, one_to_one, to_one)
+
+
+@cache
+def dividing(dtype: np.dtype) -> Task | None:
+    """What divides rows by the lengths of lists; None if that is left to Python."""
+    return Task(DIVIDE, dtype.itemsize, address_of(row_kernels.divide_rows(dtype.name)))
+
+
 def computes(op: str, scalar: str, operands: int) -> bool:
     """Whether there are kernels for single ops; NumPy's functions are as fast."""
     return False
 
 
-def run_steps(
-    tables: Any, first: int, addresses: np.ndarray, strides: np.ndarray, integers: Any, begin: int, n: int, m: int
-) -> int:
-    """See `interpreter.run_steps`; to the end of a program's tables, n: the distance between a call's integers."""
-    return interpreter.run_steps(
-        tables.steps, first, len(tables.steps), tables.places, tables.kernels, addresses, strides,
-        np.zeros(len(strides), np.int64), integers, begin, n,
-        m, sgemm_address(),
-    )  # fmt: skip
+def run_steps(programs: Programs, first: int, slots: Slots, integers: Integers, m: int) -> int:
+    """See `interpreter.run_steps`; of the one program that there is."""
+    return interpreter.run_steps(programs, 0, first, slots, integers, m, gemms())
 
 
 def run_batches(
@@ -74,7 +86,7 @@ def run_batches(
 ) -> int:  # fmt: skip
     """See `interpreter.run_batches`; `plan` has the tables of `Batches`, `programs` has `tables`."""
     return interpreter.run_batches(
-        first, stop, indices, scratch, sgemm_address(), plan.batches, plan.operands, plan.segments, *memory,
+        first, stop, indices, scratch, gemms(), plan.batches, plan.operands, plan.segments, *memory,
         *programs.tables,
     )  # fmt: skip
 
@@ -87,8 +99,9 @@ def add_at(array: Any, rows: np.ndarray, values: Any) -> None:
 def add_all(rows: Any, whole: Any) -> None:
     """whole [*shape] += the sum of rows [n, *shape]."""
     if _by_address(rows) and whole.flags.c_contiguous:
-        stride = rows.strides[0] // rows.itemsize
-        segment_sums.add_listed(len(rows), NO_INDICES, -1, _address(rows), stride, _address(whole), whole.size)
+        offsets = np.array([0, len(rows)], np.int32)
+        given = [whole.size, _address(offsets), _address(rows), rows.strides[0], 0, _address(whole), 0, 0, 0]
+        call_kernel(adding(rows.dtype).to_one, 1, _address(np.array(given)))
     else:
         whole += rows.sum(axis=0, dtype=np.float64)
 
@@ -106,16 +119,19 @@ def sum_equal(indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
     """Each index once, ascending (int64), and its rows [n, *entry] added up in their order."""
     if (indices[1:] > indices[:-1]).all():
         return np.array(indices, np.int64), rows.copy()
+    rows = rows if _by_address(rows) else np.ascontiguousarray(rows)
     found, to = np.unique(indices, return_inverse=True)
-    total = np.zeros((len(found), *rows.shape[1:]), np.float64)
-    if _by_address(rows):
-        stride = rows.strides[0] // rows.itemsize
-        segment_sums.add_each(len(rows), _address(rows), stride, to, total.reshape(len(found), -1))
-    else:
-        np.add.at(total, to, rows)
-    return found.astype(np.int64), total.astype(rows.dtype)
+    total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
+    listed = _address(rows) + rows.strides[0] * np.argsort(to, kind="stable")
+    offsets = np.append(0, np.cumsum(np.bincount(to)))
+    task = reducing("sum_list", rows.dtype)
+    assert task is not None
+    width = total[0].size
+    given = [width, _address(offsets), 0, 1, _address(listed), _address(total), total.itemsize * width, 0, 0]
+    call_kernel(task.kernel, len(found), _address(np.array(given)))
+    return found.astype(np.int64), total
 
 
 def _by_address(rows: Any) -> bool:
-    """Whether compiled loops can read rows: float32, each row's entries side by side."""
-    return bool(rows.dtype == np.float32 and len(rows) and rows[0].flags.c_contiguous)
+    """Whether compiled loops can read rows: each row's entries side by side."""
+    return bool(len(rows) and rows[0].flags.c_contiguous)

@@ -48,14 +48,8 @@ def _pointer(context, builder, signature, args):
 
 
 @intrinsic
-def floats_at(context, address):
-    """float32 values from an address on; indexed without a test for negative positions."""
-    return types.CPointer(types.float32)(types.int64), _pointer
-
-
-@intrinsic
 def words_at(context, address):
-    """Values of 4 bytes, whatever they mean, from an address on."""
+    """Values of 4 bytes, whatever they mean, from an address on; indexed without a test for negative positions."""
     return types.CPointer(types.int32)(types.int64), _pointer
 
 
@@ -83,15 +77,16 @@ def call_kernel(context, function, n, given):
 
 
 @intrinsic
-def call_sgemm(context, function, m, n, k, x, ldx, x_turned, w, ldw, w_turned, beta, out, ldo):
-    """out[m, n] = x[m, k] @ w[k, n] + beta * out, row by row, through BLAS' `sgemm` (which counts by columns).
+def call_gemm(context, gemm, sizes, x, w, out, add):
+    """out = x @ w, or (`add`) added to `out`, row by row, through BLAS' `sgemm` or `dgemm` (which count by columns).
 
-    Matrices are addresses and distances between rows; turned (not 0): x is stored as [k, m], w as [n, k].
+    Args:
+        gemm, sizes, x, w, out: see `kernels.products`.
     """
 
     def generate(context, builder, signature, args):
-        function, m, n, k, x, ldx, x_turned, w, ldw, w_turned, beta, out, ldo = args
-        letter, integer, number = ir.IntType(8), ir.IntType(32), ir.FloatType()
+        (function, itemsize), (m, n, k), x, w, out = (cgutils.unpack_tuple(builder, given) for given in args[:5])
+        letter, integer, word = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
         def boxed(value, type):
             pointer = cgutils.alloca_once(builder, type)
@@ -101,8 +96,8 @@ def call_sgemm(context, function, m, n, k, x, ldx, x_turned, w, ldw, w_turned, b
         def int32(value):
             return boxed(builder.trunc(value, integer), integer)
 
-        def matrix(value):
-            return builder.inttoptr(value, number.as_pointer())
+        def matrix(address):
+            return builder.inttoptr(address, letter.as_pointer())
 
         def order(turned):
             letters = (ir.Constant(letter, ord(name)) for name in "TN")
@@ -110,17 +105,25 @@ def call_sgemm(context, function, m, n, k, x, ldx, x_turned, w, ldw, w_turned, b
                 builder.select(builder.icmp_signed("!=", turned, ir.Constant(turned.type, 0)), *letters), letter
             )
 
+        def number(is_one):  # of either size: its bits, the least significant first
+            double = builder.icmp_signed("==", itemsize, ir.Constant(word, 8))
+            one = builder.select(double, ir.Constant(word, ONE_BITS), ir.Constant(word, SINGLE_ONE_BITS))
+            return boxed(builder.select(is_one, one, ir.Constant(word, 0)), word)
+
+        beta = number(builder.icmp_signed("!=", args[5], ir.Constant(word, 0)))
         given = [
-            order(w_turned), order(x_turned), int32(n), int32(m), int32(k), boxed(ir.Constant(number, 1.0), number),
-            matrix(w), int32(ldw), matrix(x), int32(ldx), boxed(beta, number), matrix(out), int32(ldo),
+            order(w[2]), order(x[2]), int32(n), int32(m), int32(k), number(ir.Constant(ir.IntType(1), 1)),
+            matrix(w[0]), int32(w[1]), matrix(x[0]), int32(x[1]), beta, matrix(out[0]), int32(out[1]),
         ]  # fmt: skip
         kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
         builder.call(builder.inttoptr(function, kind.as_pointer()), given)
         return context.get_dummy_value()
 
-    whole = types.int64
-    signature = types.void(*(whole,) * 10, types.float32, whole, whole)
-    return signature, generate
+    return types.void(gemm, sizes, x, w, out, types.int64), generate
+
+
+# The bits of 1 as a number of either size, the least significant first.
+ONE_BITS, SINGLE_ONE_BITS = (int(np.array(1, number).view(word)) for number, word in (("f8", "i8"), ("f4", "i4")))
 
 
 def _address(array: np.ndarray) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
 
-from numba import float32
+import numpy as np
 
 from edbatch.compiled import compiled
-from edbatch.kernels.pointers import call_sgemm
+from edbatch.kernels.pointers import call_gemm
 
 # OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
 # into another order first, which costs more than the product where x has few rows. A product of few rows is therefore
@@ -21,66 +22,86 @@ LEAST_PIECE = 16
 LEAST_PIECE_TRANSPOSED = 256
 
 
+class Gemm(NamedTuple):
+    """A BLAS' function.
+
+    Attributes:
+        address: of `sgemm` or `dgemm`.
+        itemsize: bytes of an entry.
+    """
+
+    address: int
+    itemsize: int
+
+
+class Sizes(NamedTuple):
+    """Of a product: [m, k] times [k, n]."""
+
+    m: int
+    n: int
+    k: int
+
+
+class Matrix(NamedTuple):
+    """A matrix, row by row.
+
+    Attributes:
+        address: of the first entry.
+        distance: entries between rows as stored.
+        turned: not 0: it is stored by columns, as the matrix whose rows these are.
+    """
+
+    address: int
+    distance: int
+    turned: int
+
+
+class Matrices(NamedTuple):
+    """A matrix for each call.
+
+    Attributes:
+        stride: bytes from one to the next; 0: one for all.
+        first: that of the first call.
+    """
+
+    stride: int
+    first: Matrix
+
+
 @cache
-def sgemm_address() -> int:
-    """The address of SciPy's `sgemm`."""
+def gemms() -> np.ndarray:
+    """The addresses of SciPy's `sgemm` and `dgemm`: that of entries of s bytes at s // 8."""
     from numba.extending import get_cython_function_address
 
-    address: int = get_cython_function_address("scipy.linalg.cython_blas", "sgemm")
-    return address
+    return np.array([get_cython_function_address("scipy.linalg.cython_blas", name) for name in ("sgemm", "dgemm")])
 
 
-@compiled
-def multiply(
-    sgemm: int,
-    m: int,
-    n: int,
-    k: int,
-    x: int,
-    ldx: int,
-    w: int,
-    ldw: int,
-    transposed: int,
-    add: int,
-    out: int,
-    ldo: int,
-) -> None:
-    """out[m, n] = x[m, k] @ w, float32; `add`: is added to what `out` holds.
-
-    Args:
-        sgemm: address of the BLAS function.
-        x, w, out: addresses.
-        ldx, ldw, ldo: distances between rows, in entries.
-        transposed: w is stored as [n, k] instead of [k, n].
-    """
+@compiled(error_model="numpy")
+def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+    """out = x @ w; `add`: is added to what `out` holds. Neither x nor `out` is turned."""
+    m, n, k = sizes
     piece = k
-    if m * n * k > SMALL >= m * n * (LEAST_PIECE_TRANSPOSED if transposed else LEAST_PIECE):
+    if m * n * k > SMALL >= m * n * (LEAST_PIECE_TRANSPOSED if w.turned else LEAST_PIECE):
         piece = SMALL // (m * n) // 4 * 4
     for at in range(0, k, piece):
-        call_sgemm(
-            sgemm, m, n, min(piece, k - at), x + 4 * at, ldx, 0,
-            w + 4 * (at if transposed else at * ldw), ldw, transposed,
-            float32(0 if at == 0 and not add else 1), out, ldo,
-        )  # fmt: skip
+        call_gemm(
+            gemm,
+            Sizes(m, n, min(piece, k - at)),
+            Matrix(x.address + gemm.itemsize * at, x.distance, 0),
+            Matrix(w.address + gemm.itemsize * (at if w.turned else at * w.distance), w.distance, w.turned),
+            out,
+            1 if at > 0 or add else 0,
+        )
 
 
-@compiled
-def multiply_each(
-    sgemm: int, calls: int, m: int, n: int, k: int,
-    a: int, a_stride: int, lda: int, a_turned: int,
-    b: int, b_stride: int, ldb: int, b_turned: int,
-    out: int, out_stride: int,
-) -> None:  # fmt: skip
-    """out_i[m, n] = a_i[m, k] @ b_i[k, n] for every call i, float32.
-
-    Args:
-        a, b, out: addresses of the first call's.
-        a_stride, b_stride, out_stride: distances between calls, in entries; 0: one for all.
-        lda, ldb: distances between rows as stored, in entries.
-        a_turned, b_turned: a is stored as [k, m], b as [n, k].
-    """
+@compiled(error_model="numpy")
+def multiply_each(gemm: Gemm, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices) -> None:
+    """out_i = a_i @ b_i for every call i."""
     for i in range(calls):
-        call_sgemm(
-            sgemm, m, n, k, a + 4 * i * a_stride, lda, a_turned, b + 4 * i * b_stride, ldb, b_turned,
-            float32(0), out + 4 * i * out_stride, n,
-        )  # fmt: skip
+        call_gemm(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
+
+
+@compiled(error_model="numpy")
+def _of(matrices: Matrices, call: int) -> Matrix:
+    first = matrices.first
+    return Matrix(first.address + call * matrices.stride, first.distance, first.turned)

@@ -236,6 +236,7 @@ class Extent(NamedTuple):
         slots, slots_end, arguments, arguments_end, steps, steps_end: of these tables.
         addresses, kernels, places: where its own begin.
         calls: of a block at most.
+        itemsize: bytes of an entry: all values of a program are of one dtype.
     """
 
     slots: int
@@ -248,16 +249,38 @@ class Extent(NamedTuple):
     kernels: int
     places: int
     calls: int
+    itemsize: int
+
+
+class Task(NamedTuple):
+    """How batches of a type run.
+
+    Attributes:
+        program: number of a program; or what stands in its place.
+        itemsize: of the entries of what has no program.
+        kernel: of what has no program; of `ADD_ROWS`, what adds rows one to one.
+        to_one: of `ADD_ROWS`, the kernel that adds all rows to one.
+        to_groups: of `ADD_ROWS`, the kernel that adds groups of rows to one each, where a device wants groups.
+        reduction: of `REDUCE_LISTS`, which reduction it is, where a device has one kernel for all.
+    """
+
+    program: int
+    itemsize: int = 0
+    kernel: int = 0
+    to_one: int = 0
+    to_groups: int = 0
+    reduction: int = 0
 
 
 _STEPS = (Multiply, MultiplyEach, KernelStep, CopyStep, LookUp, CallStep, PythonStep)
-SLOT, ARGUMENT_OF, POSITION, EXTENT, STEP = (
+SLOT, ARGUMENT_OF, POSITION, EXTENT, TASK, STEP = (
     record_type(fields)
     for fields in (
         Slot._fields,
         Argument._fields,
         Position._fields,
         Extent._fields,
+        Task._fields,
         dict.fromkeys(name for form in _STEPS for name in form._fields),  # a step has those of its code; others are 0
     )
 )
@@ -269,23 +292,19 @@ def step_table(steps: list[Step]) -> np.ndarray:
     return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)
 
 
-# In the place of a program: left to Python; sums over lists; rows that are added to those of an operand (of a batch:
-# the first of the rows, and where the list of them begins if they do not follow one another, else -1).
-NONE, SUM, ADD_ROWS = -1, -2, -3
-# Reductions of lists, by the names of their ops.
-MEAN = -6
-LISTS = {"sum_list": SUM, "maximum_list": -4, "minimum_list": -5, "mean_list": MEAN, "logsumexp_list": -7}
-# The way back through means: rows of the operand, each divided by the length of its list.
-DIVIDE = -8
+# In the place of a program: left to Python; reductions of lists; rows that are added to those of an operand (of a
+# batch: the first of the rows, and where the list of them begins if they do not follow one another, else -1); rows of
+# the operand, each divided by the length of its list: the way back through means.
+NONE, REDUCE_LISTS, ADD_ROWS, DIVIDE = -1, -2, -3, -4
 
 
 class ListReduction(NamedTuple):
     """A type whose nodes reduce lists.
 
     Attributes:
-        program: of `LISTS`.
-        width: entries of scratch that an element takes.
+        task: what runs them.
+        width: bytes of scratch that an element takes.
     """
 
-    program: int
+    task: Task
     width: int

@@ -1,6 +1,6 @@
 """The tables that the compiled loops of every device read, and where the rows of operands and results lie in memory.
 
-Addresses are those of the device; entries are float32.
+Addresses are those of the device. Distances and widths of rows are in bytes; what is in entries says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from edbatch.compiled import compiled
 from edbatch.kernels.program import RESULT, SCRATCH
 from edbatch.memory.plan import GATHER, GATHER_MANY
 
-BYTES = 4  # of an entry
 INTEGER_BYTES = 4  # of an integer of a call
 
 
@@ -45,14 +44,14 @@ class Programs(NamedTuple):
     """Programs one after the other (see `kernels.program`).
 
     Attributes:
-        program_of: per type its program, or what stands in its place.
+        tasks: per type, a record `Task`.
         extents: of records `Extent`: which part of the other tables is a program's.
         slots, arguments, steps, places: of all programs, of records `Slot`, `Argument`, `Step`, `Position`.
         kernels: addresses, or handles, of generated kernels.
         addresses: of parameters and constants.
     """
 
-    program_of: np.ndarray
+    tasks: np.ndarray
     extents: np.ndarray
     slots: np.ndarray
     arguments: np.ndarray
@@ -60,6 +59,46 @@ class Programs(NamedTuple):
     places: np.ndarray
     kernels: np.ndarray
     addresses: np.ndarray
+
+
+class Rows(NamedTuple):
+    """Rows in memory.
+
+    Attributes:
+        address: of the first.
+        stride: from one to the next.
+        width: of one.
+    """
+
+    address: int
+    stride: int
+    width: int
+
+
+class Slots(NamedTuple):
+    """Where the values of a block of calls are, per slot.
+
+    Attributes:
+        addresses: of the first row.
+        strides: from row to row.
+        lists: the address of the list of its rows; 0: the calls' rows follow one another.
+    """
+
+    addresses: np.ndarray
+    strides: np.ndarray
+    lists: np.ndarray
+
+
+class Integers(NamedTuple):
+    """The integers of a block of calls: the k-th of all calls begin at begin + k * stride.
+
+    Attributes:
+        indices: the list that they are in.
+    """
+
+    indices: np.ndarray
+    begin: int
+    stride: int
 
 
 @compiled(small=True, error_model="numpy")
@@ -102,71 +141,65 @@ def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarr
 
 
 @compiled(small=True, error_model="numpy")
-def window_rows(window: int, memory: Memory) -> tuple[int, int]:
-    """Of the rows that a contiguous window shows: address of the first, entries from one to the next."""
+def window_rows(window: int, memory: Memory) -> Rows:
+    """The rows that a contiguous window shows."""
     shown = memory.windows[window]
     arena = memory.arenas[shown["arena"]]
-    return arena["address"] + BYTES * shown["column"], arena["width"]
+    return Rows(arena["address"] + shown["begin"], arena["stride"], shown["width"])
 
 
 @compiled(small=True, error_model="numpy")
-def operand_rows(operand: np.void, begin: int, memory: Memory) -> tuple[int, int]:
-    """Where an operand's rows lie, of one window, from number `begin` on: address, entries from one to the next.
+def operand_rows(operand: np.void, begin: int, memory: Memory) -> Rows:
+    """Where an operand's rows lie, of one window, from number `begin` on.
 
     Rows that are gathered are listed in the plan's indices; they count from the address.
     """
-    source, stride = window_rows(operand["window"], memory)
+    rows = window_rows(operand["window"], memory)
     if operand["access"] == GATHER:
-        return source, stride
+        return rows
     distance = operand["distance"]
-    return source + BYTES * (operand["first"] + begin * distance) * stride, distance * stride
+    first = rows.address + (operand["first"] + begin * distance) * rows.stride
+    return Rows(first, distance * rows.stride, rows.width)
 
 
 @compiled(small=True, error_model="numpy")
-def result_rows(kind: int, row: int, memory: Memory) -> tuple[int, int, int]:
-    """Where the results of a type lie from `row` on: address, entries from one to the next, entries of one."""
-    window = memory.results[kind]
-    source, stride = window_rows(window, memory)
-    return source + BYTES * row * stride, stride, memory.windows[window]["width"]
+def result_rows(kind: int, row: int, memory: Memory) -> Rows:
+    """Where the results of a type lie from `row` on."""
+    rows = window_rows(memory.results[kind], memory)
+    return Rows(rows.address + row * rows.stride, rows.stride, rows.width)
 
 
 @compiled(small=True, error_model="numpy")
-def computed_rows(kept: np.void, n: int, out: int, stride: int) -> tuple[int, int]:
-    """Address and distance of the rows where a program computes n calls: at `out`, or where it keeps what it saves.
+def computed_rows(kept: np.void, n: int, out: Rows) -> Rows:
+    """The rows where a program computes n calls: `out`, or where it keeps what it saves.
 
     Args:
         kept: the record of its type; counts the calls.
     """
     if kept["address"] == 0:
-        return out, stride
-    first = kept["address"] + BYTES * kept["n"] * kept["width"]
+        return out
+    first = kept["address"] + kept["n"] * kept["stride"]
     kept["n"] += n
-    return first, kept["width"]
+    return Rows(first, kept["stride"], kept["stride"])
 
 
 @compiled(small=True, error_model="numpy")
-def place_slots(
-    slots: np.ndarray,
-    addresses: np.ndarray,
-    strides: np.ndarray,
-    scratch: int,
-    result: int,
-    result_stride: int,
-    fixed: np.ndarray,
-    m: int,
-) -> None:
-    """Where the slots lie in a block of m calls; arguments: where they are moved to if they are."""
-    for at in range(len(slots)):
-        slot = slots[at]
+def place_slots(programs: Programs, number: int, slots: Slots, scratch: int, result: Rows, m: int) -> None:
+    """Where the slots of a program lie in a block of m calls; arguments: where they are moved to if they are."""
+    extent = programs.extents[number]
+    itemsize = extent["itemsize"]
+    for at in range(extent["slots_end"] - extent["slots"]):
+        slot = programs.slots[extent["slots"] + at]
+        slots.lists[at] = 0
         if slot["storage"] <= SCRATCH:
-            addresses[at] = scratch + BYTES * (m * slot["place"] + slot["column"])
-            strides[at] = slot["stride"]
+            slots.addresses[at] = scratch + itemsize * (m * slot["place"] + slot["column"])
+            slots.strides[at] = itemsize * slot["stride"]
         elif slot["storage"] == RESULT:
-            addresses[at] = result + BYTES * slot["column"]
-            strides[at] = result_stride
+            slots.addresses[at] = result.address + itemsize * slot["column"]
+            slots.strides[at] = result.stride
         else:
-            addresses[at] = fixed[slot["place"]]
-            strides[at] = 0
+            slots.addresses[at] = programs.addresses[extent["addresses"] + slot["place"]]
+            slots.strides[at] = 0
 
 
 @compiled(small=True)
@@ -177,13 +210,14 @@ def given_words(step: np.void) -> int:
 
 @compiled(small=True)
 def fill(
-    given: np.ndarray, step: np.void, positions: np.ndarray, addresses: np.ndarray, strides: np.ndarray,
-    lists: np.ndarray, payload: int, payload_stride: int,
+    given: np.ndarray, step: np.void, positions: np.ndarray, slots: Slots, itemsize: int, payload: int,
+    payload_stride: int,
 ) -> None:  # fmt: skip
     """What a kernel is given, but for scratch.
 
     Args:
         positions: of all kernels, records `Position`.
+        itemsize: bytes of an entry.
         payload, payload_stride: the k-th integers of the calls begin at address `payload` + 4 k * `payload_stride`.
     """
     at, first, axes, places = 0, step["place"], step["axes"], step["places"]
@@ -193,9 +227,9 @@ def fill(
     at = axes
     for place in range(first, numbers):
         slot = positions[place]["slot"]
-        given[at] = addresses[slot] + BYTES * positions[place]["column"]
-        given[at + 1] = BYTES * strides[slot]
-        given[at + 2] = lists[slot]
+        given[at] = slots.addresses[slot] + itemsize * positions[place]["column"]
+        given[at + 1] = slots.strides[slot]
+        given[at + 2] = slots.lists[slot]
         at += 3
     numbers += axes
     for number in range(step["words"]):

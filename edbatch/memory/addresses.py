@@ -1,4 +1,4 @@
-"""Where rows lie in memory, as tables of records that compiled loops read (see `memory.plan`)."""
+"""Where rows lie in memory, in bytes, as tables of records that compiled loops read (see `memory.plan`)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Columns(NamedTuple):
 
     Attributes:
         arena: its number.
-        column: where a row begins in the arena's row.
-        width: entries of a row as seen; 0: not contiguous.
+        begin: from the beginning of the arena's row to that of the row as seen.
+        width: of a row as seen; 0: not contiguous.
     """
 
     arena: int
-    column: int
+    begin: int
     width: int
 
 
@@ -26,11 +26,11 @@ class Rows(NamedTuple):
 
     Attributes:
         address: of the first; 0: there is none.
-        width: entries from row to row.
+        stride: from row to row.
     """
 
     address: int
-    width: int
+    stride: int
 
 
 class Kept(NamedTuple):
@@ -38,12 +38,12 @@ class Kept(NamedTuple):
 
     Attributes:
         address: of the first row; 0: nothing is saved, results go to their arena right away.
-        width: entries from row to row.
+        stride: from row to row.
         n: rows there are so far.
     """
 
     address: int
-    width: int
+    stride: int
     n: int
 
 

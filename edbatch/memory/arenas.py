@@ -67,7 +67,7 @@ class Arenas:
 
     def addresses(self) -> np.ndarray:
         """Per arena, a record `Rows`."""
-        return np.array([Rows(arena.address, arena.width) for arena in self.arenas], ROWS)
+        return np.array([Rows(arena.address, arena.itemsize * arena.width) for arena in self.arenas], ROWS)
 
     def rows(self) -> np.ndarray:
         """Rows in use, per window; counted at the plain window of an arena, 0 at the others; int32."""

@@ -68,7 +68,11 @@ class Windows:
         """Per window, a record `Columns`."""
         known = len(self._columns)
         if known < len(self.windows):
-            rows = [Columns(seen.arena, seen.column, seen.width) for seen in self.windows[known:]]
+            sizes = [dtype.itemsize for _, dtype in self.layouts]
+            rows = [
+                Columns(seen.arena, sizes[seen.arena] * seen.column, sizes[seen.arena] * seen.width)
+                for seen in self.windows[known:]
+            ]
             self._columns = np.concatenate([self._columns, np.array(rows, COLUMNS)])
         return self._columns
 

@@ -26,7 +26,7 @@ from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_rows import TypeRows
 from edbatch.runtime.type_table import BoundType, TypeTable
 
-_FLOAT32 = np.dtype(np.float32)
+_BYTES = np.dtype(np.uint8)
 
 
 class BackwardPlan:
@@ -74,7 +74,7 @@ class BackwardPlan:
         tables, plan, backend = self._tables, self._tables.plan, self._backend
         changed = len(plan.indices) > len(self._ran.plan.indices)
         self._indices = backend.plan_indices(plan.indices) if changed else self._ran.indices
-        scratch = self._pool.acquire(tables.programs.scratch(plan), _FLOAT32)
+        scratch = self._pool.acquire(tables.programs.scratch(plan), _BYTES)
         at, end = 0, len(plan.batches)
         while at < end:
             begin = at

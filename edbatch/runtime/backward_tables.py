@@ -7,13 +7,14 @@ operand.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.graph.derivative import Given
 from edbatch.graph.op import Share
-from edbatch.kernels.program import ADD_ROWS, DIVIDE, NONE
+from edbatch.kernels.program import NONE, TASK, Task
 from edbatch.kernels.tables import Memory
 from edbatch.memory.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
 from edbatch.memory.arenas import Arenas
@@ -24,8 +25,6 @@ from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_rows import TypeRows
 from edbatch.runtime.type_table import BoundType, TypeTable
-
-_FLOAT32 = np.dtype(np.float32)
 
 
 class BackwardTables:
@@ -61,49 +60,59 @@ class BackwardTables:
         self._windows: list[Columns] = []  # of the buffers' rows
         self._divided: list[Any] = []  # of the buffers those that are made here
         rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan.batches)
-        float32 = np.array([dtype == _FLOAT32 for _, dtype in table.windows.layouts], np.bool_)[columns["arena"]]
+        loops = table.backend.loops
         batches, operands, segments, indices = plan_back(
             ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, sets,
-            parts, per_set, rules, given, computed, self.n_windows, float32 & (columns["width"] > 0),
-            table.backend.loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
+            parts, per_set, rules, given, computed, self.n_windows, columns["width"] > 0,
+            loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
         )  # fmt: skip
         programs = table.derivative_programs
         programs.prepare(self.of_program, programs)
-        self.caller = len(programs.tables.program_of)
+        self.caller = len(programs.tables.tasks)
         names = batches["type"]
         with_gradients = operands["window"], ADDITION - names[names <= ADDITION]
         names[:] = np.where(names < 0, self.caller + CALLER - names, names)
         self.plan = Plan(batches, operands, segments, indices, ran.plan.rows)
-        of_buffers = [self._buffers[arena - 2 * self._n_arenas].flat.dtype == _FLOAT32 for arena, *_ in self._windows]
-        adds = np.where(np.concatenate([float32, float32, np.array(of_buffers, np.bool_)]), ADD_ROWS, NONE)
-        divides = np.full(len(adds) if self._divided else 0, DIVIDE)
-        self.programs = programs.having(np.concatenate([programs.tables.program_of, [NONE], adds, divides]))
-        of_types = np.zeros(len(self.programs.tables.program_of), np.int32)
-        of_types[list(results)] = list(results.values())
-        of_types[self.caller + 1 :] = np.arange(len(adds) + len(divides)) % len(adds)
         of_gradients = columns.copy()
         of_gradients["arena"] += self._n_arenas
         windows = np.concatenate([columns, of_gradients, np.array(self._windows, COLUMNS)])
+        adds = self._tasks(loops.adding)
+        divides = self._tasks(loops.dividing) if self._divided else adds[:0]
+        self.programs = programs.having(np.concatenate([np.array([Task(NONE)], TASK), adds, divides]))
+        of_types = np.zeros(len(self.programs.tables.tasks), np.int32)
+        of_types[list(results)] = list(results.values())
+        of_types[self.caller + 1 :] = np.arange(len(adds) + len(divides)) % len(adds)
         address = table.backend.address
         begins = [arenas.addresses(), np.zeros(self._n_arenas, ROWS)]
         found = np.concatenate(with_gradients) - self.n_windows
         for arena in np.unique(columns["arena"][found[(found >= 0) & (found < self.n_windows)]]).tolist():
             flat, width = gradients.flat(arena)
-            begins[1][arena] = Rows(address(flat), width)
-        begins += [np.array([Rows(address(one.flat), one.width)], ROWS) for one in self._buffers]
+            begins[1][arena] = Rows(address(flat), flat.itemsize * width)
+        begins += [np.array([Rows(address(one.flat), one.flat.itemsize * one.width)], ROWS) for one in self._buffers]
         self.memory = Memory(windows, np.concatenate(begins), of_types, np.zeros(len(of_types), KEPT))
 
+    def _tasks(self, of_dtype: Callable[[np.dtype], Task]) -> np.ndarray:
+        """Per window, what a dtype's task is."""
+        of_values = [dtype for _, dtype in self._table.windows.layouts]  # of some this graph may have no arena
+        of_buffers = [self._buffers[arena - 2 * self._n_arenas].flat.dtype for arena, *_ in self._windows]
+        dtypes = list(dict.fromkeys(of_values + of_buffers))
+        values, buffers = (np.array([dtypes.index(dtype) for dtype in of], int) for of in (of_values, of_buffers))
+        values = values[self._table.windows.columns()["arena"]]
+        return np.array([of_dtype(dtype) for dtype in dtypes], TASK)[np.concatenate([values, values, buffers])]
+
     def source(self, window: int, gradients: GradientArenas) -> tuple[Any, int, int, int]:
-        """The rows that a window shows of gradients, or of a buffer: the buffer, column, entries of a row and as seen.
+        """The rows that a window shows of gradients, or of a buffer: the buffer; entries of a row, before and shown.
 
         Args:
             gradients: of the values.
         """
-        arena, column, width = self.memory.windows[window].tolist()
-        if arena < 2 * self._n_arenas:
-            return (*gradients.flat(arena - self._n_arenas), column, width)
-        found = self._buffers[arena - 2 * self._n_arenas]
-        return found.flat, found.width, column, width
+        arena, begin, width = self.memory.windows[window].tolist()
+        flat, entries = (
+            gradients.flat(arena - self._n_arenas)
+            if arena < 2 * self._n_arenas
+            else self._buffers[arena - 2 * self._n_arenas]
+        )
+        return flat, entries, begin // flat.itemsize, width // flat.itemsize
 
     def _of_sets(
         self, rows: dict[int, TypeRows], present: list[int], batches: np.ndarray
@@ -125,7 +134,7 @@ class BackwardTables:
                 if share is not None and share.divided:
                     divided.append(number)
                     most, size = int(batches["n"][batches["type"] == kind].max()), type.type.out.size
-                    self._divided.append(self._table.pool.acquire(most * size, _FLOAT32))
+                    self._divided.append(self._table.pool.acquire(most * size, type.type.out.dtype))
                     computed.append(self._window(self._buffer(self._divided[-1], size), 0, size))
             elif number not in rows or rows[number].how.program is None:
                 role = Role.NOTHING
@@ -167,9 +176,9 @@ class BackwardTables:
     def _share(self, type: BoundType) -> Share | None:
         """How each element of a list gets what flows to the result, where compiled loops do it: all, or a part."""
         rule = type.type.op.gradient
-        if not isinstance(rule, Share) or rule.weight is not None or type.type.out.dtype != _FLOAT32:
+        if not isinstance(rule, Share) or rule.weight is not None:
             return None
-        return rule if self._table.backend.loops.divides or not rule.divided else None
+        return rule if not rule.divided or self._table.backend.loops.dividing(type.type.out.dtype) else None
 
     def _buffer(self, flat: Any, width: int) -> int:
         """The arena that a buffer with rows of this width becomes."""
@@ -178,7 +187,8 @@ class BackwardTables:
 
     def _window(self, arena: int, column: int, width: int) -> int:
         """A window of some columns of a buffer's rows."""
-        self._windows.append(Columns(arena, column, width))
+        itemsize = self._buffers[arena - 2 * self._n_arenas].flat.itemsize
+        self._windows.append(Columns(arena, itemsize * column, itemsize * width))
         return 2 * self.n_windows + len(self._windows) - 1
 
 

@@ -11,7 +11,7 @@ from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec, Shape
 from edbatch.kernels.call import Call, Layout, by_rows
 from edbatch.kernels.program import CallStep
-from edbatch.runtime.cell_steps import Native, Operand, PartsOf, is_native
+from edbatch.runtime.cell_steps import Native, Operand, PartsOf
 
 # Where the entries of a row lie, and the column that the first of them is in.
 Lying = tuple[Layout, int]
@@ -23,7 +23,7 @@ def call_steps(body: Body, number: int, parts_of: PartsOf, backend: Any) -> list
     op, operands = node.type.op, operands_of(node)
     parts = parts_of(node.type)
     given = ("copy", "", 1) if parts is not None or op.kind is Kind.VIEW else (op.name, op.scalar, len(operands))
-    if not is_native(body) or not backend.loops.computes(*given):
+    if not backend.loops.computes(*given):
         return None
     if parts is not None:
         whole = np.empty((1, *node.type.out.shape), np.int8)
@@ -36,7 +36,7 @@ def call_steps(body: Body, number: int, parts_of: PartsOf, backend: Any) -> list
 
 def copy_any(body: Body, value: Value, column: int, backend: Any) -> Native | None:
     """A copy of a value, however it lies, to a column of the cell's result; None if the device has no kernel."""
-    if not is_native(body) or not backend.loops.computes("copy", "", 1):
+    if not backend.loops.computes("copy", "", 1):
         return None
     return _copy(body, value, (_by_rows(spec_of_value(body, value).shape), column), None, backend)
 
@@ -52,7 +52,7 @@ def _call(body: Body, number: int, node: Node, backend: Any) -> Native:
             listed, constant = (-1 - given, None) if given < 0 else (-1, given)
         layouts = tuple(layout for layout, _ in lying)
         out = _by_rows(type.out.shape)
-        call = Call(type.op.name, type.op.scalar, type.attributes, layouts, out, constant)
+        call = Call(type.op.name, type.op.scalar, type.attributes, layouts, out, constant, body.dtype.name)
         positions = [_position(operand, column, link) for operand, (_, column) in zip(operands, lying, strict=True)]
         return _encoded(call, [*positions, link.at(Value(number))], listed, link, backend)
 
@@ -67,7 +67,7 @@ def _copy(body: Body, operand: Operand, to: Lying, number: int | None, backend: 
         layout, column = _of_operand(body, operand, link)
         slot, at = link.result(0) if number is None else link.at(Value(number))
         positions = [_position(operand, column, link), (slot, at + begin)]
-        return _encoded(Call("copy", "", (), (layout,), out), positions, -1, link, backend)
+        return _encoded(_copying(body, layout, out), positions, -1, link, backend)
 
     return Native(encode, (operand,), () if number is None else (number,))
 
@@ -82,9 +82,13 @@ def _view(body: Body, number: int, node: Node, backend: Any) -> Native:
         layout, column = _of_operand(body, operand, link)
         layout = Layout(shown.shape, shown.strides, begin, layout)
         positions = [_position(operand, column, link), link.at(Value(number))]
-        return _encoded(Call("copy", "", (), (layout,), _by_rows(node.type.out.shape)), positions, -1, link, backend)
+        return _encoded(_copying(body, layout, _by_rows(node.type.out.shape)), positions, -1, link, backend)
 
     return Native(encode, (operand,), (number,))
+
+
+def _copying(body: Body, layout: Layout, out: Layout) -> Call:
+    return Call("copy", "", (), (layout,), out, dtype=body.dtype.name)
 
 
 def _encoded(call: Call, positions: list[tuple[int, int]], listed: int, link: Any, backend: Any) -> CallStep:

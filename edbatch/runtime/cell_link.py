@@ -21,13 +21,16 @@ from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import (
     ARGUMENT_OF,
+    EXTENT,
     LEFT,
     POSITION,
     RIGHT,
     SLOT,
+    TASK,
     TRANSPOSED,
     Argument,
     CallStep,
+    Extent,
     KernelStep,
     Move,
     Multiply,
@@ -39,6 +42,7 @@ from edbatch.kernels.program import (
     Storage,
     step_table,
 )
+from edbatch.kernels.tables import Programs
 from edbatch.memory.windows import contiguous_columns
 from edbatch.runtime.cell_places import Place
 from edbatch.runtime.cell_steps import CellStep, Native, Operand
@@ -49,18 +53,12 @@ class Tables:
     """What the interpreter reads of one program (see `kernels.program`).
 
     Attributes:
-        slots, arguments, steps, places: tables of records.
-        kernels, addresses: of generated kernels, of fixed values.
+        programs: it, and no other.
         parameters: the arrays of parameters that the addresses are of.
         fixed: per parameter and per node that is a parameter or constant, its array with a batch axis.
     """
 
-    slots: np.ndarray
-    arguments: np.ndarray
-    steps: np.ndarray
-    places: np.ndarray
-    kernels: np.ndarray
-    addresses: np.ndarray
+    programs: Programs
     parameters: list[tuple[ParameterSpec, Any]]
     fixed: dict[Any, Any]
 
@@ -87,6 +85,7 @@ class Link:
         in_result: nodes computed right in the cell's result, and their column there; completed by what is part of them.
         places: of arguments and intermediate values.
         homes: see `cell_places.homes_of`.
+        rows: calls of a block at most.
         backend: of the arrays.
     """
 
@@ -97,9 +96,11 @@ class Link:
         in_result: dict[int, int],
         places: dict[int, Place],
         homes: dict[int, tuple[int, int]],
+        rows: int,
         backend: Any,
     ) -> None:
         self._body = body
+        self._rows = rows
         self._steps = steps
         self._backend = backend
         self.places = places
@@ -151,16 +152,18 @@ class Link:
             move = Move.IF_NOT_ROWS if slot in self._as_rows else move
             move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._homes else move
             arguments.append(Argument(slot, spec.size, move))
-        return Tables(
+        extent = Extent(0, len(self._slots), 0, len(arguments), 0, len(steps), 0, 0, 0, self._rows, body.dtype.itemsize)
+        programs = Programs(
+            np.zeros(0, TASK),
+            np.array([extent], EXTENT),
             np.array(self._slots, SLOT),
             np.array(arguments, ARGUMENT_OF),
             step_table(steps),
             np.array(self._place_list, POSITION),
             np.array(self._backend.loops.handles(list(self._kernels)), np.int64),
             np.array([self._backend.address(array) for array in self._fixed], np.int64),
-            self._parameters,
-            self._arrays,
         )
+        return Tables(programs, self._parameters, self._arrays)
 
     def at(self, operand: Operand) -> tuple[int, int]:
         """Slot and column of a value or a vector of parameters."""

@@ -15,15 +15,15 @@ from edbatch.graph.passes import rows_for_steps
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.program import Move
-from edbatch.kernels.tables import block_rows, place_slots
+from edbatch.kernels.tables import Integers, Rows, Slots, block_rows, place_slots
 from edbatch.memory.pool import pool_of
 from edbatch.runtime.call_steps import copy_any
 from edbatch.runtime.cell_link import Link, Tables
 from edbatch.runtime.cell_places import homes_of, place_values
-from edbatch.runtime.cell_steps import Python, copy_step, is_native, is_row, steps_of
+from edbatch.runtime.cell_steps import Python, copy_step, is_row, steps_of
 
-# A batch is cut into blocks of calls whose intermediates, of this many entries, stay in a core's second-level cache.
-CACHE_ENTRIES = 256 * 1024
+# A batch is cut into blocks of calls whose intermediates, of this many bytes, stay in a core's second-level cache.
+CACHE_BYTES = 1024 * 1024
 # But a product of a block brings its weights into another order first, unless they are small, and that has to be little
 # beside the product. Measured for TreeLSTM, batch 256, in ms: hidden 512: 128 rows 437, 512 rows 383, 1024 rows 376;
 # hidden 256: 99, 92, 96; hidden 64: 18.9, 19.1, 19.7.
@@ -72,17 +72,13 @@ class Variant:
 
     Attributes:
         width: entries of scratch per call.
-        rows: calls of a block at most.
         is_native: whether the interpreter runs it without coming back to Python.
     """
 
     def __init__(
         self, body: Body, columns: tuple[int, ...], bind: Any, parts_of: Any, backend: Any, fuse: bool
     ) -> None:
-        self._interpreted = is_native(body)
-        if self._interpreted:
-            body = rows_for_steps(body)
-        self._body = body
+        self._body = body = rows_for_steps(body)
         self._backend = backend
         self._pool = pool_of(backend)
         # A value that is returned as it is computed is computed right there; the others are copied at the end.
@@ -97,7 +93,7 @@ class Variant:
         homes = homes_of(body, fuse, in_result, parts_of, backend)
         self._steps = steps_of(body, fuse, in_result, homes, bind, parts_of, backend)
         for column, value in copied:
-            if self._interpreted and is_row(body, value):
+            if is_row(body, value):
                 self._steps.append(copy_step(value, spec_of_value(body, value).size, None, column))
             else:
                 python = Python(None, backend.copyto, (value,), column=column)
@@ -113,8 +109,8 @@ class Variant:
         ]
         least = min(MOST_ROWS, max(LEAST_ROWS, max(weights, default=0) // ENTRIES_PER_ROW))
         width = self.width + out_width
-        self.rows = backend.calls_at_once(least, CACHE_ENTRIES // max(1, width), width)
-        self._link = Link(body, self._steps, in_result, places, homes, backend)
+        rows = backend.calls_at_once(least, CACHE_BYTES // (body.dtype.itemsize * max(1, width)), width)
+        self._link = Link(body, self._steps, in_result, places, homes, rows, backend)
         self._tables: Tables | None = None
 
     def tables(self) -> Tables:
@@ -133,27 +129,26 @@ class Variant:
         arguments, payload = given[: len(body.arguments)], given[len(body.arguments) :]
         n = len(out)
         result = out.reshape(n, -1)
-        block = block_rows(n, self.rows)
+        programs = tables.programs
+        block = block_rows(n, int(programs.extents[0]["calls"]))
         buffer = self._pool.acquire(max(1, block * self.width), out.dtype)
-        addresses, strides = np.empty((2, len(tables.slots)), np.int64)
+        slots = Slots(*np.empty((3, len(programs.slots)), np.int64))
         integers = payload[0] if len(payload) == 1 else backend.concatenate([backend.empty(0, np.int32), *payload])
-        scratch, target = backend.address(buffer), backend.address(result)
+        scratch, target = backend.address(buffer), Rows(backend.address(result), *2 * result.strides[:1])
         rows = [backend.ascontiguousarray(x) if not x[0].flags.c_contiguous else x for x in arguments]
         for begin in range(0, n, block):
             m = min(block, n - begin)
             views: dict[int, Any] | None = None
-            if self._interpreted:
-                here = target + begin * result.strides[0]
-                place_slots(
-                    tables.slots, addresses, strides, scratch, here, result.strides[0] // 4, tables.addresses, m
-                )
-                for (slot, entries, move), x in zip(tables.arguments.tolist(), rows, strict=True):
-                    stride = 0 if len(x) == 1 else x.strides[0] // 4
-                    source = backend.address(x) + 4 * begin * stride
-                    if move == Move.ALWAYS or (move == Move.IF_NOT_ROWS and stride < entries):
-                        backend.loops.copy_rows(m, source, stride, addresses[slot], strides[slot], entries)
-                    elif move != Move.UNUSED:
-                        addresses[slot], strides[slot] = source, stride
+            here = target._replace(address=target.address + begin * target.stride)
+            place_slots(programs, 0, slots, scratch, here, m)
+            for (slot, entries, move), x in zip(programs.arguments.tolist(), rows, strict=True):
+                stride, width = 0 if len(x) == 1 else x.strides[0], x.itemsize * entries
+                source = backend.address(x) + begin * stride
+                if move == Move.ALWAYS or (move == Move.IF_NOT_ROWS and stride < width):
+                    to = slots.addresses[slot], slots.strides[slot]
+                    backend.loops.copy_rows(m, source, stride, *to, width)
+                elif move != Move.UNUSED:
+                    slots.addresses[slot], slots.strides[slot] = source, stride
             at = 0
             while at < len(self._steps):
                 step = self._steps[at]
@@ -163,7 +158,7 @@ class Variant:
                     _run_python(step, views, [x[begin : begin + m] for x in payload], m, backend)
                     at += 1
                     continue
-                at = backend.loops.run_steps(tables, at, addresses, strides, integers, begin, n, m)
+                at = backend.loops.run_steps(programs, at, slots, Integers(integers, begin, n), m)
         self._pool.release(buffer)
 
     def _views(

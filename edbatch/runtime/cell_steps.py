@@ -111,11 +111,6 @@ def steps_of(
     return steps
 
 
-def is_native(body: Body) -> bool:
-    """Whether the interpreter can compute with its values: it knows float32 only."""
-    return all(node.type.out.dtype == np.float32 for node in body.nodes)
-
-
 def is_row(body: Body, operand: Operand) -> bool:
     """Whether the interpreter finds an operand's entries side by side."""
     if isinstance(operand, ParameterSpec):
@@ -126,7 +121,7 @@ def is_row(body: Body, operand: Operand) -> bool:
 def columns_of(body: Body, node: Node, parts_of: PartsOf) -> list[tuple[int, int]] | None:
     """Of a node that only puts its operands side by side: where each goes, (column, width); None of any other."""
     parts = parts_of(node.type)
-    if parts is None or not is_native(body) or not all(is_row(body, operand) for operand in operands_of(node)):
+    if parts is None or not all(is_row(body, operand) for operand in operands_of(node)):
         return None
     whole = np.empty((2, *node.type.out.shape), np.float32)
     columns = [contiguous_columns(whole, part) for part in parts(whole)]

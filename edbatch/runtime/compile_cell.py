@@ -53,7 +53,7 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     merged = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
     body = prepare_for_kernels(merged, options, named=True)
     lap("merge")
-    itemsize = body.nodes[0].type.out.dtype.itemsize
+    itemsize = body.dtype.itemsize
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
     lap("report")
     counts = len(batches), len(batches) - len(batching.batches), batching.least

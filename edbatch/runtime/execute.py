@@ -20,7 +20,7 @@ from edbatch.runtime.lines import Lines
 from edbatch.runtime.operand_rows import gather, read_evenly
 from edbatch.runtime.type_table import BoundType, TypeTable
 
-_FLOAT32 = np.dtype(np.float32)
+_BYTES = np.dtype(np.uint8)
 
 
 class Executor:
@@ -71,7 +71,7 @@ class Executor:
         at, end = n_sources, len(plan.batches)
         interpreted = [False] * end
         if programs is not None:
-            interpreted = (programs.tables.program_of[plan.batches["type"]] != NONE).tolist()
+            interpreted = (programs.tables.tasks["program"][plan.batches["type"]] != NONE).tolist()
         self._parameters: dict[int, list[Any]] = {}
         self._batches: list[Batch] = []
         memory: Memory | None = None
@@ -81,7 +81,7 @@ class Executor:
             started = perf_counter()
             if programs is not None and interpreted[at]:
                 if memory is None:  # rows of all arenas are reserved: they stay where they are
-                    buffer = self._buffer("scratch", _FLOAT32, programs.scratch(plan))
+                    buffer = self._buffer("scratch", _BYTES, programs.scratch(plan))
                     memory = Memory(table.windows.columns(), arenas.addresses(), table.window, table.kept)
                 at = self._backend.loops.run_batches(
                     at, at + 1 if one_by_one else end, plan, self._indices, memory, programs,

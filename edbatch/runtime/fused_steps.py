@@ -109,7 +109,9 @@ class _Making:
             for node, (place, strides, column) in ((node, of(access)) for node, access in stores.items())
         )
         outer = sum(not run.reduced[axis] for axis, _ in axes)
-        kernel = Kernel(outer, len(axes) - outer, (Place(),) * len(places), make.instructions, written)
+        kernel = Kernel(
+            outer, len(axes) - outer, (Place(),) * len(places), make.instructions, written, dtype=body.dtype.name
+        )
         of_column = {column: access for access, column in columns.items()}
         runs: list[int] = []
         for one in [*make.instructions, *written]:

@@ -8,16 +8,14 @@ from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import ADD, LEFT, RIGHT, KernelStep, LookUp, Multiply, MultiplyEach
 from edbatch.kernels.row_kernels import softmax
-from edbatch.runtime.cell_steps import Native, copy_step, is_native, is_row
+from edbatch.runtime.cell_steps import Native, copy_step, is_row
 
 
 def native_step(body: Body, number: int) -> list[Native] | None:
     """The interpreter's steps for a node; None if it has none."""
     node = body.nodes[number]
     make = MAKERS.get(node.type.op.name)
-    if make is None or not is_native(body):
-        return None
-    return make(body, number, node)
+    return None if make is None else make(body, number, node)
 
 
 def _matmul(body: Body, number: int, node: Node) -> list[Native] | None:
@@ -96,7 +94,7 @@ def _softmax(body: Body, number: int, node: Node) -> list[Native] | None:
     (x,) = operands_of(node)
     if len(node.type.out.shape) != 1 or not is_row(body, x):
         return None
-    kernel = softmax(node.type.op.name == "log_softmax")
+    kernel = softmax(node.type.op.name == "log_softmax", body.dtype.name)
 
     def encode(link: Any) -> KernelStep:
         (slot, column), (to, at) = link.at(x), link.at(Value(number))

@@ -80,19 +80,19 @@ def gather(
         size: entries of a row.
     """
     stride = size if stride is None else stride
-    words, loops = target.itemsize // 4, table.backend.loops
-    to = table.backend.address(target) + target.itemsize * begin, words * stride, words * size
+    itemsize, loops = target.itemsize, table.backend.loops
+    to = table.backend.address(target) + itemsize * begin, itemsize * stride, itemsize * size
     for window, rows, positions, n in segments_of(operand, plan):
         shown = table.windows.windows[window]
         if shown.width:
             arena = arenas.arena(window)
-            source = (n, arena.address + arena.itemsize * shown.column, words * arena.width, indices, rows)
+            source = (n, arena.address + itemsize * shown.column, itemsize * arena.width, indices, rows)
             loops.gather_rows(*source, *to) if positions < 0 else loops.gather_rows_to(*source, positions, *to)
         else:
             where = slice(None) if positions < 0 else indices[positions : positions + n]
             last = begin + (operand.n - 1) * stride + size
             there = table.backend.lib.stride_tricks.as_strided(
-                target[begin:last], (operand.n, size), (stride * target.itemsize, target.itemsize)
+                target[begin:last], (operand.n, size), (stride * itemsize, itemsize)
             )
             there[where] = arenas.array(window)[indices[rows : rows + n]].reshape(n, size)
 

@@ -13,18 +13,16 @@ from edbatch.graph.passes.entries import Strides, along, breaks, by_rows, divide
 from edbatch.graph.spec import ParameterSpec, Shape
 from edbatch.kernels.language.ir import NEXT, RUN, SAME, Constant, Kernel, Load, Place, Store
 from edbatch.kernels.program import KernelStep
-from edbatch.runtime.cell_steps import Native, Operand, PartsOf, is_native
+from edbatch.runtime.cell_steps import Native, Operand, PartsOf
 
 
 def placed_steps(body: Body, number: int, parts_of: PartsOf) -> list[Native] | None:
     """The steps of a node that only puts its operands somewhere; None of any other."""
     node = body.nodes[number]
     op, attributes, out = node.type.op, dict(node.type.attributes), node.type.out
-    if not is_native(body):
-        return None
     if op.name == "embed":
         place = shown(lambda x: INDEX.forward(x, attributes["index"]), out.shape, by_rows(out.shape))
-        return [_zeros(number, out.size), _copy(body, operands_of(node)[0], number, place)]
+        return [_zeros(body, number, out.size), _copy(body, operands_of(node)[0], number, place)]
     parts = parts_of(node.type)
     if parts is None:
         return None
@@ -41,9 +39,9 @@ def kinds(strides: Strides) -> Strides:
     return tuple({0: SAME, 1: NEXT}.get(stride, RUN) for stride in strides)
 
 
-def _zeros(number: int, size: int) -> Native:
+def _zeros(body: Body, number: int, size: int) -> Native:
     """Fill a node's value."""
-    kernel = Kernel(1, 0, (Place(),), (Constant((0.0).hex()),), (Store(0, 0, (NEXT,)),))
+    kernel = Kernel(1, 0, (Place(),), (Constant((0.0).hex()),), (Store(0, 0, (NEXT,)),), dtype=body.dtype.name)
 
     def encode(link: Any) -> KernelStep:
         step: KernelStep = link.kernel_step(kernel, [size], [link.at(Value(number))], [])
@@ -68,9 +66,8 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
         source, target = along(shape, lies, sizes), along(shape, strides, sizes)
         assert source is not None
         assert target is not None
-        kernel = Kernel(
-            len(sizes), 0, (Place(), Place()), (Load(0, kinds(source), 0),), (Store(0, 1, kinds(target), column=1),)
-        )
+        load, store = Load(0, kinds(source), 0), Store(0, 1, kinds(target), column=1)
+        kernel = Kernel(len(sizes), 0, (Place(), Place()), (load,), (store,), dtype=body.dtype.name)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
         positions = [link.at(root), link.at(Value(number))]
         step: KernelStep = link.kernel_step(kernel, sizes, positions, [*runs, first, begin])

@@ -10,7 +10,18 @@ from typing import Any, Self
 import numpy as np
 
 from edbatch.compiled import compiled
-from edbatch.kernels.program import ARGUMENT_OF, EXTENT, NONE, POSITION, SLOT, STEP, Extent, ListReduction
+from edbatch.kernels.program import (
+    ARGUMENT_OF,
+    EXTENT,
+    NONE,
+    POSITION,
+    SLOT,
+    STEP,
+    TASK,
+    Extent,
+    ListReduction,
+    Task,
+)
 from edbatch.kernels.tables import Programs
 from edbatch.runtime.cell_link import Tables
 from edbatch.runtime.cell_program import Program, Variant
@@ -73,61 +84,61 @@ class ProgramTable:
                 # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
                 self._changed = True
                 self._tables[kind] = tables
-        if self._changed or len(self.tables.program_of) < table.count:
+        if self._changed or len(self.tables.tasks) < table.count:
             self._join(table.count)
             self._changed = False
 
     def scratch(self, plan: Any) -> int:
-        """Entries of scratch that the largest of a plan's batches needs."""
-        entries: int = _scratch(plan.batches, plan.operands, self._sizes, self._list_widths)
-        return entries
+        """Bytes of scratch that the largest of a plan's batches needs."""
+        size: int = _scratch(plan.batches, plan.operands, self._sizes, self._list_widths)
+        return size
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run all of these batches, each of them in one piece."""
         kinds = batches["type"]
-        programs = self.tables.program_of[kinds]
+        programs = self.tables.tasks["program"][kinds]
         small = (programs < 0) | (batches["n"] <= self._sizes[kinds, 1])
         return bool((small & (programs != NONE)).all())
 
-    def having(self, program_of: np.ndarray) -> Self:
-        """The same programs, of more types: `program_of` begins as this table's."""
+    def having(self, more: np.ndarray) -> Self:
+        """The same programs, and the tasks of more types."""
         other = copy.copy(self)
-        other.tables = self.tables._replace(program_of=program_of)
-        other._sizes = np.zeros((len(program_of), 2), np.int64)
+        tasks = np.concatenate([self.tables.tasks, more])
+        other.tables = self.tables._replace(tasks=tasks)
+        other._sizes = np.zeros((len(tasks), 2), np.int64)
         other._sizes[: len(self._sizes)] = self._sizes
-        other._list_widths = np.zeros(len(program_of), np.int64)
+        other._list_widths = np.zeros(len(tasks), np.int64)
         other._list_widths[: len(self._list_widths)] = self._list_widths
         return other
 
     def _join(self, types: int) -> None:
         begins = dict.fromkeys(_PARTS, 0)
         extents = []
-        program_of = np.full(types, NONE, np.int64)
-        self._sizes = np.zeros(
-            (types, 2), np.int64
-        )  # per type of its program: entries of scratch a call, calls at most
+        tasks = [Task(NONE)] * types
+        # Per type of its program: bytes of scratch a call, calls at most.
+        self._sizes = np.zeros((types, 2), np.int64)
         self._list_widths = np.zeros(types, np.int64)
         for kind, reduction in self._lists.items():
-            program_of[kind] = reduction.program
+            tasks[kind] = reduction.task
             self._list_widths[kind] = reduction.width
         for number, (kind, tables) in enumerate(self._tables.items()):
-            program_of[kind] = number
-            ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
-            variant = self._variants[kind]
-            self._sizes[kind] = variant.width, variant.rows
+            tasks[kind] = Task(number)
+            (own,) = (Extent(*one) for one in tables.programs.extents.tolist())
+            ends = {part: begins[part] + len(getattr(tables.programs, part)) for part in _PARTS}
+            self._sizes[kind] = own.itemsize * self._variants[kind].width, own.calls
             extents.append(
                 Extent(
                     begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
                     begins["steps"], ends["steps"], begins["addresses"], begins["kernels"], begins["places"],
-                    variant.rows,
+                    own.calls, own.itemsize,
                 )
             )  # fmt: skip
             begins = ends
         parts = {
-            part: np.concatenate([np.zeros(0, dtype), *(getattr(t, part) for t in self._tables.values())])
+            part: np.concatenate([np.zeros(0, dtype), *(getattr(t.programs, part) for t in self._tables.values())])
             for part, dtype in _PARTS.items()
         }
-        self.tables = Programs(program_of, np.array(extents, EXTENT), **parts)
+        self.tables = Programs(np.array(tasks, TASK), np.array(extents, EXTENT), **parts)
         self.version = next(_versions)
 
 

@@ -32,7 +32,7 @@ class Saved:
         self.flat: Any = pool.acquire(rows * how.width, dtype)
         self.rows: Any = self.flat[: rows * how.width].reshape(rows, how.width)
         self._kept = kept
-        kept["address"], kept["width"], kept["n"] = pool.address(self.flat), how.width, 0
+        kept["address"], kept["stride"], kept["n"] = pool.address(self.flat), dtype.itemsize * how.width, 0
 
     def call(self, out: Any, *given: Any) -> None:
         """Compute a batch, save, and fill `out`."""
@@ -86,7 +86,7 @@ class SavingTable:
         return len(self.bound)
 
     def list_reduction(self, kind: int) -> ListReduction | None:
-        """Whether a type sums lists."""
+        """How compiled loops reduce a type's lists."""
         return self._table.list_reduction(kind)
 
     def program(self, kind: int) -> Program | None:

@@ -18,7 +18,7 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.views import NODE_BITS, VIEWS
-from edbatch.kernels.program import LISTS, ListReduction
+from edbatch.kernels.program import ListReduction
 from edbatch.memory.addresses import KEPT
 from edbatch.memory.pool import pool_of
 from edbatch.memory.windows import Windows, contiguous_columns
@@ -181,9 +181,10 @@ class TypeTable:
     def list_reduction(self, kind: int) -> ListReduction | None:
         """How compiled loops reduce a type's lists; None of any other type."""
         type, loops = self.bound[kind].type, self.backend.loops
-        if type.op.name not in loops.list_reductions or type.out.dtype != np.float32:
+        task = loops.reducing(type.op.name, type.out.dtype)
+        if task is None:
             return None
-        return ListReduction(LISTS[type.op.name], type.out.size if loops.puts_lists_together else 0)
+        return ListReduction(task, type.out.dtype.itemsize * type.out.size if loops.puts_lists_together else 0)
 
     def program(self, kind: int) -> Program | None:
         """What computes a type, if it is compiled."""

@@ -7,12 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from edbatch.kernels.program import (
-    ADD_ROWS,
     ARGUMENT_OF,
     EXTENT,
     POSITION,
     SLOT,
-    SUM,
+    TASK,
     Argument,
     CopyStep,
     Extent,
@@ -21,6 +20,7 @@ from edbatch.kernels.program import (
     Position,
     Slot,
     Storage,
+    Task,
     step_table,
 )
 from edbatch.kernels.row_kernels import softmax
@@ -47,17 +47,37 @@ def table(rows, width, dtype=np.int32):
     return np.array(rows, dtype).reshape(-1, width)
 
 
-def programs(backend, program_of, width=0, block=64):
-    """No programs; or, of a width, number 0: the result is the argument, and its softmax is kept beside it."""
+FLOAT32 = np.dtype(np.float32)
+
+
+def summing(backend, dtype):
+    return backend.loops.reducing("sum_list", dtype)
+
+
+def adding(backend, dtype):
+    return backend.loops.adding(dtype)
+
+
+def running(backend, dtype):
+    return Task(0)
+
+
+def programs(backend, tasks, width=0, block=64, dtype=FLOAT32):
+    """No programs; or, of a width, number 0: the result is the argument, and its softmax is kept beside it.
+
+    Args:
+        tasks: per type, what makes its task of a backend and a dtype.
+    """
     none = not width
     slots = [] if none else [Slot(Storage.ARGUMENT, 0, 0, width), Slot(Storage.RESULT, 0, 0, 0)]
     arguments = [] if none else [Argument(0, width, Move.IF_SCATTERED)]
     steps = [] if none else [CopyStep(0, 0, 1, 0, width), KernelStep(0, 0, 2, 1, 2, 0, 1, width, 1, 32)]
-    extents = [] if none else [Extent(0, 2, 0, 1, 0, 2, 0, 0, 0, block)]
+    extents = [] if none else [Extent(0, 2, 0, 1, 0, 2, 0, 0, 0, block, dtype.itemsize)]
     places = [Position(0, 0), Position(1, 0), Position(0, width), Position(0, 0), Position(0, width)]
-    kernels, addresses = np.array(backend.loops.handles([softmax(False)])), np.zeros(0, np.int64)
+    kernels, addresses = np.array(backend.loops.handles([softmax(False, dtype.name)])), np.zeros(0, np.int64)
+    tasks = np.array([make(backend, dtype) for make in tasks], TASK)
     tables = Programs(
-        np.array(program_of), np.array(extents, EXTENT), np.array(slots, SLOT), np.array(arguments, ARGUMENT_OF),
+        tasks, np.array(extents, EXTENT), np.array(slots, SLOT), np.array(arguments, ARGUMENT_OF),
         step_table(steps), np.array(places, POSITION), kernels, addresses,
     )  # fmt: skip
     return SimpleNamespace(
@@ -71,14 +91,15 @@ def made_once(**form):
 
 
 def run(backend, arrays, windows, batches, operands, segments, indices, results, programs, kept=None):
-    """What batches leave in copies of the arenas `arrays` [rows, width], float32.
+    """What batches leave in copies of the arenas `arrays` [rows, width], of one dtype.
 
     Args:
         programs: makes those of a backend.
         kept: per type the arena that its results are kept in, or None.
     """
-    there = [backend.from_host(array.copy(), "C") for array in arrays]
-    arenas = np.array([Rows(backend.address(x), x.shape[1]) for x in there], ROWS)
+    there, itemsize = [backend.from_host(array.copy(), "C") for array in arrays], arrays[0].itemsize
+    arenas = np.array([Rows(backend.address(x), itemsize * x.shape[1]) for x in there], ROWS)
+    windows = [(arena, itemsize * column, itemsize * width) for arena, column, width in windows]
     keeping = [Kept(0, 0, 0) if at is None else Kept(*arenas[at], 0) for at in kept or [None] * len(results)]
     keeping = np.array(keeping, KEPT)
     plan = SimpleNamespace(
@@ -86,7 +107,7 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     )
     programs = programs(backend)
     indices = backend.plan_indices(np.array(indices, np.int32))
-    scratch = backend.empty_flat(4096, np.dtype(np.float32))
+    scratch = backend.empty_flat(4096, np.dtype(np.float64))
     memory = Memory(np.array(windows, COLUMNS), arenas, np.array(results, np.int32), keeping)
     end = backend.loops.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
     assert end == len(batches)
@@ -115,13 +136,13 @@ def operand_of(access, window, n, lists, random, rows):
     return Operand(access, window, int(random.integers(0, rows - n * distance)), distance, 0, n)
 
 
-def sums(seed, access):
+def sums(seed, access, dtype):
     """Sums over lists of rows of one window, or of two, of arenas of different widths: what `run` takes, and returns.
 
     The result goes to the columns of a third arena.
     """
     random = np.random.default_rng(seed)
-    arrays = [random.normal(size=shape).astype(np.float32) for shape in ((30, 5), (30, 8), (9, 3))]
+    arrays = [random.normal(size=shape).astype(dtype) for shape in ((30, 5), (30, 8), (9, 3))]
     windows = [(0, 1, 3), (1, 4, 3), (2, 0, 3)]
     lengths = random.integers(0, 4, 4)
     offsets = np.append(0, np.cumsum(lengths)).tolist()
@@ -144,14 +165,23 @@ def sums(seed, access):
         for window, row in listed[offsets[i] : offsets[i + 1]]:
             arena, column, width = windows[window]
             want[2 + i] += arrays[arena][row, column : column + width]
-    given = (arrays, windows, [batch], [operand], segments, lists + offsets, [2], made_once(program_of=[SUM]))
+    given = (
+        arrays,
+        windows,
+        [batch],
+        [operand],
+        segments,
+        lists + offsets,
+        [2],
+        made_once(tasks=(summing,), dtype=dtype),
+    )
     return given, [*arrays[:2], want]
 
 
-def additions(seed, access, listed):
+def additions(seed, access, listed, dtype):
     """Rows that are added to an operand, in the order of a list or as they are: what `run` takes, and returns."""
     random = np.random.default_rng(seed)
-    arrays = [random.normal(size=shape).astype(np.float32) for shape in ((20, 5), (12, 7))]
+    arrays = [random.normal(size=shape).astype(dtype) for shape in ((20, 5), (12, 7))]
     windows, n, lists = [(0, 2, 3), (1, 1, 3)], 6, []
     operand = operand_of(access, 0, n, lists, random, 20)
     places = random.integers(0, n, n).tolist() if listed else list(range(n))
@@ -159,16 +189,14 @@ def additions(seed, access, listed):
     want = arrays[0].copy()
     for i, (_, row) in enumerate(rows_of(operand, [], lists)):
         want[row, 2:5] += arrays[1][4 + places[i], 1:4]
-    return (arrays, windows, [batch], [operand], [], lists + places, [1], made_once(program_of=[ADD_ROWS])), [
-        want,
-        arrays[1],
-    ]
+    made = made_once(tasks=(adding,), dtype=dtype)
+    return (arrays, windows, [batch], [operand], [], lists + places, [1], made), [want, arrays[1]]
 
 
-def kept(seed, block):
+def kept(seed, block, dtype):
     """Two batches of a type whose results are kept with what is saved, between others of one that keeps nothing."""
     random = np.random.default_rng(seed)
-    arrays = [random.normal(size=shape).astype(np.float32) for shape in ((20, 3), (30, 6), (12, 6), (12, 6))]
+    arrays = [random.normal(size=shape).astype(dtype) for shape in ((20, 3), (30, 6), (12, 6), (12, 6))]
     windows, lists = [(0, 0, 3), (1, 0, 3), (2, 0, 3)], random.integers(0, 20, 4).tolist()
     operands = [Operand(SLICE, 0, 3, 1, 0, 5), Operand(GATHER, 0, 0, 0, 0, 4), Operand(SHARED, 0, 7, 0, 0, 2)]
     batches = [Batch(0, 2, 5, 0, 0, -1), Batch(1, 0, 2, 2, 0, -1), Batch(0, 7, 4, 1, 0, -1)]
@@ -186,6 +214,6 @@ def kept(seed, block):
         [],
         lists,
         [1, 2],
-        made_once(program_of=[0, 0], width=3, block=block),
+        made_once(tasks=(running, running), width=3, block=block, dtype=dtype),
         [3, None],
     ), want

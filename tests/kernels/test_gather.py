@@ -9,14 +9,14 @@ from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 3, 40])
 def test_rows_reach_their_columns(dtype, width):
-    words = np.dtype(dtype).itemsize // 4
+    itemsize = np.dtype(dtype).itemsize
     random = np.random.default_rng(width)
     source = random.standard_normal((9, width + 2)).astype(dtype)
     source[0, 1] = np.nan
     rows = np.array([7, 7, 0, 8, 3, 2, 0, 1], np.int32)
     target = np.zeros((6, width + 4), dtype)
-    begin = (source.ctypes.data + source.itemsize, words * (width + 2))
-    end = (target.ctypes.data + 2 * target.itemsize, words * (width + 4), words * width)
+    begin = (source.ctypes.data + itemsize, itemsize * (width + 2))
+    end = (target.ctypes.data + 2 * itemsize, itemsize * (width + 4), itemsize * width)
     gather_rows(5, *begin, rows, 1, *end)
     want = np.zeros_like(target)
     want[:5, 2 : 2 + width] = source[rows[1:6], 1 : 1 + width]

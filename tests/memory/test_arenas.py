@@ -33,7 +33,7 @@ def test_layouts_added_by_another_graph_later():
     assert arenas.rows().tolist() == [1, 0]
     arenas.reserve(second, 4)
     assert arenas.array(second)[:4].shape == (4, 5)
-    assert arenas.addresses().tolist() == [(arena.flat.ctypes.data, arena.width) for arena in arenas.arenas]
+    assert arenas.addresses().tolist() == [(arena.flat.ctypes.data, 4 * arena.width) for arena in arenas.arenas]
     assert arenas.arena(second).width == 5
 
 

@@ -54,7 +54,7 @@ def additions(seen):
         (int(tables.plan.operands["access"][first]), n)
         for tables in seen
         for kind, _, n, first, _, _ in tables.plan.batches.tolist()
-        if tables.programs.tables.program_of[kind] == ADD_ROWS
+        if tables.programs.tables.tasks["program"][kind] == ADD_ROWS
     ]
 
 

@@ -86,8 +86,7 @@ def fuse(body: Body) -> list[Run | int]:
 def is_fusible(node: Node) -> bool:
     """Whether a node can be part of a run: element-wise ops, reductions over axes, and copies of what views show."""
     op = node.type.op
-    known = bool(op.scalar or op.reduction) or op.kind is Kind.VIEW
-    return known and node.type.out.dtype == np.float32
+    return bool(op.scalar or op.reduction) or op.kind is Kind.VIEW
 
 
 class _Growing:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from edbatch.graph.body import Body, Node
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS
@@ -18,10 +16,10 @@ def join_biases(body: Body, fuse: bool) -> Body:
     Args:
         body: the body.
         fuse: leave those that only element-wise ops read: there the bias is added in the fused kernel, and not in
-            memory (in float32: other dtypes do not fuse).
+            memory.
     """
     uses = [0] * len(body.nodes)
-    kept = [not fuse or node.type.out.dtype != np.float32 for node in body.nodes]  # as `affine`
+    kept = [not fuse] * len(body.nodes)  # as `affine`
     for value in body.outputs:
         uses[value.node] += 1
         kept[value.node] = True

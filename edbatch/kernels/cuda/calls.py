@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any, NamedTuple
 
 import llvmlite.ir as ir
 import numpy as np
@@ -13,8 +14,9 @@ from numba.core import cgutils
 
 from edbatch.compiled import compiled
 from edbatch.errors import EdBatchError
-from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, DEFAULT_ALGORITHM, FLOAT32
-from edbatch.kernels.pointers import int64_address, intrinsic
+from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, COMPUTE_FLOAT64, DEFAULT_ALGORITHM, FLOAT32, FLOAT64
+from edbatch.kernels.pointers import ONE_BITS, SINGLE_ONE_BITS, int64_address, intrinsic
+from edbatch.kernels.products import Matrices, Matrix, Sizes
 
 
 class Gpu(IntEnum):
@@ -26,13 +28,9 @@ class Gpu(IntEnum):
     BLAS = 3  # handle of cuBLAS
     STREAM = 4
     PROCESSORS = 5  # multiprocessors
-    COMPUTE = 6  # of products, see `PRECISIONS`
-    GATHER = 7  # kernels written by hand
-    SEGMENT_REDUCE = 8
-    ADD_ROWS = 9
-    ADD_GROUPED = 10
-    ADD_ALL = 11
-    STATUS = 12  # the first error of a call; 0: none
+    COMPUTE = 6  # of products of float32, see `PRECISIONS`
+    GATHER = 7  # a kernel written by hand
+    STATUS = 8  # the first error of a call; 0: none
 
 
 #: cuBLAS' compute types: what a product of float32 matrices may be computed in.
@@ -75,75 +73,96 @@ def call_launch(context, function, kernel, gx, gy, gz, bx, by, stream, values):
 
 
 @intrinsic
-def call_gemm(
-    context, function, handle, a_turned, b_turned, m, n, k, a, lda, b, ldb, beta, c, ldc, compute
-):  # fmt: skip
-    """cublasGemmEx on float32: C[m, n] = A[m, k] B[k, n] + beta C, by columns; turned: 1 where stored the other way."""
+def call_gemm(context, gpu, itemsize, sizes, a, b, c, add):
+    """cublasGemmEx: C = A B [+ C], by columns, on float32 or float64; turned: not 0 where stored the other way.
+
+    Args:
+        gpu: address of an array as of `Gpu`.
+        itemsize: bytes of an entry.
+        sizes, a, b, c: see `kernels.products`.
+        add: not 0: to what C holds.
+    """
 
     def generate(context, builder, signature, args):
-        function, handle, a_turned, b_turned, m, n, k, a, lda, b, ldb, beta, c, ldc, compute = args
-        float32, default = (ir.Constant(_LONG, value) for value in (FLOAT32, DEFAULT_ALGORITHM))
-        alpha, beta = _scalars(builder, beta)
-        return _call(builder, function, _INT, [
-            (handle, _POINTER), (a_turned, _INT), (b_turned, _INT), (m, _INT), (n, _INT), (k, _INT), (alpha, _POINTER),
-            (a, _POINTER), (float32, _INT), (lda, _INT), (b, _POINTER), (float32, _INT), (ldb, _INT), (beta, _POINTER),
-            (c, _POINTER), (float32, _INT), (ldc, _INT), (compute, _INT), (default, _INT),
-        ])  # fmt: skip
+        words = _words(builder, args[0])
+        (m, n, k), a, b, c = (cgutils.unpack_tuple(builder, given) for given in args[2:6])
+        of = _of_dtype(builder, words, args[1])
+        given = [(words(Gpu.BLAS), _POINTER), *(_order(builder, x[2]) for x in (a, b)), (m, _INT), (n, _INT), (k, _INT)]
+        given += [of.one, (a[0], _POINTER), of.type, (a[1], _INT), (b[0], _POINTER), of.type, (b[1], _INT)]
+        given += [_scalar(builder, args[6], of), (c[0], _POINTER), of.type, (c[1], _INT), of.compute, of.algorithm]
+        return _call(builder, words(Gpu.GEMM), _INT, given)
 
-    return types.int32(*(types.int64,) * 11, types.float32, *(types.int64,) * 3), generate
+    return types.int32(types.int64, types.int64, sizes, a, b, c, types.int64), generate
 
 
 @intrinsic
-def call_gemm_strided(
-    context, function, handle, a_turned, b_turned, m, n, k, a, lda, a_step, b, ldb, b_step, c, ldc, c_step, count,
-    compute,
-):  # fmt: skip
-    """cublasGemmStridedBatchedEx on float32: `count` products C = A B, by columns, so many entries apart."""
+def call_gemm_strided(context, gpu, itemsize, count, sizes, a, b, c):
+    """cublasGemmStridedBatchedEx: `count` products C = A B, by columns; a, b, c: `Matrices` of so many bytes apart."""
 
     def generate(context, builder, signature, args):
-        (
-            function,
-            handle,
-            a_turned,
-            b_turned,
-            m,
-            n,
-            k,
-            a,
-            lda,
-            a_step,
-            b,
-            ldb,
-            b_step,
-            c,
-            ldc,
-            c_step,
-            count,
-            compute,
-        ) = args
-        float32, default = (ir.Constant(_LONG, value) for value in (FLOAT32, DEFAULT_ALGORITHM))
-        alpha, beta = _scalars(builder, ir.Constant(ir.FloatType(), 0.0))
-        return _call(builder, function, _INT, [
-            (handle, _POINTER), (a_turned, _INT), (b_turned, _INT), (m, _INT), (n, _INT), (k, _INT), (alpha, _POINTER),
-            (a, _POINTER), (float32, _INT), (lda, _INT), (a_step, _LONG), (b, _POINTER), (float32, _INT), (ldb, _INT),
-            (b_step, _LONG), (beta, _POINTER), (c, _POINTER), (float32, _INT), (ldc, _INT), (c_step, _LONG),
-            (count, _INT), (compute, _INT), (default, _INT),
-        ])  # fmt: skip
+        words = _words(builder, args[0])
+        m, n, k = cgutils.unpack_tuple(builder, args[3])
+        of = _of_dtype(builder, words, args[1])
+        parts = []
+        for given in args[4:7]:
+            stride, first = cgutils.unpack_tuple(builder, given)
+            address, distance, turned = cgutils.unpack_tuple(builder, first)
+            step = builder.sdiv(stride, args[1])
+            parts.append(([(address, _POINTER), of.type, (distance, _INT), (step, _LONG)], turned))
+        (a, a_turned), (b, b_turned), (c, _) = parts
+        orders = [_order(builder, turned) for turned in (a_turned, b_turned)]
+        given = [(words(Gpu.BLAS), _POINTER), *orders, (m, _INT), (n, _INT), (k, _INT), of.one, *a, *b]
+        given += [_scalar(builder, ir.Constant(_LONG, 0), of), *c, (args[2], _INT), of.compute, of.algorithm]
+        return _call(builder, words(Gpu.GEMM_STRIDED), _INT, given)
 
-    return types.int32(*(types.int64,) * 18), generate
+    return types.int32(types.int64, types.int64, types.int64, sizes, a, b, c), generate
 
 
-def _scalars(builder, beta):
-    found = []
-    for value in (ir.Constant(ir.FloatType(), 1.0), beta):
-        pointer = cgutils.alloca_once(builder, ir.FloatType())
-        builder.store(value, pointer)
-        found.append(pointer)
-    return found
+class _OfDtype(NamedTuple):
+    type: Any  # cuBLAS' number of it, and of what products are computed in
+    compute: Any
+    algorithm: Any
+    bits: Any  # of 1
+    one: Any
 
 
-_LAUNCH, _GEMM, _GEMM_STRIDED, _BLAS, _STREAM = map(int, list(Gpu)[:5])
-_COMPUTE, _STATUS = int(Gpu.COMPUTE), int(Gpu.STATUS)
+def _words(builder, address):
+    """What reads an entry of an array of int64."""
+    begin = builder.inttoptr(address, _LONG.as_pointer())
+    return lambda position: builder.load(builder.gep(begin, [ir.Constant(_LONG, int(position))]))
+
+
+def _of_dtype(builder, words, itemsize):
+    """What a product's arguments are, given the bytes of an entry."""
+    double = builder.icmp_signed("==", itemsize, ir.Constant(_LONG, 8))
+
+    def either(of_double, of_float):
+        return builder.select(double, of_double, of_float)
+
+    type = either(ir.Constant(_LONG, FLOAT64), ir.Constant(_LONG, FLOAT32))
+    compute = either(ir.Constant(_LONG, COMPUTE_FLOAT64), words(Gpu.COMPUTE))
+    bits = either(ir.Constant(_LONG, ONE_BITS), ir.Constant(_LONG, SINGLE_ONE_BITS))
+    algorithm = ir.Constant(_INT, DEFAULT_ALGORITHM)
+    return _OfDtype((type, _INT), (compute, _INT), (algorithm, _INT), bits, _boxed(builder, bits))
+
+
+def _scalar(builder, is_one, of):
+    """Where 1 or 0 is."""
+    test = builder.icmp_signed("!=", is_one, ir.Constant(_LONG, 0))
+    return _boxed(builder, builder.select(test, of.bits, ir.Constant(_LONG, 0)))
+
+
+def _boxed(builder, bits):
+    pointer = cgutils.alloca_once(builder, _LONG)
+    builder.store(bits, pointer)
+    return pointer, _POINTER
+
+
+def _order(builder, turned):
+    return builder.zext(builder.icmp_signed("!=", turned, ir.Constant(turned.type, 0)), _INT), _INT
+
+
+_LAUNCH, _STREAM, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.STATUS))
 
 
 @compiled
@@ -162,46 +181,32 @@ def launch(
 
 
 @compiled
-def multiply(
-    gpu: np.ndarray, m: int, n: int, k: int, x: int, ldx: int, w: int, ldw: int, transposed: int, add: int, out: int,
-    ldo: int,
-) -> None:  # fmt: skip
-    """out[m, n] = x[m, k] @ w [+ out], row by row; arguments as of `kernels.products.multiply`."""
+def multiply(gpu: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+    """out = x @ w [+ out], row by row; arguments as of `kernels.products.multiply`."""
     # Read by columns, a matrix of rows is its transpose: outᵀ = wᵀ xᵀ.
-    status = call_gemm(
-        gpu[_GEMM], gpu[_BLAS], 1 if transposed else 0, 0, n, m, k, w, ldw, x, ldx, np.float32(1 if add else 0), out,
-        ldo, gpu[_COMPUTE],
-    )  # fmt: skip
+    status = call_gemm(int64_address(gpu), itemsize, Sizes(sizes.n, sizes.m, sizes.k), w, x, out, add)
     if status != 0 and gpu[_STATUS] == 0:
         gpu[_STATUS] = -status
 
 
 @compiled
 def multiply_each(
-    gpu: np.ndarray, calls: int, m: int, n: int, k: int,
-    a: int, a_stride: int, lda: int, a_turned: int,
-    b: int, b_stride: int, ldb: int, b_turned: int,
-    out: int, out_stride: int,
-) -> None:  # fmt: skip
-    """out_i[m, n] = a_i[m, k] @ b_i[k, n]; arguments as of `kernels.products.multiply_each`."""
-    status = call_gemm_strided(
-        gpu[_GEMM_STRIDED], gpu[_BLAS], 1 if b_turned else 0, 1 if a_turned else 0, n, m, k, b, ldb, b_stride,
-        a, lda, a_stride, out, n, out_stride, calls, gpu[_COMPUTE],
-    )  # fmt: skip
+    gpu: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
+) -> None:
+    """out_i = a_i @ b_i for every call i; arguments as of `kernels.products.multiply_each`."""
+    turned = Sizes(sizes.n, sizes.m, sizes.k)
+    status = call_gemm_strided(int64_address(gpu), itemsize, calls, turned, b, a, out)
     if status != 0 and gpu[_STATUS] == 0:
         gpu[_STATUS] = -status
 
 
 @compiled
 def add_product(
-    gpu: np.ndarray, m: int, n: int, k: int, left: int, ld_left: int, right: int, ld_right: int, fresh: bool, out: int,
-    ldo: int,
-) -> None:  # fmt: skip
+    gpu: np.ndarray, itemsize: int, sizes: Sizes, left: Matrix, right: Matrix, out: Matrix, fresh: bool
+) -> None:
     """out[m, n], by columns, = left[k, m]ᵀ @ right[k, n], both by rows [+ out]."""
-    status = call_gemm(
-        gpu[_GEMM], gpu[_BLAS], 0, 1, m, n, k, left, ld_left, right, ld_right, np.float32(0 if fresh else 1), out,
-        ldo, gpu[_COMPUTE],
-    )  # fmt: skip
+    turned = Matrix(right.address, right.distance, 1)
+    status = call_gemm(int64_address(gpu), itemsize, sizes, left, turned, out, 0 if fresh else 1)
     if status != 0 and gpu[_STATUS] == 0:
         gpu[_STATUS] = -status
 

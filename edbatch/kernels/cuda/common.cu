@@ -83,8 +83,8 @@ struct Turns {
 template <unsigned LANES> struct Group {
     unsigned count;
 
-    template <typename Combine, typename Entry>
-    __device__ float over(float value, Combine combine, Entry entry) const {
+    template <typename T, typename Combine, typename Entry>
+    __device__ T over(T value, Combine combine, Entry entry) const {
         if constexpr (LANES > 1) {
             return over_row(reduced(value, threadIdx.x, count, LANES, combine, entry), combine);
         } else {
@@ -93,9 +93,13 @@ template <unsigned LANES> struct Group {
         }
     }
 
-    template <typename Entry> __device__ float sum(Entry entry) const { return over(0.0f, Add(), entry); }
-    template <typename Entry> __device__ float largest(Entry entry) const { return over(-INFINITY, Greater(), entry); }
-    template <typename Entry> __device__ float smallest(Entry entry) const { return over(INFINITY, Less(), entry); }
+    template <typename Entry> __device__ auto sum(Entry entry) const { return over((decltype(entry(0)))0, Add(), entry); }
+    template <typename Entry> __device__ auto largest(Entry entry) const {
+        return over((decltype(entry(0)))-INFINITY, Greater(), entry);
+    }
+    template <typename Entry> __device__ auto smallest(Entry entry) const {
+        return over((decltype(entry(0)))INFINITY, Less(), entry);
+    }
 };
 
 // A division that rounds to nearest has a branch, which all that is read later would wait for. This one is off by two
@@ -104,7 +108,7 @@ __device__ inline float sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-
 __device__ inline double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 // 0 instead of what is no finite number.
-__device__ inline float finite(float x) { return x - x == 0.0f ? x : 0.0f; }
+template <typename T> __device__ inline T finite(T x) { return x - x == 0 ? x : 0; }
 
 __device__ inline unsigned long long mixed(unsigned long long z) {
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

@@ -10,8 +10,11 @@ from edbatch.errors import EdBatchError
 
 #: `CUBLAS_DEFAULT_MATH` of cublasMath_t: float32 stays float32, nothing is rounded to TF32.
 DEFAULT_MATH = 0
-#: `CUDA_R_32F` of cudaDataType, `CUBLAS_COMPUTE_32F` of cublasComputeType_t, `CUBLAS_GEMM_DEFAULT` of cublasGemmAlgo_t.
-FLOAT32, COMPUTE_FLOAT32, DEFAULT_ALGORITHM = 0, 68, -1
+#: `CUDA_R_32F` and `CUDA_R_64F` of cudaDataType, `CUBLAS_COMPUTE_32F` and `CUBLAS_COMPUTE_64F` of cublasComputeType_t,
+#: `CUBLAS_GEMM_DEFAULT` of cublasGemmAlgo_t.
+FLOAT32, FLOAT64 = 0, 1
+COMPUTE_FLOAT32, COMPUTE_FLOAT64 = 68, 70
+DEFAULT_ALGORITHM = -1
 
 
 def loaded(major: int) -> ctypes.CDLL:

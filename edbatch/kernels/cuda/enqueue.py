@@ -15,7 +15,9 @@ from edbatch.kernels.cuda.geometry import (
     parts,
     spread,
 )
+from edbatch.kernels.gather import WORD
 from edbatch.kernels.pointers import int64_address
+from edbatch.kernels.tables import Rows
 
 # Numba takes plain integers for constants.
 _LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
@@ -53,23 +55,34 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
 
 @compiled
 def move(
-    moves: np.ndarray, at: int, source: int, stride: int, rows: int, positions: int, n: int, target: int, to: int,
-    width: int,
-) -> int:  # fmt: skip
-    """Note a move; returns the number of moves."""
-    moves[at, 0], moves[at, 1], moves[at, 2], moves[at, 3] = source, stride, rows, positions
-    moves[at, 4], moves[at, 5], moves[at, 6], moves[at, 7] = n, target, to, width
+    moves: np.ndarray, at: int, source: Rows, rows: int, positions: int, n: int, target: int, target_stride: int
+) -> int:
+    """Note a move of n rows of the source's width; returns the number of moves.
+
+    Args:
+        rows, positions: addresses of the lists of rows that are read and written; 0: all in order.
+        target, target_stride: address of the first row there, bytes from one to the next.
+    """
+    moves[at, 0], moves[at, 1], moves[at, 2], moves[at, 3] = source.address, source.stride // WORD, rows, positions
+    moves[at, 4], moves[at, 5], moves[at, 6], moves[at, 7] = n, target, target_stride // WORD, source.width // WORD
     return at + 1
 
 
 @compiled
+def in_entries(rows: Rows, itemsize: int) -> Rows:
+    """Rows with distances and widths in entries, as the kernels that are written by hand take them."""
+    return Rows(rows.address, rows.stride // itemsize, rows.width // itemsize)
+
+
+@compiled
 def segment_reduce(
-    gpu: np.ndarray, kernel: int, n: int, total: int, offsets: int, rows: int, source: int, stride: int, out: int,
-    out_stride: int, width: int, kind: int,
-) -> None:  # fmt: skip
-    """Enqueue reductions of n lists of `total` rows in all; see `lists.cu`."""
-    values = np.array([n, offsets, rows, source, stride, out, out_stride, width, kind], np.int64)
-    x, y, along, down = over_lists(n, total, width, gpu[_PROCESSORS])
+    gpu: np.ndarray, kernel: int, n: int, total: int, offsets: int, listed: int, source: Rows, out: Rows, kind: int
+) -> None:
+    """Enqueue reductions of n lists of `total` rows in all, in entries; see `lists.cu`."""
+    values = np.array(
+        [n, offsets, listed, source.address, source.stride, out.address, out.stride, out.width, kind], np.int64
+    )
+    x, y, along, down = over_lists(n, total, out.width, gpu[_PROCESSORS])
     launch(gpu, kernel, x, y, 1, along, down, values, len(values))
 
 
@@ -82,7 +95,7 @@ def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, targ
 
 
 @compiled
-def entries(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray) -> None:
+def each_entry(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray) -> None:
     """Enqueue a kernel that computes each of d entries of n rows by itself; `values`: n, then what it is given."""
     x, y, z, along, down = spread(n, d)
     launch(gpu, kernel, x, y, z, along, down, values, 2)

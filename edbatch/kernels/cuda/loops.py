@@ -21,13 +21,16 @@ from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.groups import Groups, group
 from edbatch.kernels.language import cuda
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.program import LISTS
-from edbatch.kernels.tables import BYTES, Batches, Memory
+from edbatch.kernels.products import Matrix, Sizes
+from edbatch.kernels.program import ADD_ROWS, REDUCE_LISTS, Task
+from edbatch.kernels.tables import Batches, Integers, Memory, Programs, Rows, Slots
 
 _ON_ROWS = (
     "segment_reduce", "add_rows", "add_grouped", "add_all",
     "error_function",
 )  # fmt: skip
+#: Of lists, as `Column` in lists.cu numbers them.
+REDUCTIONS = ("sum_list", "maximum_list", "minimum_list", "mean_list", "logsumexp_list")
 KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("float", "double")))
 
 
@@ -38,8 +41,6 @@ class CudaLoops:
         driver: of the GPU.
     """
 
-    list_reductions = frozenset(LISTS)
-    divides = False
     puts_lists_together = True
     adds_in_groups = True
     computes = staticmethod(row_ops.computes)
@@ -61,10 +62,6 @@ class CudaLoops:
             Gpu.PROCESSORS: driver.processors,
             Gpu.COMPUTE: PRECISIONS["float32"],
             Gpu.GATHER: self._kernels["gather"],
-            Gpu.SEGMENT_REDUCE: self._kernels["segment_reduce_float"],
-            Gpu.ADD_ROWS: self._kernels["add_rows_float"],
-            Gpu.ADD_GROUPED: self._kernels["add_grouped_float"],
-            Gpu.ADD_ALL: self._kernels["add_all_float"],
         }
         for position, value in known.items():
             gpu[position] = value
@@ -95,6 +92,23 @@ class CudaLoops:
             self._made |= zip(new, self._driver.load(source_of(dict(zip(names, new, strict=True))), names), strict=True)
         return [self._made[one] for one in wanted]
 
+    def reducing(self, op: str, dtype: np.dtype) -> Task | None:
+        """See `kernels.numpy_loops.reducing`."""
+        if op not in REDUCTIONS:
+            return None
+        kernel = self._kernels[f"segment_reduce_{_name(dtype)}"]
+        return Task(REDUCE_LISTS, dtype.itemsize, kernel, reduction=REDUCTIONS.index(op))
+
+    def adding(self, dtype: np.dtype) -> Task:
+        """See `kernels.numpy_loops.adding`."""
+        kernels = (self._kernels[f"{name}_{_name(dtype)}"] for name in ("add_rows", "add_all", "add_grouped"))
+        return Task(ADD_ROWS, dtype.itemsize, *kernels)
+
+    @staticmethod
+    def dividing(dtype: np.dtype) -> Task | None:
+        """See `kernels.numpy_loops.dividing`."""
+        return None
+
     def error_function(self, x: Any, out: Any, complement: bool) -> None:
         """out = erf(x), or 1 - erf(x) without cancellation; both contiguous."""
         n, address = out.size, self._driver.address
@@ -103,21 +117,21 @@ class CudaLoops:
 
     def copy_rows(self, n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
         """See `kernels.gather.copy_rows`."""
-        self._move(source, source_stride, 0, 0, n, target, target_stride, width)
+        self._move(Rows(source, source_stride, width), 0, 0, n, target, target_stride)
 
     def gather_rows(
         self, n: int, source: int, source_stride: int, rows: Indices, begin: int, target: int, target_stride: int,
         width: int,
     ) -> None:  # fmt: skip
         """See `kernels.gather.gather_rows`."""
-        self._move(source, source_stride, rows.at(begin), 0, n, target, target_stride, width)
+        self._move(Rows(source, source_stride, width), rows.at(begin), 0, n, target, target_stride)
 
     def gather_rows_to(
         self, n: int, source: int, source_stride: int, rows: Indices, begin: int, to: int, target: int,
         target_stride: int, width: int,
     ) -> None:  # fmt: skip
         """See `kernels.gather.gather_rows_to`."""
-        self._move(source, source_stride, rows.at(begin), rows.at(to), n, target, target_stride, width)
+        self._move(Rows(source, source_stride, width), rows.at(begin), rows.at(to), n, target, target_stride)
 
     def add_rows(
         self, source: Any, source_begin: int, source_stride: int, n: int, target: Any, target_begin: int,
@@ -169,15 +183,14 @@ class CudaLoops:
         """See `kernels.numpy_loops.add_product`."""
         xp, address = self._driver.xp, self._driver.address
         size = whole.itemsize
-        if left.dtype != np.float32 or whole.strides[0] != size or whole.strides[1] < size * len(whole):
+        if whole.strides[0] != size or whole.strides[1] < size * len(whole):
             whole += xp.matmul(left.T, right)
             return
         left, right = (x if _by_rows(x) else xp.ascontiguousarray(x) for x in (left, right))
         m, n = whole.shape
-        calls.add_product(
-            self._gpu, m, n, len(left), address(left), left.strides[0] // size,
-            address(right), right.strides[0] // size, fresh, address(whole), whole.strides[1] // size,
-        )  # fmt: skip
+        a, b = (Matrix(address(x), x.strides[0] // size, 0) for x in (left, right))
+        out = Matrix(address(whole), whole.strides[1] // size, 0)
+        calls.add_product(self._gpu, size, Sizes(m, n, len(left)), a, b, out, fresh)
         check(self._gpu)
 
     def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
@@ -199,8 +212,8 @@ class CudaLoops:
         width = out.size // len(out)
         address, kernel = self._driver.address, self._kernels[f"segment_reduce_{_name(rows.dtype)}"]
         enqueue.segment_reduce(
-            self._gpu, kernel, len(out), len(rows), offsets, listed, address(rows), width, address(out), width, width,
-            kind,
+            self._gpu, kernel, len(out), len(rows), offsets, listed, Rows(address(rows), width, width),
+            Rows(address(out), width, width), kind,
         )  # fmt: skip
         check(self._gpu)
 
@@ -209,20 +222,15 @@ class CudaLoops:
         (handle,) = self.handles([kernel])
 
         def run(n: int) -> None:
-            enqueue.entries(self._gpu, handle, n, size, np.append(n, given))
+            enqueue.each_entry(self._gpu, handle, n, size, np.append(n, given))
             check(self._gpu)
 
         return run
 
-    def run_steps(
-        self, tables: Any, first: int, addresses: np.ndarray, strides: np.ndarray, integers: Any, begin: int, n: int,
-        m: int,
-    ) -> int:  # fmt: skip
+    def run_steps(self, programs: Programs, first: int, slots: Slots, integers: Integers, m: int) -> int:
         """See `kernels.numpy_loops.run_steps`."""
-        at: int = launch.enqueue_steps(
-            self._gpu, tables.steps, first, len(tables.steps), tables.places, tables.kernels, addresses, strides,
-            np.zeros(len(strides), np.int64), self._driver.address(integers) + BYTES * begin, n, m,
-        )  # fmt: skip
+        payload = self._driver.address(integers.indices) + launch.INDEX * integers.begin
+        at: int = launch.enqueue_steps(self._gpu, programs, 0, first, slots, payload, integers.stride, m)
         check(self._gpu)
         return at
 
@@ -250,7 +258,7 @@ class CudaLoops:
             return end
         words = (first, stop, indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
         key = hashlib.blake2b(repr(words).encode(), digest_size=16)
-        for table in (*batches, *memory):
+        for table in (*batches, *memory, programs.tables.tasks):
             key.update(np.ascontiguousarray(table).data)
         kept = memory.kept
         rows = np.bincount(plan.batches["type"][first:stop], plan.batches["n"][first:stop], len(kept)).astype(np.int64)
@@ -263,9 +271,9 @@ class CudaLoops:
     def _entry(self, array: Any, entry: int) -> int:
         return self._driver.address(array) + int(array.itemsize) * entry
 
-    def _move(self, *one: int) -> None:
+    def _move(self, source: Rows, *where: int) -> None:
         moves = np.empty((enqueue.MOVES, enqueue.MOVE), np.int64)
-        moves[0] = one
+        enqueue.move(moves, 0, source, *where)
         enqueue.gather(self._gpu, moves, 1)
         check(self._gpu)
 

@@ -68,7 +68,7 @@ def source_of(call: Call, name: str) -> str:
         lines.append(f"const long long r{at} = (i{at} ? i{at}[i] : i) * d{at};")
         lines.append(f"const auto x{at} = [&]({given}) {{ return p{at}[r{at} + {position}]; }};")
     numbers = [(name, value) for name, value in call.attributes if isinstance(value, float)]
-    lines += [f"const float {name} = {literal(value)};" for name, value in numbers]
+    lines += [f"const float {name} = {literal(value, call.dtype)};" for name, value in numbers]
     lines.append(f"const Group<{lanes}> group = {{{entries}}};")
     computed = re.sub(r"\b(sum|largest|smallest)\(", r"group.\1(", plan.code)
     if "EACH" in plan.code:
@@ -81,13 +81,20 @@ def source_of(call: Call, name: str) -> str:
     integers = "const int* integers" if any("integers[" in line for line in lines) else "const int*"
     places = [f"const float* __restrict__ p{at}, long long d{at}, const int* i{at}" for at in range(last)]
     places.append(f"float* __restrict__ p{last}, long long d{last}, const int* i{last}")
-    return (
-        KERNEL.replace("{name}", name)
-        .replace("{integers}", integers)
+    text = (
+        KERNEL.replace("{integers}", integers)
         .replace("{places}", ", ".join(places))
         .replace("{groups}", str(plan.groups))
         .replace("{lines}", "\n        ".join(lines))
     )
+    return (text if call.dtype == "float32" else _in_double(text)).replace("{name}", name)
+
+
+def _in_double(text: str) -> str:
+    """The same with numbers of 64 bits: types, literals, and the functions that end in f."""
+    text = re.sub(r"\bfloat\b", "double", text)
+    text = re.sub(r"(?<![\w.])(\d+\.\d*(?:e[-+]?\d+)?)f\b", r"\1", text)
+    return re.sub(r"\b(exp|log|log1p|fabs|sqrt)f\(", r"\1(", text)
 
 
 def _uses(text: str, name: str) -> bool:

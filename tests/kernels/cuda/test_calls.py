@@ -9,47 +9,54 @@ import edbatch as eb
 from edbatch.kernels.cuda import calls
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu
 from edbatch.kernels.cuda.loops import CudaLoops
+from edbatch.kernels.products import Matrices, Matrix, Sizes
 from tests.emulated.driver import EmulatedDriver, with_cpp
 
 sizes = st.integers(1, 6)
 seeds = st.integers(0, 10**6)
 
 
-def placed(backend, *arrays):
-    there = [backend.from_host(array.astype(np.float32).reshape(-1), "C") for array in arrays]
+dtypes = st.sampled_from([np.dtype(np.float32), np.dtype(np.float64)])
+
+
+def tolerance(dtype):
+    return 1e-5 if dtype == np.float32 else 1e-13
+
+
+def placed(backend, dtype, *arrays):
+    there = [backend.from_host(array.astype(dtype).reshape(-1), "C") for array in arrays]
     return there, [backend.address(x) for x in there]
 
 
-@given(sizes, sizes, sizes, st.booleans(), st.booleans(), st.integers(0, 2), seeds)
-def test_products(cuda, m, n, k, transposed, add, more, seed):
+@given(sizes, sizes, sizes, st.booleans(), st.booleans(), st.integers(0, 2), dtypes, seeds)
+def test_products(cuda, m, n, k, transposed, add, more, dtype, seed):
     """Of rows at a distance, with a matrix stored either way."""
     random, backend = np.random.default_rng(seed), cuda.backend
     x, out = random.normal(size=(m, k + more)), random.normal(size=(m, n + more))
     w = random.normal(size=(n, k + more) if transposed else (k, n + more))
-    there, (at_x, at_w, at_out) = placed(backend, x, w, out)
-    calls.multiply(
-        backend.loops._gpu, m, n, k, at_x, k + more, at_w, w.shape[1], int(transposed), int(add), at_out, n + more
-    )
+    there, (at_x, at_w, at_out) = placed(backend, dtype, x, w, out)
+    matrices = Matrix(at_x, k + more, 0), Matrix(at_w, w.shape[1], int(transposed)), Matrix(at_out, n + more, 0)
+    calls.multiply(backend.loops._gpu, dtype.itemsize, Sizes(m, n, k), *matrices, int(add))
     calls.check(backend.loops._gpu)
     want = out.copy()
     want[:, :n] = x[:, :k] @ (w[:, :k].T if transposed else w[:, :n]) + add * out[:, :n]
-    np.testing.assert_allclose(backend.to_host(there[2]).reshape(out.shape), want, atol=1e-5)
+    np.testing.assert_allclose(backend.to_host(there[2]).reshape(out.shape), want, atol=tolerance(dtype))
 
 
-@given(st.integers(1, 4), sizes, sizes, sizes, st.sampled_from(["nn", "nt", "tn", "tt"]), seeds)
-def test_products_each(cuda, count, m, n, k, turned, seed):
+@given(st.integers(1, 4), sizes, sizes, sizes, st.sampled_from(["nn", "nt", "tn", "tt"]), dtypes, seeds)
+def test_products_each(cuda, count, m, n, k, turned, dtype, seed):
     """A product per call, of which one operand may be shared (a distance of 0)."""
     random, backend = np.random.default_rng(seed), cuda.backend
     a = random.normal(size=(count, *((k, m) if turned[0] == "t" else (m, k))))
     b = random.normal(size=((k, n) if turned[1] == "n" else (n, k)))
-    there, (at_a, at_b, at_out) = placed(backend, a, b, np.zeros((count, m, n)))
-    calls.multiply_each(
-        backend.loops._gpu, count, m, n, k, at_a, m * k, a.shape[2], int(turned[0] == "t"),
-        at_b, 0, b.shape[1], int(turned[1] == "t"), at_out, m * n,
-    )  # fmt: skip
+    there, (at_a, at_b, at_out) = placed(backend, dtype, a, b, np.zeros((count, m, n)))
+    left = Matrices(dtype.itemsize * m * k, Matrix(at_a, a.shape[2], int(turned[0] == "t")))
+    right = Matrices(0, Matrix(at_b, b.shape[1], int(turned[1] == "t")))
+    out = Matrices(dtype.itemsize * m * n, Matrix(at_out, n, 0))
+    calls.multiply_each(backend.loops._gpu, dtype.itemsize, count, Sizes(m, n, k), left, right, out)
     calls.check(backend.loops._gpu)
     want = (a.transpose(0, 2, 1) if turned[0] == "t" else a) @ (b.T if turned[1] == "t" else b)
-    np.testing.assert_allclose(backend.to_host(there[2]).reshape(want.shape), want, atol=1e-5)
+    np.testing.assert_allclose(backend.to_host(there[2]).reshape(want.shape), want, atol=tolerance(dtype))
 
 
 @pytest.fixture
@@ -60,7 +67,7 @@ def loops():
 
 def copy(loops):
     source, target = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
-    loops.copy_rows(1, source.ctypes.data, 4, target.ctypes.data, 4, 4)
+    loops.copy_rows(1, source.ctypes.data, 16, target.ctypes.data, 16, 16)
     return target
 
 
@@ -78,8 +85,9 @@ def test_a_launch_that_fails_is_said_once(loops):
 def test_the_first_error_is_said(loops):
     x = np.zeros(4, np.float32).ctypes.data
     loops._gpu[Gpu.COMPUTE] = 99
-    calls.multiply(loops._gpu, 1, 1, 1, x, 1, x, 1, 0, 0, x, 1)
-    calls.multiply_each(loops._gpu, 1, 1, 1, 1, x, 1, 1, 0, x, 1, 1, 0, x, 1)
+    one = Matrix(x, 1, 0)
+    calls.multiply(loops._gpu, 4, Sizes(1, 1, 1), one, one, one, 0)
+    calls.multiply_each(loops._gpu, 4, 1, Sizes(1, 1, 1), *(Matrices(4, one),) * 3)
     calls.launch(loops._gpu, 12345, 1, 1, 1, 1, 0, np.zeros(1, np.int64), 1)
     with pytest.raises(eb.EdBatchError, match=r"^cuBLAS failed with status 7$"):
         calls.check(loops._gpu)
@@ -91,10 +99,10 @@ def test_precisions(cuda, precision, bits):
     """A factor of 1 and a bit more; what is lost is no more than was asked for."""
     assert set(PRECISIONS) == {"float32", "tf32", "bf16"}
     backend = cuda.backend
-    there, (at_x, at_w, at_out) = placed(backend, np.array([1 + 2.0**-bits]), np.ones(1), np.zeros(1))
+    there, (at_x, at_w, at_out) = placed(backend, np.float32, np.array([1 + 2.0**-bits]), np.ones(1), np.zeros(1))
     backend.configure(True, precision)
     try:
-        calls.multiply(backend.loops._gpu, 1, 1, 1, at_x, 1, at_w, 1, 0, 0, at_out, 1)
+        calls.multiply(backend.loops._gpu, 4, Sizes(1, 1, 1), *(Matrix(at, 1, 0) for at in (at_x, at_w, at_out)), 0)
     finally:
         backend.configure(True, "float32")
     assert backend.to_host(there[2])[0] == 1 + 2.0**-bits

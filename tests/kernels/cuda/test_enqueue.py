@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edbatch.kernels.cuda import enqueue
 from edbatch.kernels.cuda.calls import Gpu
+from edbatch.kernels.tables import Rows
 
 PROCESSORS = 132
 KIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
@@ -45,22 +46,22 @@ def moved(launches, *shapes):
     """The grids that gather moves of these rows and widths."""
     moves = np.zeros((len(shapes) + enqueue.MOVES, enqueue.MOVE), np.int64)
     for at, (n, width) in enumerate(shapes):
-        enqueue.move(moves, at, 0, width, 0, 0, n, 0, width, width)
+        enqueue.move(moves, at, Rows(0, 4 * width, 4 * width), 0, 0, n, 0, 4 * width)
     return launched(launches, enqueue.gather, moves, len(shapes))
 
 
 @given(sizes, sizes)
 def test_any_sizes_are_within_the_limits(launches, n, width):
-    nothing = np.zeros(9, np.int64)
+    nothing, rows = np.zeros(9, np.int64), Rows(0, 0, width)
     grids = [
-        *launched(launches, enqueue.entries, 0, n, width, nothing),
+        *launched(launches, enqueue.each_entry, 0, n, width, nothing),
         *launched(launches, enqueue.groups, 0, n * width, 1, nothing),
         *launched(launches, enqueue.groups, 0, n * width, 256, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 1, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 32, nothing),
         *launched(launches, enqueue.by_groups, 0, n * width, 256, nothing),
-        *launched(launches, enqueue.segment_reduce, 0, n, n, 0, 0, 0, 0, 0, 0, width, 0),
-        *launched(launches, enqueue.segment_reduce, 0, n, n * width, 0, 0, 0, 0, 0, 0, width, 0),
+        *launched(launches, enqueue.segment_reduce, 0, n, n, 0, 0, rows, rows, 0),
+        *launched(launches, enqueue.segment_reduce, 0, n, n * width, 0, 0, rows, rows, 0),
         *moved(launches, (n, width)),
     ]
     grids += launched(launches, enqueue.add_all, 0, n, 0, 0, 0, width)

@@ -98,6 +98,6 @@ def test_every_entry_is_reached_once(cuda, width):
         source, target = backend.from_host(ones, "C"), backend.from_host(target, "C")
         moved = backend.from_host(np.zeros(n * width, np.float32), "C")
         backend.loops.add_rows(source, 0, width, n, target, 0, width, width)
-        backend.loops.copy_rows(n, backend.address(source), width, backend.address(moved), width, width)
+        backend.loops.copy_rows(n, backend.address(source), 4 * width, backend.address(moved), 4 * width, 4 * width)
         np.testing.assert_array_equal(backend.to_host(target), ones)
         np.testing.assert_array_equal(backend.to_host(moved), ones)

@@ -1,6 +1,5 @@
 """The functions of `CudaLoops` against those of the same names that the CPU has, and whole batches made by hand."""
 
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +13,16 @@ from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Stor
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.program import (
     ADD,
+    ARGUMENT_OF,
+    EXTENT,
     LEFT,
     POSITION,
     RIGHT,
+    SLOT,
+    TASK,
     TRANSPOSED,
     CopyStep,
+    Extent,
     KernelStep,
     LookUp,
     Multiply,
@@ -27,6 +31,7 @@ from edbatch.kernels.program import (
     step_table,
 )
 from edbatch.kernels.row_kernels import softmax
+from edbatch.kernels.tables import Integers, Programs, Slots
 from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
 from tests.training.rules import RULES, operands, updated
 
@@ -82,22 +87,20 @@ def matrix(random, rows, width, dtype):
 
 @given(counts, widths, st.integers(0, 4), st.booleans(), st.integers(0, 4), dtypes, seeds)
 def test_rows_are_copied(cuda, n, width, gap, shared, begin, dtype, seed):
-    random, words = np.random.default_rng(seed), np.dtype(dtype).itemsize // 4
+    random, size = np.random.default_rng(seed), np.dtype(dtype).itemsize
     source, target = matrix(random, n + 1, width + gap, dtype), matrix(random, n + 1, width + begin, dtype)
-    distance = 0 if shared else words * (width + gap)
-    check(
-        cuda, target, "copy_rows", n, At(source, gap), distance, At(OUT, begin), words * (width + begin), words * width
-    )
+    distance = 0 if shared else size * (width + gap)
+    check(cuda, target, "copy_rows", n, At(source, gap), distance, At(OUT, begin), size * (width + begin), size * width)
 
 
 @given(counts, widths, st.integers(0, 4), st.booleans(), dtypes, seeds)
 def test_rows_are_gathered(cuda, n, width, gap, placed, dtype, seed):
-    random, words = np.random.default_rng(seed), np.dtype(dtype).itemsize // 4
+    random, size = np.random.default_rng(seed), np.dtype(dtype).itemsize
     source, target = matrix(random, 5, width + gap, dtype), matrix(random, n + 1, width + gap, dtype)
     lists = np.concatenate([[7, 7], random.integers(0, 5, n), random.permutation(n)]).astype(np.int32)
     name, where = ("gather_rows_to", (2, 2 + n)) if placed else ("gather_rows", (2,))
-    stride = words * (width + gap)
-    check(cuda, target, name, n, At(source, gap), stride, lists, *where, At(OUT, gap), stride, words * width)
+    stride = size * (width + gap)
+    check(cuda, target, name, n, At(source, gap), stride, lists, *where, At(OUT, gap), stride, size * width)
 
 
 @given(counts, widths, st.integers(0, 3), st.integers(-2, 3), dtypes, seeds)
@@ -217,37 +220,52 @@ def test_kernels_are_compiled_once(cuda):
     assert cuda.backend.loops.handles([other, first]) == [made[1], made[0]]
 
 
-def tables(*steps, places=(), kernels=()):
-    return SimpleNamespace(steps=step_table(steps), places=np.array([*places], POSITION), kernels=kernels)
+class Steps(NamedTuple):
+    """Of one program; kernels as data."""
+
+    steps: tuple
+    places: tuple = ()
+    kernels: tuple = ()
 
 
-def after(backend, steps, slots, strides, integers, n, m):
-    """What steps leave in copies of the slots' arrays, and where they stop."""
-    handles = np.array(backend.loops.handles(steps.kernels), np.int64)
-    steps = SimpleNamespace(steps=steps.steps, places=steps.places, kernels=handles)
-    there = [backend.from_host(x.copy(), "C") for x in slots]
+def programs(backend, made, slots, itemsize):
+    """A program of so many slots, that are placed by hand."""
+    extent = Extent(0, slots, 0, 0, 0, len(made.steps), 0, 0, 0, 64, itemsize)
+    return Programs(
+        np.zeros(0, TASK), np.array([extent], EXTENT), np.zeros(slots, SLOT), np.zeros(0, ARGUMENT_OF),
+        step_table(made.steps), np.array([*made.places], POSITION),
+        np.array(backend.loops.handles(made.kernels), np.int64), np.zeros(0, np.int64),
+    )  # fmt: skip
+
+
+def after(backend, made, slots, strides, integers, n, m):
+    """What steps leave in copies of the slots' arrays, and where they stop; strides in entries."""
+    there, itemsize = [backend.from_host(x.copy(), "C") for x in slots], slots[0].itemsize
     addresses = np.array([backend.address(x) for x in there])
-    integers = backend.indices(integers.astype(np.int32))[:]
-    end = backend.loops.run_steps(steps, 0, addresses, np.array(strides), integers, 1, n, m)
+    placed = Slots(addresses, itemsize * np.array(strides), np.zeros(len(strides), np.int64))
+    integers = Integers(backend.indices(integers.astype(np.int32))[:], 1, n)
+    end = backend.loops.run_steps(programs(backend, made, len(slots), itemsize), 0, placed, integers, m)
     return end, [np.array(backend.to_host(x)) for x in there]
 
 
-def check_steps(cuda, steps, slots, strides, integers=(0,), n=1, m=1):
-    slots = [x.astype(np.float32) for x in slots]
-    mine, theirs = (after(backend, steps, slots, strides, np.array(integers), n, m) for backend in (cuda.backend, CPU))
+def check_steps(cuda, dtype, made, slots, strides, integers=(0,), n=1, m=1):
+    slots = [x.astype(dtype) for x in slots]
+    mine, theirs = (after(backend, made, slots, strides, np.array(integers), n, m) for backend in (cuda.backend, CPU))
     assert mine[0] == theirs[0]
     for x, y in zip(mine[1], theirs[1], strict=True):
-        np.testing.assert_allclose(x, y, atol=1e-5)
+        np.testing.assert_allclose(x, y, atol=1e-5 if dtype == np.float32 else 1e-13)
     return mine[0], mine[1]
 
 
-@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6), st.booleans(), st.booleans(), st.booleans(), seeds)
-def test_steps(cuda, m, k, n, transposed, add, logarithm, seed):
+@given(
+    *[st.integers(1, 6)] * 3, st.booleans(), st.booleans(), st.booleans(), dtypes, seeds
+)  # fmt: skip
+def test_steps(cuda, m, k, n, transposed, add, logarithm, dtype, seed):
     """A product, a copy, a look-up by number and of one entry, a softmax; up to one that is left to the caller."""
     random = np.random.default_rng(seed)
     x, w = random.normal(size=(m, k + 1)), random.normal(size=(n, k) if transposed else (k, n))
     table, out, all = random.normal(size=(5, n)), random.normal(size=(m, n + 2)), random.normal(size=(m, 4 * n))
-    steps = tables(
+    steps = (
         Multiply(0, 1, 1, k, n, w.shape[1], TRANSPOSED * transposed + ADD * add, 2, 2),
         CopyStep(2, 2, 3, 0, n),
         LookUp(4, n, 0, 3, n),
@@ -255,32 +273,32 @@ def test_steps(cuda, m, k, n, transposed, add, logarithm, seed):
         KernelStep(0, 0, 2, 1, 2, 0, 1, n, 1, 32),
         PythonStep(),
         CopyStep(0, 0, 3, 0, 1),
-        places=[(2, 0), (3, 0), (0, n), (0, 2), (0, 3 * n)],
-        kernels=[softmax(logarithm)],
     )
+    kernels = (softmax(logarithm, np.dtype(dtype).name),)
+    made = Steps(steps, ((2, 0), (3, 0), (0, n), (0, 2), (0, 3 * n)), kernels)
     integers = random.integers(0, 5, 1 + m)
-    end, found = check_steps(cuda, steps, [x, w, out, all, table], [k + 1, 0, n + 2, 4 * n, 0], integers, m, m)
+    end, found = check_steps(cuda, dtype, made, [x, w, out, all, table], [k + 1, 0, n + 2, 4 * n, 0], integers, m, m)
     product = x[:, 1:] @ (w.T if transposed else w) + add * out[:, 2:]
     e = np.exp(product)
     parts = e / e.sum(axis=1, keepdims=True)
     want = [product, table[integers[1:]], np.tile(table[3], (m, 1)), np.log(parts) if logarithm else parts]
     assert end == 5
-    np.testing.assert_allclose(found[3], np.hstack(want), atol=2e-5)
+    np.testing.assert_allclose(found[3], np.hstack(want), atol=2e-5 if dtype == np.float32 else 1e-12)
 
 
 @pytest.mark.parametrize("shared", [0, LEFT, RIGHT, LEFT + TRANSPOSED, RIGHT + TRANSPOSED])
-@given(st.integers(1, 4), *[st.integers(1, 5)] * 3, seeds)
-def test_a_product_per_call(shared, cuda, calls, m, k, n, seed):
+@given(st.integers(1, 4), *[st.integers(1, 5)] * 3, dtypes, seeds)
+def test_a_product_per_call(shared, cuda, calls, m, k, n, dtype, seed):
     random = np.random.default_rng(seed)
     turned = bool(shared & TRANSPOSED)
     a = random.normal(size=(1 if shared & LEFT else calls, *((k, m) if shared & LEFT and turned else (m, k))))
     b = random.normal(size=(1 if shared & RIGHT else calls, *((n, k) if shared & RIGHT and turned else (k, n))))
     distance = (a if shared & LEFT else b).shape[2]
-    steps = tables(MultiplyEach(0, 0, 1, 0, m, k, n, distance, shared, 2, 0))
+    made = Steps((MultiplyEach(0, 0, 1, 0, m, k, n, distance, shared, 2, 0),))
     strides = [0 if shared & LEFT else m * k, 0 if shared & RIGHT else k * n, m * n]
-    _, found = check_steps(cuda, steps, [a, b, np.zeros((calls, m, n))], strides, m=calls)
+    _, found = check_steps(cuda, dtype, made, [a, b, np.zeros((calls, m, n))], strides, m=calls)
     left, right = (x.transpose(0, 2, 1) if shared & side and turned else x for side, x in ((LEFT, a), (RIGHT, b)))
-    np.testing.assert_allclose(found[2], np.matmul(left, right), atol=1e-5)
+    np.testing.assert_allclose(found[2], np.matmul(left, right), atol=1e-5 if dtype == np.float32 else 1e-13)
 
 
 def check_batches(cuda, made, **tolerance):
@@ -293,24 +311,26 @@ def check_batches(cuda, made, **tolerance):
 
 
 @pytest.mark.parametrize("access", [SLICE, SHARED, STRIDED, GATHER, GATHER_MANY])
-@given(seeds)
-def test_sums_over_lists(access, cuda, seed):
-    check_batches(cuda, sums(seed, access), atol=1e-5)
+@given(dtypes, seeds)
+def test_sums_over_lists(access, cuda, dtype, seed):
+    check_batches(cuda, sums(seed, access, np.dtype(dtype)), atol=1e-5 if dtype == np.float32 else 1e-13)
 
 
 @pytest.mark.parametrize("access", [SLICE, STRIDED, SHARED])
-@given(seeds, st.booleans())
-def test_rows_are_added_to_operands(access, cuda, seed, listed):
-    given, want = additions(seed, access, listed)
+@given(dtypes, seeds, st.booleans())
+def test_rows_are_added_to_operands(access, cuda, dtype, seed, listed):
+    given, want = additions(seed, access, listed, np.dtype(dtype))
     if access != SHARED:
         check_batches(cuda, (given, want), rtol=0)
     elif not listed:  # lists in which rows occur several times are given as groups: see runtime/test_backward_tables.py
-        check_batches(cuda, (given, want), atol=1e-5)
+        check_batches(cuda, (given, want), atol=1e-5 if dtype == np.float32 else 1e-13)
 
 
 @pytest.mark.parametrize("block", [1, 2, 64])
-def test_results_are_kept_with_what_is_saved(cuda, block):
-    assert check_batches(cuda, kept(1, block), rtol=1e-6) == [9, 0]
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_results_are_kept_with_what_is_saved(cuda, block, dtype):
+    tolerance = 1e-6 if dtype == np.float32 else 1e-14
+    assert check_batches(cuda, kept(1, block, np.dtype(dtype)), rtol=tolerance) == [9, 0]
 
 
 def test_it_has_all_that_the_cpu_has():

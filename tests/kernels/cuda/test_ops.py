@@ -1,5 +1,5 @@
-"""Every op of the table on a GPU, in float32: nothing is run from Python but what is named here, forward and backward,
-and all values and gradients are those of the CPU.
+"""Every op of the table on a GPU: nothing is run from Python but what is named here, there and back, and all values and
+gradients are those of the CPU.
 """
 
 import itertools
@@ -34,19 +34,20 @@ WAYS_BACK = {"mean_list", "maximum_list", "minimum_list", "logsumexp_list"}
 
 
 def ways(op, sample):
-    """How operands lie (see `test_ops.OPERANDS`): those that are found in other ways than on the CPU."""
-    return ["rows", "shuffled"] + ["parameter", "parameter first"] * (len(sample.shapes) > 1 and not op.variadic)
+    """How operands lie (see `test_ops.OPERANDS`): those that are found in other ways than on the CPU; and the dtype."""
+    found = ["rows", "shuffled"] + ["parameter", "parameter first"] * (len(sample.shapes) > 1 and not op.variadic)
+    return [*((how, "float32") for how in found), ("rows", "float64")]
 
 
-def values(op, sample, how):
+def values(op, sample, how, dtype):
     """Of a batch of nodes, and what an oracle says."""
-    got, expected, _ = test_ops.build(op, sample, how, "sufficient", np.random.default_rng(3), "float32")
+    got, expected, _ = test_ops.build(op, sample, how, "sufficient", np.random.default_rng(3), dtype)
     return got, expected
 
 
-def gradients(op, sample, how):
+def gradients(op, sample, how, dtype):
     """Of all operands of a batch of nodes; read inside a cell where they are read in order."""
-    loss, wants, _ = test_gradients.build(op, sample, how, "sufficient", how == "rows", "float32")
+    loss, wants, _ = test_gradients.build(op, sample, how, "sufficient", how == "rows", dtype)
     loss.backward()
     return [on_host(x.grad()) if isinstance(x, Parameter) else x.gradient() for x, _ in wants]
 
@@ -119,9 +120,9 @@ def kernels(cuda):
             first.setattr(loops, "handles", note)
             first.setattr(type_table, "_shared", {})
             for case in CASES:
-                for how in ways(*case.values):
-                    values(*case.values, how)
-                    gradients(*case.values, how)
+                for way in ways(*case.values):
+                    values(*case.values, *way)
+                    gradients(*case.values, *way)
             wide()
             for name in WORKLOADS:
                 of_workload(name)
@@ -150,19 +151,20 @@ def python(monkeypatch):
 
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
-    for how in ways(op, sample):
+    for how, dtype in ways(op, sample):
         with cuda, eb.options(record=False):
-            got, expected = values(op, sample, how)
+            got, expected = values(op, sample, how, dtype)
             assert not python, how
-            of_gpu = gradients(op, sample, how)
+            of_gpu = gradients(op, sample, how, dtype)
             is_view = (op.name, op.samples.index(sample)) in VIEWS
             assert bool(python) == (is_view or op.name in WAYS_BACK), (how, python)
+        unit = 1 if dtype == "float32" else 1e-7
         for value, want in zip(got, expected, strict=True):
-            np.testing.assert_allclose(value, want, rtol=2e-5, atol=2e-6)
+            np.testing.assert_allclose(value, want, rtol=2e-5 * unit, atol=2e-6 * unit)
         with eb.device("cpu"):
-            of_cpu = gradients(op, sample, how)
+            of_cpu = gradients(op, sample, how, dtype)
         for value, want in zip(of_gpu, of_cpu, strict=True):
-            np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(value, want, rtol=1e-4 * unit, atol=1e-5 * unit)
         python.clear()
 
 

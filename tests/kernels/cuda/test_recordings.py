@@ -13,7 +13,7 @@ from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.tables import Memory
 from edbatch.memory.addresses import COLUMNS, KEPT, ROWS
 from edbatch.memory.plan import BATCH, OPERAND, SEGMENT
-from tests.kernels.batches import SLICE, additions, kept, programs, run, sums
+from tests.kernels.batches import SLICE, adding, additions, kept, programs, run, summing, sums
 
 
 class Driver:
@@ -121,10 +121,17 @@ def recordings(cuda):
     return lambda: (found.recorded - before[0], found.replayed - before[1])
 
 
-@pytest.mark.parametrize("make", [lambda: sums(1, 4), lambda: additions(2, SLICE, True), lambda: kept(3, 64)])
-def test_batches_that_come_again_give_the_same(cuda, recordings, make):
+DTYPES = [np.dtype(np.float32), np.dtype(np.float64)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [lambda dtype: sums(1, 4, dtype), lambda dtype: additions(2, SLICE, True, dtype), lambda dtype: kept(3, 64, dtype)],
+)
+def test_batches_that_come_again_give_the_same(cuda, recordings, make, dtype):
     """Also where results are kept: the next batch finds its place. (Memory is not the same each time: nor are keys.)"""
-    given, _ = make()
+    given, _ = make(dtype)
     first = run(cuda.backend, *given)
     for _ in range(4):
         again = run(cuda.backend, *given)
@@ -134,7 +141,7 @@ def test_batches_that_come_again_give_the_same(cuda, recordings, make):
 
 
 def test_batches_that_are_not_run_in_one_piece_are_not_recorded(cuda, recordings):
-    given, _ = kept(3, 2)
+    given, _ = kept(3, 2, np.dtype(np.float32))
     for _ in range(3):
         run(cuda.backend, *given)
     assert recordings() == (0, 0)
@@ -225,11 +232,11 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         "results": np.zeros(1, np.int32),
     }
     given |= {"kept": np.zeros(1, KEPT), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
-    base = {"precision": "float32"} | plan | given
+    base = {"precision": "float32", "tasks": (summing,)} | plan | given
 
     def key(**changed):
         now = base | changed
-        table = programs(cuda.backend, [-2])
+        table = programs(cuda.backend, now["tasks"])
         table.version = now["version"]
         tables = type("Plan", (), {name: now[name] for name in plan})
         indices = Indices(np.zeros(4, np.int32), None, now["address"])
@@ -249,8 +256,9 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
                     other = value.copy()
                     integers(other)[at] += 1
                     assert key(**{name: other}) != want, (name, at)
-        elif name != "precision":
+        elif name not in ("precision", "tasks"):
             assert key(**{name: value - 1}) != want, name
+    assert key(tasks=(adding,)) != want
     assert len({key(precision=name) for name in ("float32", "tf32", "bf16")}) == 3
     assert key() == want
 
