@@ -87,7 +87,7 @@ class NumPyBackend:
         Args:
             least: for products to be worth reordering their weights.
             cached: whose intermediates stay in a core's cache.
-            width: entries of an intermediate row.
+            width: bytes of an intermediate row, at least 1.
         """
         return max(least, cached)
 

@@ -109,7 +109,8 @@ class Variant:
         ]
         least = min(MOST_ROWS, max(LEAST_ROWS, max(weights, default=0) // ENTRIES_PER_ROW))
         width = self.width + out_width
-        rows = backend.calls_at_once(least, CACHE_BYTES // (body.dtype.itemsize * max(1, width)), width)
+        in_bytes = max(1, body.dtype.itemsize * width)
+        rows = backend.calls_at_once(least, CACHE_BYTES // in_bytes, in_bytes)
         self._link = Link(body, self._steps, in_result, places, homes, rows, backend)
         self._tables: Tables | None = None
 

@@ -12,8 +12,8 @@ from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.random import uniform
 
-#: Entries of scratch memory that a block of calls may take, some 256 MiB.
-SCRATCH_ENTRIES = 64 << 20
+#: Bytes of scratch memory that a block of calls may take.
+SCRATCH_BYTES = 256 << 20
 
 
 def open_backend(number: int) -> CudaBackend:
@@ -94,7 +94,7 @@ class CudaBackend:
     @staticmethod
     def calls_at_once(least: int, cached: int, width: int) -> int:
         """How many calls of a program to compute at a time, at most: as many as there is memory for."""
-        return max(1024, SCRATCH_ENTRIES // max(1, width))
+        return max(1024, SCRATCH_BYTES // width)
 
     def configure(self, record: bool, precision: str) -> None:
         """See `graph.options.Options`; holds for what this thread enqueues from now on."""

@@ -147,4 +147,4 @@ def test_rows_are_filled(cuda):
 
 def test_as_many_calls_at_a_time_as_there_is_memory_for(cuda):
     assert cuda.backend.calls_at_once(64, 128, 10**9) == 1024
-    assert cuda.backend.calls_at_once(64, 128, 256) == 2**18
+    assert cuda.backend.calls_at_once(64, 128, 1024) == 2**18
