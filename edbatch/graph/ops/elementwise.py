@@ -142,7 +142,7 @@ def _gelu(k: Any, out: Any, x: Any) -> None:
 def _log_sigmoid(k: Any, out: Any, x: Any) -> None:
     k.negative(x, out=out)
     k.logaddexp(out, 0, out=out)
-    k.multiply(out, -1, out=out)  # NumPy 2.2 to 2.4 negate wrongly in place where neighbours are 16 or 64 bytes apart
+    k.negative(out, out=out)
 
 
 def _softsign(k: Any, out: Any, x: Any) -> None:
