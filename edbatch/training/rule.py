@@ -65,9 +65,10 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
         (3, (Store(value=4, place=2, strides=(1,), add=False, column=None),))
     """
     make = Builder()
-    names = (*rule.constants, "g", "p", *rule.slots)
+    names = (*rule.constants, "p", "g", *rule.slots)
+    # What is loaded first comes into a fused multiply-add as a product: here, `decay * p` of `scale * g + decay * p`.
     loads = {name: Load(CONSTANTS, (SAME,), entry=entry) for entry, name in enumerate(rule.constants)}
-    loads |= {"g": Load(GRADIENT, (NEXT,)), "p": Load(PARAMETER, (NEXT,))}
+    loads |= {"p": Load(PARAMETER, (NEXT,)), "g": Load(GRADIENT, (NEXT,))}
     loads |= {name: Load(SLOTS, (NEXT,), column) for column, name in enumerate(rule.slots)}
     if len(loads) < len(names):
         raise EdBatchError(f"a name occurs twice among {', '.join(names)}")
