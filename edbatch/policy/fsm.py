@@ -79,13 +79,13 @@ class FSM:
         Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
         """
         to_policy = self.letters_of(graph.names)
-        columns = self._run(graph, to_policy, with_ratio=False)
-        if columns[3]:
-            columns = self._run(graph, to_policy, with_ratio=True)
-            self.fallbacks += columns[3]
-            if columns[4] and not self._warned:
+        order, offsets, types, unseen, _ = self._run(graph, to_policy, with_ratio=False)
+        if unseen:
+            order, offsets, types, unseen, unknown = self._run(graph, to_policy, with_ratio=True)
+            self.fallbacks += unseen
+            if unknown and not self._warned:
                 self._warn(graph.names)
-        return Schedule(*columns[:3])
+        return Schedule(order, offsets, types)
 
     def _run(self, graph: TypedGraph, to_policy: Int32s, with_ratio: bool) -> Made:
         columns = graph.columns(ordered=with_ratio or self.encoding == "critical")

@@ -49,7 +49,9 @@ def learn(
             but at least 50.
         seed: of the exploration.
         progress: show a progress bar; None shows it on a terminal when learning takes more than a second.
-        exploration: alpha=0.5, epsilon=0.5, rate=0.1, discount=0.95, steps=5: see `trainer.Exploration`.
+        exploration: see `trainer.Exploration`: alpha (0.5), weight of the ratio in the reward; epsilon (0.5), the share
+            of random decisions at first; rate (0.1), how far a Q value moves towards its target; discount (0.95), of
+            the rewards of later decisions; steps (5), the n of the n-step return.
 
     Raises:
         EdBatchError: no graphs, a graph with a cycle, an unknown encoding, or a number out of range.
