@@ -7,13 +7,13 @@ import re
 import threading
 from contextvars import ContextVar
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 from edbatch.errors import EdBatchError
+from edbatch.later import Later
 
-#: Per kind of device, the module whose `open_backend(number)` gives what computes there; imported on first use.
-BACKENDS = {"cpu": "edbatch.kernels.numpy_backend", "cuda": "edbatch.kernels.cuda.backend"}
+#: Per kind of device, the module whose `open_backend(number)` gives what computes there.
+BACKENDS = {"cpu": Later("edbatch.kernels.numpy_backend"), "cuda": Later("edbatch.kernels.cuda.backend")}
 
 
 class Device:
@@ -42,7 +42,7 @@ class Device:
         """
         with _opening:  # two backends would have two streams, and two pools
             found = vars(self).get("backend")
-            return import_module(BACKENDS[self.kind]).open_backend(self.number) if found is None else found
+            return BACKENDS[self.kind].open_backend(self.number) if found is None else found
 
     def synchronize(self) -> None:
         """Wait until everything that was begun there is done; reading a value waits by itself.

@@ -14,6 +14,7 @@ from edbatch import devices
 from edbatch.devices import Device, current_device, device
 from edbatch.graph.stacking import column_range, stacked
 from edbatch.kernels.cuda.backend import CudaBackend
+from edbatch.later import Later
 from edbatch.models import LSTM, from_torch
 from tests.emulated import arrays
 from tests.training.optimizing import give, gradients_of, model_of
@@ -389,7 +390,7 @@ def test_weights_of_pytorch(cuda):
 
 def test_other_backends_are_made_when_first_used(monkeypatch):
     opened = []
-    monkeypatch.setitem(devices.BACKENDS, "cuda", "edbatch.kernels.cuda.backend")
+    monkeypatch.setitem(devices.BACKENDS, "cuda", Later("edbatch.kernels.cuda.backend"))
     monkeypatch.setattr("edbatch.kernels.cuda.backend.open_backend", lambda number: opened.append(number))
     one = Device("cuda", 5)
     assert not opened
