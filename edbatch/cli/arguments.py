@@ -5,8 +5,26 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from edbatch.errors import EdBatchError
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def add_command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], None], help: str, description: str
+) -> argparse.ArgumentParser:
+    """Add a command; its parser, for its arguments.
+
+    Args:
+        run: does what it is for.
+        help: one line; `description`: what its own help says, line by line.
+    """
+    form = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser(name, help=help, description=description, formatter_class=form)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def integer(least: int) -> Callable[[str], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, cast
 
+from edbatch.cli.arguments import Commands, add_command
 from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
 from edbatch.later import Later
@@ -30,16 +31,12 @@ RULES = {
 }
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "inspect",
-        help="show what a policy does",
-        description="Show a policy: a learned one as a table, one row per state; a heuristic as a sentence.",
-    )
+    description = "Show a policy: a learned one as a table, one row per state; a heuristic as a sentence."
+    parser = add_command(commands, "inspect", run, "show what a policy does", description)
     parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
     parser.add_argument("--dot", action="store_true", help="print a learned policy as Graphviz text")
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

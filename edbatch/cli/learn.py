@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import edbatch as eb
-from edbatch.cli.arguments import add_json, check_folder, integer
+from edbatch.cli.arguments import Commands, add_command, add_json, check_folder, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.script import graphs_from_script
 from edbatch.errors import EdBatchError
@@ -37,14 +37,9 @@ a mini-batch, in the graph that is current, before each of its yields. Nothing o
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "learn",
-        help="learn a batching policy and write it to a file",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "learn", run, "learn a batching policy and write it to a file", DESCRIPTION)
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="recorded graph, or script.py:function")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="policy file to write")
     parser.add_argument(
@@ -58,7 +53,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("--seed", type=integer(0), default=0, help="of the exploration (default: %(default)s)")
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

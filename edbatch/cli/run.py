@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import edbatch as eb
-from edbatch.cli.arguments import add_json, check_folder, integer
+from edbatch.cli.arguments import Commands, add_command, add_json, check_folder, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.errors import EdBatchError
 from edbatch.files import write_atomically
@@ -40,14 +40,9 @@ MODEL, and what --data holds, one per line:
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "run",
-        help="run a model over a data set and compare policies",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_command(commands, "run", run, "run a model over a data set and compare policies", DESCRIPTION)
     parser.add_argument("model", metavar="MODEL", help="tree-lstm, tagger, ...")
     parser.add_argument("--data", "--trees", nargs="+", metavar="FILE", help=f"(default: {MADE_UP} made-up samples)")
     parser.add_argument("--limit", type=integer(1), metavar="N", help="take the first N samples only")
@@ -66,7 +61,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--out", metavar="FILE", help="write per sample what is predicted, each label with its probability"
     )
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from edbatch.cli.arguments import add_json
+from edbatch.cli.arguments import Commands, add_command, add_json
 from edbatch.cli.output import print_json, print_table
 from edbatch.later import Later
 from edbatch.policy import Policy, TypedGraph, get_policy, lower_bound, read_graph
@@ -17,14 +17,13 @@ tqdm = Later("tqdm")
 REPEATS = 5
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "schedule",
-        help="compare policies on recorded graphs",
-        description="Schedule recorded graphs with several policies: the number of batches, and the time "
-        f"to decide on them (median of {REPEATS} runs after one that is not timed).",
+    description = (
+        "Schedule recorded graphs with several policies: the number of batches, and the time\n"
+        f"to decide on them (median of {REPEATS} runs after one that is not timed)."
     )
+    parser = add_command(commands, "schedule", run, "compare policies on recorded graphs", description)
     parser.add_argument("graphs", nargs="+", metavar="GRAPH", help="recorded graph (see eb.Graph.save)")
     parser.add_argument(
         "--policy",
@@ -34,7 +33,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="heuristics by name and policy files (default: depth agenda sufficient)",
     )
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:

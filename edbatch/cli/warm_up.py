@@ -11,6 +11,7 @@ from time import process_time
 from typing import Any
 
 import edbatch as eb
+from edbatch.cli.arguments import Commands, add_command
 from edbatch.cli.output import counted
 from edbatch.later import Later
 from edbatch.policy import TypedGraph, get_policy, lower_bound
@@ -33,15 +34,9 @@ with the same versions of Python, NumPy and Numba, and the same processor, finds
 """
 
 
-def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
-        "warm-up",
-        help="compile everything ahead",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
+    add_command(commands, "warm-up", run, "compile everything ahead", DESCRIPTION)
 
 
 def run(arguments: argparse.Namespace) -> None:
