@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import threading
-from contextvars import ContextVar
 from functools import cached_property
 from typing import Any
 
+from edbatch.blocks import Block, Blocks
 from edbatch.errors import EdBatchError
 from edbatch.later import Later
 
@@ -27,6 +27,7 @@ class Device:
     def __init__(self, kind: str, number: int) -> None:
         self.kind = kind
         self.number = number
+        self._entered: list[Block[Device]] = []  # by all threads
 
     @property
     def name(self) -> str:
@@ -54,11 +55,13 @@ class Device:
         self.backend.synchronize()
 
     def __enter__(self) -> Device:
-        _entered.set((*_entered.get(), self))
+        self._entered.append(_blocks.enter(self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _entered.set(_entered.get()[:-1])
+        block = _blocks.left(self._entered)
+        if block is not None:
+            _blocks.leave(block)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.name,)
@@ -69,8 +72,7 @@ class Device:
 
 _devices: dict[str, Device] = {}
 _opening = threading.RLock()  # a cached property of Python 3.12 or newer has none
-# Of the blocks that are open; each thread has its own.
-_entered: ContextVar[tuple[Device, ...]] = ContextVar("edbatch_devices", default=())
+_blocks: Blocks[Device] = Blocks("edbatch_devices")
 
 
 def device(name: str | Device) -> Device:
@@ -118,5 +120,4 @@ def opened_device(name: str | Device | None) -> Device:
 
 def current_device() -> Device:
     """The device in force: of the innermost `with` block, else of EDBATCH_DEVICE, else the CPU."""
-    entered = _entered.get()
-    return entered[-1] if entered else device(os.environ.get("EDBATCH_DEVICE") or "cpu")
+    return _blocks.innermost() or device(os.environ.get("EDBATCH_DEVICE") or "cpu")

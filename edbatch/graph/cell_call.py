@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from edbatch.graph.columns import _current
+from edbatch.graph.columns import graphs
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import MISSING
 
@@ -65,7 +65,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "_cell": cell,
         "_function": cell.function,
         "_Expression": Expression,
-        "_current": _current.get,
+        "_top": graphs.top.get,
         "_missing": MISSING,
     }
     return _made(CAREFUL if not cell.is_plain else _source(cell, scope), cell, scope)
@@ -102,7 +102,7 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
         specs=", ".join(f"_s{number}" for number in range(len(names))),
         owner=owner[0] if owner else "_cell",
         attribute=cell.attribute,
-        graph=f"{expressions[0]}.graph" if expressions else "_current()",
+        graph=f"{expressions[0]}.graph" if expressions else "_top().value",
         checks=" and ".join(checks),
         ids=", ".join(ids),
         watched="".join(f"_w{number}, " for number in range(len(watched))),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from edbatch.blocks import Blocks
 from edbatch.errors import EdBatchError
 from edbatch.graph.draws import next_graph
 from edbatch.graph.expression import Expression
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from edbatch.graph.body import Body
     from edbatch.graph.compiled import Compiled
 
-_current: ContextVar[Columns | None] = ContextVar("edbatch_graph", default=None)
-
+#: Of graphs, and of traces.
+graphs: Blocks[Columns] = Blocks("edbatch_graph")
+_top = graphs.top.get
 
 _serials = count()
 
@@ -149,7 +150,7 @@ def current_graph() -> Columns:
     Raises:
         EdBatchError: there is none.
     """
-    graph = _current.get()
+    graph = _top().value or graphs.innermost()
     if graph is None:
         raise EdBatchError("no graph: build expressions inside `with eb.Graph() as graph:`")
     return graph

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from inspect import Parameter, Signature
 from typing import Any
 
+from edbatch.blocks import Blocks
 from edbatch.errors import EdBatchError, checked_flag, shown
 
 _NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile")
@@ -63,7 +64,7 @@ class Options:
             field.name for field in fields(self) if field.name not in _NOT_OF_TRACES and not getattr(self, field.name)
         )
 
-    @property
+    @cached_property
     def variant(self) -> str:
         """The same as part of a name; empty if nothing is switched off."""
         return "".join(f"_{name}" for name in self.without)
@@ -72,17 +73,29 @@ class Options:
 PRECISIONS = ("float32", "tf32", "bf16")
 
 _DEFAULT = Options()
-_current: ContextVar[Options] = ContextVar("edbatch_options", default=_DEFAULT)
+#: What each changes, so that one that ends takes its changes with it, and no others.
+_blocks: Blocks[tuple[tuple[str, bool | str], ...]] = Blocks("edbatch_options")
 
 
 def current_options() -> Options:
     """The options in force."""
-    return _current.get()
+    if _blocks.top.get().below is None:
+        return _DEFAULT
+    return _changed(*(block.value for block in _blocks if block.value is not None))
+
+
+@lru_cache(1000)
+def _changed(*changes: tuple[tuple[str, bool | str], ...]) -> Options:
+    """The options in blocks that change these, the innermost first."""
+    named = {name: value for block in reversed(changes) for name, value in block}
+    return replace(_DEFAULT, **named)  # type: ignore[arg-type]
 
 
 @contextmanager
 def options(*given: Any, **changes: bool | str) -> Iterator[Options]:
     """Graphs opened and run inside the block have these options; what is not named stays as it is.
+
+    Like those of `Graph` and `device`, blocks of generators and coroutines may end in any order.
 
     Raises:
         EdBatchError: there is no such option, or it does not take this value.
@@ -108,11 +121,11 @@ def options(*given: Any, **changes: bool | str) -> Iterator[Options]:
             changes[name] = checked_flag(f"option {name}", value)
         elif not isinstance(value, str) or value not in PRECISIONS:
             raise EdBatchError(f"option precision={shown(value)}: expected one of {', '.join(PRECISIONS)}")
-    token = _current.set(replace(_current.get(), **changes))  # type: ignore[arg-type]
+    block = _blocks.enter(tuple(changes.items()))
     try:
-        yield _current.get()
+        yield current_options()
     finally:
-        _current.reset(token)
+        _blocks.leave(block)
 
 
 # What there is, and what it is by default, is said in one place.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import Columns, _current
+from edbatch.graph.columns import Columns, graphs
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
@@ -128,8 +128,8 @@ class Trace(Columns):
 
 def traced(trace: Columns, function: Callable[[], Any]) -> Any:
     """Run `function` with `trace` as the current graph; what it returns."""
-    token = _current.set(trace)
+    block = graphs.enter(trace)
     try:
         return function()
     finally:
-        _current.reset(token)
+        graphs.leave(block)

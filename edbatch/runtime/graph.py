@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from edbatch.blocks import Block
 from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, EdBatchWarning, checked_flag, shown
 from edbatch.exclusive import Whole, exclusive, original
 from edbatch.graph.body import Body
-from edbatch.graph.columns import DAMAGED, Columns, _current
+from edbatch.graph.columns import DAMAGED, Columns, graphs
 from edbatch.graph.compiled import Compiled
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
@@ -67,7 +68,7 @@ class Graph(Columns):
         2
     """
 
-    __slots__ = ("_check_nan", "_device", "_evaluation", "_failed", "_opened", "_policy", "_tokens")
+    __slots__ = ("_check_nan", "_device", "_entered", "_evaluation", "_failed", "_opened", "_policy")
 
     def __init__(
         self,
@@ -85,22 +86,20 @@ class Graph(Columns):
         self._device = None if device is None else opened_device(device)
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
-        self._tokens: list[Any] = []
+        self._entered: list[Block[Columns]] = []
         self._opened = Moment.now()  # or when it last ran
 
     def __enter__(self) -> Self:
-        self._tokens.append(_current.set(self))
+        self._entered.append(graphs.enter(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._tokens:
+        block = graphs.left(self._entered)
+        if block is None:
             raise EdBatchError("this graph's `with` block was left more often than it was entered")
-        try:
-            _current.reset(self._tokens.pop())
-        except ValueError:
-            raise EdBatchError("this graph's `with` block was left in another thread than it was entered in") from None
+        graphs.leave(block)
         if error is not None:
             self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
 

@@ -325,10 +325,12 @@ class TestErrors:
         assert x.value() == 2
 
     def test_left_in_another_thread(self):
-        graph = eb.Graph()
-        copy_context().run(graph.__enter__)
-        with pytest.raises(eb.EdBatchError, match="left in another thread than it was entered in"):
-            graph.__exit__(None, None, None)
+        graph, elsewhere = eb.Graph(), copy_context()
+        elsewhere.run(graph.__enter__)
+        assert elsewhere.run(eb.ones, 3).graph is graph
+        graph.__exit__(None, None, None)
+        with pytest.raises(eb.EdBatchError, match="no graph"):
+            elsewhere.run(eb.ones, 3)
 
     def test_no_graph(self):
         with pytest.raises(eb.EdBatchError, match="no graph"):

@@ -1,0 +1,108 @@
+"""`with` blocks of one kind that are open, of which the innermost is in force.
+
+Blocks need not end in the order in which they were entered: of two generators or coroutines that each hold one, either
+may end first, and one that nobody reads on is ended by whatever thread collects it. So a block takes itself out, and
+leaves the others as they are; a `ContextVar` that is reset to what it was would bring back a block that is over.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar, Token
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Block(Generic[T]):
+    """One `with` block.
+
+    Attributes:
+        value: what is in force in it; None once another thread or task than its own has ended it.
+        below: the block around it.
+        frame: number of the call that holds the `with` statement.
+        token: tells the thread or task that entered it from all others.
+    """
+
+    __slots__ = ("below", "frame", "token", "value")
+
+    def __init__(self, value: T | None, below: Block[T] | None, frame: int) -> None:
+        self.value = value
+        self.below = below
+        self.frame = frame
+        self.token: Token[Any] | None = None
+
+
+class Blocks(Generic[T]):
+    """Those that are open: each thread and each task has its own. A task begins with those of who started it, and keeps
+    them, whenever they end there.
+
+    Attributes:
+        top: the one entered last, or one that is always there and has the value None.
+
+    Example:
+        >>> blocks = Blocks("example")
+        >>> first, second = blocks.enter("first"), blocks.enter("second")
+        >>> blocks.leave(first)
+        >>> blocks.innermost()
+        'second'
+        >>> blocks.leave(second)
+        >>> blocks.innermost()
+    """
+
+    def __init__(self, name: str) -> None:
+        bottom: Block[T] = Block(None, None, 0)
+        self.top: ContextVar[Block[T]] = ContextVar(name, default=bottom)
+
+    def innermost(self) -> T | None:
+        """The value in force; None outside of all blocks."""
+        return next((block.value for block in self if block.value is not None), None)
+
+    def __iter__(self) -> Iterator[Block[T]]:
+        """All that are open, innermost first; some may be over, ended elsewhere."""
+        block: Block[T] | None = self.top.get()
+        while block is not None:
+            yield block
+            block = block.below
+
+    def enter(self, value: T) -> Block[T]:
+        """Begin a block; called by the `__enter__` of a `with` statement."""
+        below = self.top.get()
+        while below.value is None and below.below is not None:
+            below = below.below
+        block = Block(value, below, id(sys._getframe(2)))
+        block.token = self.top.set(block)
+        return block
+
+    def leave(self, block: Block[T]) -> None:
+        """End a block, in any order, thread and task."""
+        token, block.token = block.token, None  # which holds it, in a cycle
+        assert token is not None, "left once"
+        now = self.top.get()
+        try:
+            self.top.reset(token)
+        except ValueError:  # entered elsewhere, where it is found to be over by its value
+            block.value = None
+            return
+        if now is not block:
+            self.top.set(now)
+            above = next((one for one in self if one.below is block), None)
+            if above is not None:
+                above.below = block.below
+        elif block.below is not token.old_value:  # which is over
+            assert block.below is not None
+            self.top.set(block.below)
+
+    def left(self, entered: list[Block[T]]) -> Block[T] | None:
+        """Of blocks with one value, the one that an `__exit__`, which calls this, ends; it is taken out of the list.
+
+        That of the same `with` statement. Where there is none, as for an `ExitStack`, the last of this thread or task.
+        """
+        if len(entered) < 2:
+            return entered.pop() if entered else None
+        frame, here = id(sys._getframe(2)), set(self)
+        known = [block for block in entered if block in here] or entered
+        found = next((block for block in reversed(known) if block.frame == frame), known[-1])
+        entered.remove(found)
+        return found
