@@ -51,7 +51,7 @@ class ParameterCollection:
         self.dtype = float_dtype(dtype)
         self.device = opened_device(device)
         try:
-            self._random = np.random.default_rng(seed)
+            self._random = np.random.default_rng(operator.index(seed))
         except (TypeError, ValueError):
             raise EdBatchError(f"ParameterCollection: seed={shown(seed)}; expected an integer from 0 on") from None
         self._parameters = Names()  # of the whole model

@@ -52,11 +52,15 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
     return current_graph() if graph is None else graph
 
 
+_OPERANDS = (Expression, Parameter)
+_NUMBERS = (int, float, complex, np.number)
+
+
 def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
-    if isinstance(operand, Expression | Parameter):
+    if isinstance(operand, _OPERANDS):
         return operand
-    if isinstance(operand, int | float | complex | np.number):
+    if isinstance(operand, _NUMBERS):
         return number(graph, operand)
     if isinstance(operand, np.ndarray):
         return array_input(graph, operand)
@@ -141,9 +145,10 @@ def entries_of(value: Any) -> list[Any]:
         ([2, 3], [2], [array(2)])
     """
     try:
-        return [value] if isinstance(value, Mapping | Set) else list(value)
+        found = [value] if isinstance(value, Mapping | Set) else list(value)
     except TypeError:  # arrays without axes say that they are iterable, and are not
         return [value]
+    return found if found or getattr(value, "ndim", 1) == 1 else [value]  # no rows of several entries: no empty list
 
 
 def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:

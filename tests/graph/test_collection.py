@@ -191,7 +191,21 @@ def test_what_is_no_shape(shape):
     assert len(model) == 0
 
 
-@pytest.mark.parametrize("seed", [-1, 1.5, "x", {}, 1j])
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", {}, 1j, None, [], [1, 2], np.random.default_rng(0)])
 def test_what_is_no_seed(seed):
     with pytest.raises(eb.EdBatchError, match="expected an integer from 0 on"):
         eb.ParameterCollection(seed=seed)
+
+
+@pytest.mark.parametrize("shape", [np.zeros((0, 3)), np.zeros((0, 3), int), np.zeros((0, 0, 1))])
+def test_an_array_of_no_rows_is_no_shape(shape):
+    """A list of its rows is empty, as the shape of a number is."""
+    with pytest.raises(eb.EdBatchError, match="expected a shape of positive integers"):
+        eb.ParameterCollection().add_parameters(shape)
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected a shape of integers"):
+        eb.zeros(shape)
+
+
+@pytest.mark.parametrize("shape", [(), [], np.array([], int)])
+def test_the_shape_of_a_number(shape):
+    assert eb.ParameterCollection().add_parameters(shape).shape == ()
