@@ -29,6 +29,10 @@ class MissingNameError(EdBatchError, KeyError):
     __str__ = Exception.__str__  # not a key's text in quotation marks
 
 
+class MissingOperatorError(EdBatchError, TypeError):
+    """An operator or a function of NumPy that expressions lack: also a `TypeError`, as Python raises."""
+
+
 class EdBatchWarning(UserWarning):
     """Something works, but not as well as it could: the message says what is lost and how to get it back."""
 

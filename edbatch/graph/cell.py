@@ -23,7 +23,7 @@ from edbatch.graph.cell_trace import Arguments, is_expression, is_integer, trace
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.guard import MISSING
-from edbatch.graph.operand import KEYWORD_ONLY
+from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
 from edbatch.graph.trace import traced

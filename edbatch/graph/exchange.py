@@ -8,6 +8,9 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 
+#: What libraries raise that do not give their numbers away: on a GPU, say, or where a gradient is recorded.
+UNREADABLE = (TypeError, ValueError, RuntimeError, BufferError, AttributeError)
+
 
 def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
     """A NumPy array of whatever holds numbers, without a copy where that is possible.
@@ -32,7 +35,7 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
     refuse_masked(value, place)
     try:
         array = np.from_dlpack(value) if _has_dlpack(value) else np.asarray(value)
-    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as error:
+    except UNREADABLE as error:
         raise EdBatchError(f"{place}: expected numbers in the CPU's memory ({error})") from None
     if array.dtype.kind not in "fiub":
         raise EdBatchError(f"{place}: expected numbers, got {described(value, array)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import msgspec
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.missing_operators import without_operators
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import Spec
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # A Struct without garbage collection is built in a third of the time of a class with __slots__; it holds the graph, the
 # graph holds no expressions, so there is no cycle to collect.
+@without_operators  # `Struct` has some of its own, that come before those of `Operand`
 class Expression(msgspec.Struct, Operand, gc=False, eq=False):
     """One value of a graph: known by shape and dtype now, computed when a value is read.
 

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
-from edbatch.graph.methods import Methods
+from edbatch.errors import EdBatchError, MissingOperatorError
+from edbatch.graph import methods
+from edbatch.graph.missing_operators import hint_in_cells, without_operators
 from edbatch.graph.spec import Shape, Spec
 
 if TYPE_CHECKING:
     from edbatch.graph.expression import Expression
 
-#: What to do where the body of a cell decides by an argument.
-KEYWORD_ONLY = (
-    "what decides what the cell computes must be a keyword-only parameter, as s is of `def c(x, *, s=...)`, given by "
-    "keyword: c(x, s=...)"
-)
+# What NumPy makes of `array * operand`, and the like.
+_OPERATORS: dict[Any, str] = {
+    np.add: "add",
+    np.subtract: "subtract",
+    np.multiply: "multiply",
+    np.true_divide: "divide",
+    np.power: "power",
+    np.matmul: "matmul",
+}
+_COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {
+    np.equal: eq,
+    np.not_equal: ne,
+    np.less: gt,
+    np.less_equal: ge,
+    np.greater: lt,
+    np.greater_equal: le,
+}
 
 
-class Operand(Methods):
+@without_operators
+class Operand(methods.Methods):
     """`+ - * / ** @`, indexing, slicing, `.T`; the other operand may be a number or an array."""
 
     __slots__ = ()
-
-    # NumPy must leave `array * operand` to us.
-    __array_ufunc__ = None
 
     @property
     def shape(self) -> Shape:
@@ -73,6 +85,12 @@ class Operand(Methods):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __trunc__(self) -> int:
+        return int(self.item())
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(self.item(), digits)
+
     def __format__(self, form: str) -> str:
         return format(self.item(), form) if form else str(self)
 
@@ -88,12 +106,22 @@ class Operand(Methods):
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        in_cell = hasattr(getattr(self, "graph", None), "cell")
-        what = KEYWORD_ONLY if in_cell else "compare its .value()"
-        raise EdBatchError(f"truth of {self!r}: an expression's is not known before it runs; {what}")
+        what = hint_in_cells(self) or "; compare its .value()"
+        raise EdBatchError(f"truth of {self!r}: an expression's is not known before it runs{what}")
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise EdBatchError(f"{self!r} is no array; expected its .value()")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **given: Any) -> Any:
+        """What NumPy asks for where an array or a number of its own is beside an operand."""
+        if not given and method == "__call__":
+            if (operator := _OPERATORS.get(ufunc)) is not None:
+                return getattr(vars(methods)["ops"], operator)(*inputs)
+            if (compare := _COMPARISONS.get(ufunc)) is not None and inputs[1] is self:
+                return compare(self, inputs[0])
+        name = ufunc.__name__
+        ours = f"eb.{name}" if hasattr(vars(methods)["ops"], name) else "a function of edbatch"
+        raise MissingOperatorError(f"np.{name} of {self!r}: NumPy knows no expressions; expected {ours}, or .value()")
 
     def __array_function__(self, function: Callable[..., Any], *_: Any) -> NoReturn:
         name = function.__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,9 @@ from edbatch.stopwatch import booked
 class Parameter(Operand):
     """A learned array that is used whole: `W @ h + b`.
 
-    As an operand it is part of the node's type: all nodes with the same parameter run as one product.
+    As an operand it is part of the node's type: all nodes with the same parameter run as one product. `W == b` says
+    whether they are one parameter, so that lists of parameters can be searched (`W in frozen`); beside numbers, arrays
+    and expressions `==` is an error.
 
     Example:
         >>> import edbatch as eb
@@ -58,6 +61,20 @@ class Parameter(Operand):
         self._has_grad = False
         self._frozen = False
         self._gradient: Any = None  # zero where no gradient has come
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same parameter, as lists of parameters ask; nothing else is equal to it.
+
+        Raises:
+            EdBatchError: `other` is a number, an array or an expression.
+        """
+        if isinstance(other, Number | np.ndarray | list | tuple | Operand) and not isinstance(other, Parameter):
+            raise EdBatchError(
+                f"== of {self!r}: it is equal to no value, only to itself; compare .value(), or use `is`"
+            )
+        return self is other
+
+    __hash__ = object.__hash__
 
     def value(self) -> np.ndarray:
         """A copy of the array, on the host."""

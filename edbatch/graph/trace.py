@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns, graphs
 from edbatch.graph.expression import Expression
+from edbatch.graph.missing_operators import KEYWORD_ONLY, MISSING
 from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
-from edbatch.graph.operand import KEYWORD_ONLY
 from edbatch.graph.options import Options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
@@ -70,9 +70,13 @@ class Payload:
     def _unknown(self, *_: Any) -> NoReturn:
         raise self.refused()
 
-    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = _unknown
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __floordiv__ = _unknown
-    __hash__ = _unknown
+    __eq__ = __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __hash__ = _unknown
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unknown
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = _unknown
+
+
+for _name in MISSING:
+    setattr(Payload, _name, Payload._unknown)
 
 
 class Trace(Columns):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.errors import shown
 from edbatch.models.gru import GRU, SimpleRNN
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Bidirectional, Recurrent, Stacked
@@ -42,9 +43,9 @@ def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> No
         prefix: only names that begin with it count, without it: "encoder.lstm.", say, of a larger module.
 
     Raises:
-        EdBatchError: a name is missing or is not used, a shape differs, or there is no equivalent (projections; a stack
-            each way, where PyTorch joins the directions after every layer). All is said at once, and nothing has been
-            changed.
+        EdBatchError: `state` is no state dict; a name is missing or is not used, a shape differs, or there is no
+            equivalent (projections; a stack each way, where PyTorch joins the directions after every layer). All is
+            said at once, and nothing has been changed.
 
     Example:
         >>> import edbatch as eb, numpy as np
@@ -55,6 +56,11 @@ def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> No
         >>> W.value().sum()
         np.float32(6.0)
     """
+    if not isinstance(state, Mapping) or not all(isinstance(name, str) for name in state):
+        what = "a module: expected its state_dict()" if hasattr(state, "state_dict") else shown(state)
+        raise eb.EdBatchError(f"from_torch: expected names to tensors, as of module.state_dict(), got {what}")
+    if not isinstance(prefix, str):
+        raise eb.EdBatchError(f"from_torch: expected a prefix of names, got {shown(prefix)}")
     source = _Source(state, prefix)
     found = [(parameter, value) for parameter, value in _values(target, source) if value is not None]
     wrong = [f"{name}: missing" for name in source.missing]
@@ -102,6 +108,8 @@ def _values(target: Target, source: _Source) -> Iterator[tuple[eb.Parameter, np.
         yield target[1], source.get("bias")  # type: ignore[misc]
     else:
         levels = target.layers if isinstance(target, Stacked) else target if isinstance(target, list) else [target]
+        if not levels:
+            raise eb.EdBatchError("from_torch: expected a layer to load into, got an empty list")
         for number, level in enumerate(levels):
             if isinstance(level, Bidirectional):
                 yield from _recurrent(level.forward, f"l{number}", source)

@@ -111,6 +111,8 @@ class Run:
         for name in ("batch_size", "save_every"):
             _check_count(name, getattr(self, name))
         draws.checked_seed("Run: seed", self.seed)
+        if not (hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")):
+            raise EdBatchError(f"Run: data: expected a list of samples, got {type(self.data).__name__}")
         if not len(self.data):
             raise EdBatchError("Run: data: expected samples, got none")
         for name, given in (("losses", self.losses), ("evaluate", self.evaluate or len)):

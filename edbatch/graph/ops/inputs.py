@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import current_graph
-from edbatch.graph.exchange import refuse_masked
+from edbatch.graph.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import intern
 from edbatch.graph.op import Kind, Op, declare
@@ -39,7 +39,8 @@ def input(value: Any) -> Expression:
         value: array or nested list of numbers, any shape.
 
     Raises:
-        EdBatchError: no graph is current, or `value` is no array of real numbers, is empty, or masked.
+        EdBatchError: no graph is current, or `value` is no array of real numbers, is empty or masked; or a tensor of
+            another library that is on a GPU or takes part in its differentiation.
 
     Example:
         >>> import edbatch as eb
@@ -52,7 +53,7 @@ def input(value: Any) -> Expression:
     refuse_masked(value, "input")
     try:
         array = np.asarray(value)
-    except ValueError as error:
+    except UNREADABLE as error:
         raise EdBatchError(f"input: expected an array of numbers ({error})") from None
     return array_input(graph, array)
 

@@ -29,3 +29,21 @@ def test_integers_beyond_64_bits_are_refused():
             with pytest.raises(eb.EdBatchError, match="integers beyond 64 bits"):
                 eb.input(value)
         assert eb.input([2**64 - 1]).value() == np.float32(2**64)
+
+
+class Kept:
+    """A tensor that gives no numbers away, as one of PyTorch that requires a gradient."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad")
+
+
+def test_what_gives_no_numbers_is_refused():
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"input: expected an array of numbers .*requires grad"):
+        eb.input(Kept())
+
+
+def test_tensors_with_gradients_are_refused():
+    torch = pytest.importorskip("torch")
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"input: expected an array of numbers .*detach"):
+        eb.input(torch.ones(3, requires_grad=True))
