@@ -1,7 +1,8 @@
 """Compiled code on disk, in the user's cache folder, found by a digest of all that it depends on.
 
 Whatever is wrong with the folder or a file - damaged, of something else, read-only, full - is said once, and worked
-around by compiling again. Files are replaced in one step, so that processes may write at once.
+around by compiling again; what that gives replaces a damaged file. Files are replaced in one step, so that processes
+may write at once.
 """
 
 # mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"
@@ -63,7 +64,7 @@ def kept(key: bytes) -> bytes | None:
         return None
     content = data[len(_MAGIC) + 2 * DIGEST :]
     if not data.startswith(_MAGIC + key + _checksum(content)):
-        warn(f"{path}: damaged")
+        warn(f"{path}: damaged", heals=True)
         return None
     return content
 
@@ -119,23 +120,28 @@ def _checksum(content: bytes) -> bytes:
 
 
 _warned = threading.Event()
+_healed = threading.Event()
 
 
 def works() -> bool:
-    """Whether nothing has been wrong with the cache so far."""
+    """Whether files could be read and written so far."""
     return not _warned.is_set()
 
 
-def warn(problem: str) -> None:
-    """Say that the cache does not work, once per process."""
-    if not _warned.is_set():
-        _warned.set()
-        warnings.warn(
-            f"compiled code is not kept, or not found again: {problem}; it is compiled anew, which takes seconds in "
-            f"every process (the folder {cache_folder()} may be deleted, or another be named by XDG_CACHE_HOME)",
-            EdBatchWarning,
-            stacklevel=3,
-        )
+def warn(problem: str, heals: bool = False) -> None:
+    """Say that the cache does not work, once per process; or that a file was of no use, if it is replaced (`heals`)."""
+    said = _healed if heals else _warned
+    if said.is_set():
+        return
+    said.set()
+    what = "a file of compiled code is of no use" if heals else "compiled code is not kept, or not found again"
+    when = "once, and the file replaced" if heals else "in every process"
+    warnings.warn(
+        f"{what}: {problem}; it is compiled anew, which takes seconds, {when} (the folder {cache_folder()} may be "
+        "deleted, or another be named by XDG_CACHE_HOME)",
+        EdBatchWarning,
+        stacklevel=3,
+    )
 
 
 @cache

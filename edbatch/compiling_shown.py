@@ -67,7 +67,7 @@ def _say_once(function: Any) -> None:
         return
     _said.set()
     what = f"edbatch: compiling {_name(function)} for this"
-    about = f"(about {seconds:.0f} s; others may follow)"
+    about = f"(about {seconds:.0f} s; all that a program needs, up to a minute; longer on a busy machine)"
     print(
         f"{what} machine, once {about}; kept in {cache_folder()}" if works() else f"{what} process {about}; not kept",
         file=sys.stderr,

@@ -55,7 +55,8 @@ def caller_of(shift):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    for said in ("_warned", "_healed"):
+        monkeypatch.setattr(code_cache, said, threading.Event())
     return cache_folder()
 
 
@@ -154,16 +155,20 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_said_once_and_worked_around(folder, damage):
+def test_a_damaged_file_is_said_once_and_worked_around(folder, monkeypatch, damage):
     function = plus_five()
     function(1)
     (file,) = folder.iterdir()
     DAMAGES[damage](file)
-    with pytest.warns(EdBatchWarning, match="compiled anew") as said:
+    heals = damage != "a folder"
+    with pytest.warns(EdBatchWarning, match="once, and the file replaced" if heals else "in every process") as said:
         found = [again(function)(1) for _ in range(2)]
     assert found == [6, 6]
     assert len(said) == 1
-    if damage != "a folder":
+    assert code_cache.works() is heals
+    if heals:
+        for event in ("_warned", "_healed"):
+            monkeypatch.setattr(code_cache, event, threading.Event())
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert again(function)(1) == 6
@@ -174,6 +179,23 @@ def test_a_folder_that_cannot_be_written_is_said_and_worked_around(folder):
     folder.write_text("a file where the folder should be")
     with pytest.warns(EdBatchWarning, match="compiled anew"):
         assert plus_five()(1) == 6
+
+
+def test_a_damaged_file_that_cannot_be_replaced(folder, monkeypatch):
+    """The second problem is said, too: what the first warning promises is not so."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    function = plus_five()
+    function(1)
+    (file,) = folder.iterdir()
+    file.write_bytes(b"")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(EdBatchWarning) as said:
+        assert again(function)(1) == 6
+    assert [": damaged;" in str(one.message) for one in said] == [True, False]
+    assert "No space left" in str(said[1].message)
 
 
 def test_a_full_disk_is_said_and_worked_around(folder, monkeypatch):

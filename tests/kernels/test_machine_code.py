@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -34,7 +35,8 @@ def forget():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("edbatch.code_cache._warned", threading.Event())
+    for said in ("_warned", "_healed"):
+        monkeypatch.setattr(f"edbatch.code_cache.{said}", threading.Event())
     forget()
     yield cache_folder()
     forget()
@@ -61,9 +63,13 @@ def test_a_damaged_kernel_is_compiled_again(folder, damage):
         damage[len(damage) // 2] ^= 255
     file.write_bytes(damage)
     forget()
-    with pytest.warns(EdBatchWarning, match="damaged"):
+    with pytest.warns(EdBatchWarning, match=r"damaged; it is compiled anew, .* once, and the file replaced"):
         got = run(combined("add", 43), NUMBERS)
     np.testing.assert_array_equal(got, want)
+    forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(run(combined("add", 43), NUMBERS), want)
 
 
 @pytest.mark.parametrize("when", ["kept", "keep", "_engine"])
