@@ -59,7 +59,8 @@ def cell(function: F) -> F:
     are looked at in every call. A number that is another in every mini-batch is better an argument: that is a value,
     and needs no new trace.
 
-    What cannot be compared is refused by name: values and gradients of parameters, files and which there are, objects
+    What cannot be compared is refused by name: values and gradients of parameters, files and which there are, the time,
+    random numbers (but `eb.dropout`), what tells the state of the process (`inspect.stack`, `os.getpid`, `id`), objects
     written in C that hold more than numbers. Three things are taken to stay as they are: functions of EdBatch, NumPy
     and Python's library (who replaces `eb.tanh` by another function clears no trace), what these keep for a thread (the
     precision that decimal arithmetic rounds to, though `decimal.getcontext` is refused), and a file that is read by

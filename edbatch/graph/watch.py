@@ -9,7 +9,6 @@ is made again in vain is found to be equal, and compiled once.
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 import threading
@@ -23,29 +22,9 @@ from edbatch.graph.parameters import Parameter
 from edbatch.graph.watch_modules import is_pure, is_standard
 from edbatch.graph.watch_parameters import READS_VALUES, parameter_reads
 from edbatch.graph.watch_search import Ran, Search
+from edbatch.graph.watch_state import state_read
 
 _READS_FILES = (open, input)
-_READS_OF_FILES = {"read", "read1", "readinto", "readline", "readlines", "getvalue", "getbuffer", "tell", "peek"}
-_FILE_SYSTEM = ("genericpath", "posixpath", "ntpath", "pathlib", "posix", "nt")
-_ASKS_FILE_SYSTEM = (
-    "exists",
-    "isfile",
-    "isdir",
-    "getsize",
-    "getmtime",
-    "is_file",
-    "is_dir",
-    "stat",
-    "listdir",
-    "iterdir",
-)
-# What is kept for a thread, for the process or on a disk, where nobody can look: functions, and whose they are.
-_READS_STATE = {
-    "getcontext": ("decimal",),
-    "geterr": ("numpy",),
-    "getrecursionlimit": ("sys",),
-    **dict.fromkeys(_ASKS_FILE_SYSTEM, _FILE_SYSTEM),
-}
 _MAY_READ_FILES = ("importlib", "linecache", "tokenize", "inspect", "logging", "traceback", "edbatch")
 
 # What reads attributes whose names may be computed.
@@ -113,7 +92,7 @@ class Watch:
             )
         if kind == "c_call" and about in _READS_FILES and not module.startswith(_MAY_READ_FILES):
             self._refused = f"it calls {about.__name__}(); a cell is traced once, and would keep what was read then"
-        if kind in ("call", "c_call") and (refused := _state_read(frame, kind, about)):
+        if kind in ("call", "c_call") and (refused := state_read(frame, kind, about)):
             self._refused = self._refused or f"it calls {refused}(); a cell is traced once, and would keep what it gave"
         if is_pure(module):
             if kind == "call" and module.startswith("edbatch") and (found := parameter_reads(frame)) is not None:
@@ -153,17 +132,3 @@ class Watch:
             seen = self._ran[asks.f_code].objects[min(self._runs, 1)]
             for one in found:
                 seen.setdefault(id(one), (f"parameter {one.name!r}", one))
-
-
-def _state_read(frame: FrameType, kind: str, about: Any) -> str | None:
-    """The name of a function that reads what nobody can watch, if that is what a user's function calls."""
-    caller = frame if kind == "c_call" else frame.f_back
-    module = "" if caller is None else caller.f_globals.get("__name__", "")
-    if is_pure(module) or is_standard(module):
-        return None
-    name = about.__name__ if kind == "c_call" else frame.f_code.co_name
-    if isinstance(getattr(about, "__self__", None), io.IOBase) and name in _READS_OF_FILES:
-        return f"{type(about.__self__).__name__}.{name}"
-    home = (about.__module__ if kind == "c_call" else frame.f_globals.get("__name__")) or ""
-    home = home.lstrip("_").partition(".")[0]
-    return f"{home}.{name}" if home in _READS_STATE.get(name, ()) else None

@@ -36,6 +36,7 @@ from edbatch.graph.guard import ATOMS, CONTENTS, MISSING, Get, Read, weak_get
 from edbatch.graph.watch_classes import SPECIAL, arrivals, holders, is_changeable, is_data
 from edbatch.graph.watch_modules import is_pure, is_standard
 from edbatch.graph.watch_parts import LARGE, Remembered, cached, inner, is_python, opened, parts, size
+from edbatch.graph.watch_state import draws, draws_by_name
 
 # Names of code that reads attributes whose names may be computed.
 _NAMES_BY_NAME = {"__dict__", "__getattribute__", "attrgetter", "methodcaller"}
@@ -169,6 +170,12 @@ class _Sight:
     def look_around(self) -> None:
         """At globals, imports, arguments and what was returned."""
         scope, lasting = self.ran.scope, self.ran.lasting()
+        drawn = next((name for code in self._codes if (name := draws_by_name(code, scope)) is not None), None)
+        if self._strict and drawn is not None:
+            raise EdBatchError(
+                f"it calls numpy.random.{drawn}(); a cell is traced once, and would keep what it gave. Use eb.dropout, "
+                "or pass what is random as an argument"
+            )
         ran = self._search.ran
         is_dynamic = any(code in ran and ran[code].is_dynamic for code in self._codes)
         if is_dynamic or not _NAMES_BY_NAME.isdisjoint(self._names):
@@ -224,6 +231,11 @@ class _Sight:
             return
         self._seen.add(id(value))
         self._search._kept.append(value)
+        if checked and self._strict and draws(value):
+            raise EdBatchError(
+                f"it reads {path}, which draws random numbers; a cell is traced once, and would keep those that came "
+                "then. Use eb.dropout, or pass them as an argument"
+            )
         if is_pure(type(value).__module__) and not holds_objects:
             self._extras(value, path)
             return

@@ -3,23 +3,36 @@
 import abc
 import collections
 import contextlib
+import contextvars
+import datetime
 import decimal
 import functools
+import gc
+import glob
+import inspect
 import io
+import locale
+import logging
 import operator
 import os
 import pathlib
 import random
+import secrets
+import shutil
 import sys
 import tempfile
 import threading
+import time
+import tracemalloc
 import types
+import uuid
 import weakref
 
 import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.graph.watch_state import READS_STATE
 
 CASES, REFUSED = {}, {}
 
@@ -910,6 +923,91 @@ def files_in_folder():
 @refused
 def depth_of_calls():
     return reading(lambda: float(sys.getrecursionlimit()))
+
+
+GENERATOR = np.random.default_rng(0)
+STATE = {
+    "clock": lambda: time.time() // 1e9,
+    "monotonic clock": lambda: time.perf_counter_ns() // 10**18,
+    "date": lambda: datetime.date.today().year,
+    "date and time": lambda: datetime.datetime.now().year,
+    "state of random numbers of NumPy": lambda: np.random.get_state()[2],  # noqa: NPY002
+    "random numbers of NumPy": lambda: np.random.randint(1, 2),  # noqa: NPY002
+    "a generator of NumPy": lambda: GENERATOR.integers(1, 2),
+    "random numbers": lambda: random.randint(1, 1),
+    "a random number in C": lambda: random.getrandbits(1),
+    "state of random numbers": lambda: len(random.getstate()),
+    "random bytes": lambda: len(os.urandom(1)),
+    "secrets": lambda: secrets.randbelow(1) + secrets.choice([1]),
+    "a unique id": lambda: uuid.uuid4().version,
+    "calls": lambda: len(inspect.stack()),
+    "frame": lambda: sys._getframe().f_lineno,
+    "references": lambda: sys.getrefcount(GENERATOR),
+    "threads": threading.active_count,
+    "thread": lambda: float(threading.get_ident() > 0),
+    "process": os.getpid,
+    "folder": lambda: len(os.getcwd()),
+    "absolute path": lambda: len(os.path.abspath("x")),
+    "home": lambda: len(str(pathlib.Path.home())),
+    "walk": lambda: len(list(os.walk(os.curdir))[:1]),
+    "found files": lambda: len(glob.glob("no such file")),
+    "program": lambda: float(shutil.which("no such program") is None),
+    "garbage": lambda: float(gc.isenabled()),
+    "memory": lambda: float(tracemalloc.is_tracing()),
+    "id": lambda: float(id(GENERATOR) > 0),
+    "printing": lambda: np.get_printoptions()["precision"],
+    "locale": lambda: len(locale.localeconv()),
+    "context": lambda: len(contextvars.copy_context()),
+    "array in a file": lambda: np.fromfile(os.devnull, np.uint8).size,
+}
+for name, read in STATE.items():
+    REFUSED[name] = functools.partial(lambda read: reading(lambda: float(read())), read)
+
+
+def test_the_library_has_no_other_functions_of_such_names():
+    """What Python gets in later versions is put on the list, or here."""
+    constant = {
+        "getsizeof", "getdefaultencoding", "getfilesystemencoding", "getfilesystemencodeerrors", "getandroidapilevel",
+        "getwindowsversion", "getenv", "getenvb", "get_exec_path", "get_handle_inheritable", "get_inheritable", "sleep",
+        "tzset", "pthread_getcpuclockid", "clock_settime", "clock_settime_ns", "isabs", "get_debug", "is_tracked",
+        "is_finalized", "is_finalizing", "is_stack_trampoline_active", "strptime",
+    }  # fmt: skip
+    for module, begins in (
+        (os, ("get", "is")),
+        (os.path, ("get", "is")),
+        (sys, "get"),
+        (time, ""),
+        (gc, ("get", "is")),
+    ):
+        known = READS_STATE.get(module.__name__, set()) | constant
+        functions = {
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, types.BuiltinFunctionType | types.FunctionType)
+        }
+        assert {name for name in functions if name.startswith(begins)} - known == set()
+
+
+@case
+def random_numbers_that_are_the_same_in_each_call():
+    rate = [1.0]
+
+    def read():
+        return rate[0] * np.random.RandomState(3).randint(1, 9) * np.random.default_rng(3).integers(1, 9)
+
+    return reading(read)[0], [lambda: rate.__setitem__(0, 2.0)]
+
+
+@case
+def the_library_may_ask_for_the_time():
+    rate, log = [1.0], logging.getLogger("edbatch.test")
+
+    def read():
+        log.warning("asks for the time, the thread and the process")
+        time.sleep(0)
+        return rate[0]
+
+    return reading(read)[0], [lambda: rate.__setitem__(0, 2.0)]
 
 
 @case
