@@ -34,9 +34,10 @@ class NodeType:
             -1 when that varies.
         parameters: that it reads, also inside a cell.
         device: of these; None: it reads none, and runs anywhere.
+        body: of a composite that has been opened, what it is made of: it is traced while its parameters are there.
     """
 
-    __slots__ = ("attributes", "device", "id", "n_args", "name", "op", "operands", "out", "parameters")
+    __slots__ = ("attributes", "body", "device", "id", "n_args", "name", "op", "operands", "out", "parameters")
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
         self.id = id
@@ -44,6 +45,7 @@ class NodeType:
         self.attributes = attributes
         self.operands = operands
         self.out = out
+        self.body: Any = None
         nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
         self.n_args = -1 if op.variadic else nodes + op.payload
         self.name = type_name(op, attributes, operands, out)

@@ -68,9 +68,14 @@ class Op:
             their `forward` has nothing left to do.
         payload: how many integers go with each node (an index, a label, a seed).
         scalar: of an element-wise op, the expression for one entry (see `kernels.language.expressions`): operands are
-            x and y, attributes go by name.
+            x and y, attributes go by name; `integer` is the node's, `index` the entry's on the first axis, `position`
+            its number.
         reduction: of an op that makes one number of the entries along its attribute `axes`: the kernels' (see
             `kernels.language.ir.Reduce`).
+        picks: whether it shows, of its operand, what the node's integer says on the first axis.
+        composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
+            expressions or parameters. It has neither a forward nor a gradient of its own (see `composite`).
+        unrolled: of a variadic op, the same of a few operands, written with others: `unrolled(*operands)`.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
             parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the
@@ -91,6 +96,9 @@ class Op:
     payload: int = 0
     scalar: str = ""
     reduction: str = ""
+    picks: bool = False
+    composite: Callable[..., Any] | None = None
+    unrolled: Callable[..., Any] | None = None
     gradient: Callable[..., Any] | Share | None = None
     samples: tuple[Sample, ...] = ()
     body: Any = None
@@ -105,6 +113,22 @@ def declare(op: Op) -> Op:
         raise EdBatchError(f"op {op.name!r} is declared twice")
     OPS[op.name] = op
     return op
+
+
+def composite(
+    name: str, shape: Callable[..., Shape], body: Callable[..., Any], samples: tuple[Sample, ...], payload: int = 0
+) -> Op:
+    """Declare an op that is written with other ops.
+
+    It is one node of a graph, computed as its body is, and differentiated as that of a cell; in a cell it is what its
+    body records. So it needs neither a kernel nor a gradient. What only keeps numbers in range, as the largest entry
+    that a softmax subtracts, goes through `stop_gradient`.
+
+    Args:
+        name, shape, samples, payload: as of an `Op`.
+        body: see `Op.composite`.
+    """
+    return declare(Op(name, shape, nothing, payload=payload, composite=body, samples=samples))
 
 
 def nothing(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:

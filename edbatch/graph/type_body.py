@@ -5,13 +5,15 @@ from __future__ import annotations
 from edbatch.graph.body import Body, Node, Value, spec_of_value, step_to
 from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.options import Options
+from edbatch.graph.passes import prepare_for_kernels
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.graph.views import NODE_BITS, steps_of
 
 
 def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
-    """What a type computes, the row of its result, and the steps to each output; an op is a body of one node."""
+    """What a type computes, the row of its result, and the steps to each output; a primitive is a body of one node."""
     if isinstance(type.op, CellOp):
         body = type.op.body
         returned = [spec_of_value(body, value) for value in body.outputs]
@@ -19,7 +21,10 @@ def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
     specs = tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
     arguments = [Node(intern(ARGUMENT, (("number", at),), (), spec), ()) for at, spec in enumerate(specs)]
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
-    return Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload), type.out, [0]
+    body = type.body or Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload)
+    if type.op.composite is not None and type.body is None:
+        body = type.body = prepare_for_kernels(body, Options(), named=True)
+    return body, type.out, [0]
 
 
 def outputs_seen(type: NodeType, code: int) -> list[int]:

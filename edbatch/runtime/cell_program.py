@@ -11,7 +11,8 @@ from edbatch.graph.body import Body, Value, joined, spec_of_value
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.parameters import LookupParameters
-from edbatch.graph.passes import rows_for_steps
+from edbatch.graph.passes import open_lists, rows_for_steps
+from edbatch.graph.passes.entries import in_order
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.trace import ARGUMENT
 from edbatch.kernels.program import Move
@@ -78,7 +79,7 @@ class Variant:
     def __init__(
         self, body: Body, columns: tuple[int, ...], bind: Any, parts_of: Any, backend: Any, fuse: bool
     ) -> None:
-        self._body = body = rows_for_steps(body)
+        self._body = body = rows_for_steps(open_lists(body))
         self._backend = backend
         self._pool = pool_of(backend)
         # A value that is returned as it is computed is computed right there; the others are copied at the end.
@@ -86,9 +87,10 @@ class Variant:
         copied: list[tuple[int, Value]] = []
         for column, value in joined(body, zip(columns, body.outputs, strict=True)):
             computed = body.nodes[value.node].type.op.kind is not Kind.SOURCE
-            if value.view is None and computed and value.node not in in_result:
+            whole = in_order(value.view)
+            if whole and computed and value.node not in in_result:
                 in_result[value.node] = column
-            elif in_result.get(value.node) != column or value.view is not None:
+            elif in_result.get(value.node) != column or not whole:
                 copied.append((column, value))
         homes = homes_of(body, fuse, in_result, parts_of, backend)
         self._steps = steps_of(body, fuse, in_result, homes, bind, parts_of, backend)

@@ -14,7 +14,7 @@ from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Share
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.trace import Trace, traced
-from edbatch.graph.type_body import body_of_type
+from edbatch.graph.type_body import body_of_type, columns_of_type
 from edbatch.runtime.cell_program import Program
 from edbatch.runtime.type_table import BoundType, bind, places_of
 
@@ -95,7 +95,7 @@ def weight(type: BoundType, backend: Any) -> Program | None:
 
 
 def _saved(type: BoundType) -> tuple[int, ...]:
-    if not isinstance(type.type.op, CellOp):
+    if not isinstance(type.type.op, CellOp) and type.type.op.composite is None:
         return ()  # its one value is its result
     if "saved" not in type.derivatives:
         type.derivatives["saved"] = worth_saving(*body_of_type(type.type))
@@ -109,16 +109,15 @@ def _compiled(found: Derivative, backend: Any) -> CompiledDerivative:
 
 
 def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:
-    op = type.op
-    assert isinstance(op, CellOp)
+    body = body_of_type(type)[0]
     width = type.out.size
     places = {}
     for number in saved:
-        spec = op.body.nodes[number].type.out
+        spec = body.nodes[number].type.out
         places[number] = width, spec
         width += spec.size
-    body = replace(op.body, outputs=(*op.body.outputs, *map(Value, saved)))
-    columns = (*op.columns, *(column for column, _ in places.values()))
+    body = replace(body, outputs=(*body.outputs, *map(Value, saved)))
+    columns = (*columns_of_type(type), *(column for column, _ in places.values()))
     return Saving(_program(body, columns, backend), places, width)
 
 

@@ -13,7 +13,7 @@ from edbatch.graph.passes.fuse import Run, reads
 from edbatch.graph.passes.goes_through import goes_through
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import RUN, Kernel, Load, Place, Store
+from edbatch.kernels.language.ir import RUN, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.cell_steps import Native, Operand
 from edbatch.runtime.placed_steps import kinds
@@ -63,6 +63,8 @@ class _Access:
     whose: Whose
     column: int
     strides: Strides
+    more: int = 0  # of what is picked, the distance between neighbours
+    picked: int | None = None  # and which it is: -1 - the number of a call's integer
 
     def along(self, axes: list[tuple[int, int]]) -> Strides:
         """Strides along the axes of the kernel."""
@@ -74,6 +76,7 @@ class _Making:
 
     def __init__(self, body: Body, run: Run, parts: Parts, link: Any) -> None:
         self.body, self.run, self.parts, self.link = body, run, parts, link
+        self.integers: dict[int, int] = {}  # of calls, those that the kernel takes
 
     def step(self) -> KernelStep:
         """The step."""
@@ -81,7 +84,12 @@ class _Making:
         _, inputs = reads(body, run)
         loads = {place: self._load(*place) for place in inputs}
         stores = {node: self._store(node) for node in run.stores}
-        axes = self._joined([*loads.values(), *stores.values()])
+        numbers = [
+            self._along_all(through.size, through.shape, strides)
+            for through in (goes_through(body, body.nodes[node]) for node in run.nodes if body.nodes[node].payload)
+            for strides in through.numbers.values()
+        ]
+        axes = self._joined([*(access.strides for access in (*loads.values(), *stores.values()) if access), *numbers])
         places: dict[Whose, int] = {}
         columns: dict[_Access, int] = {}
         make = Builder()
@@ -95,7 +103,10 @@ class _Making:
             operands: list[int] = []
             for slot, operand in enumerate(operands_of(body.nodes[node])):
                 access = loads.get((node, slot))
-                if access is not None:
+                if access is not None and access.picked is not None:
+                    at, kind = self._integer(make, access.picked), kinds((access.more,))[0]
+                    operands.append(make.add(LoadAt(*of(access)[:2], at, kind, of(access)[2])))
+                elif access is not None:
                     operands.append(make.add(Load(*of(access))))
                 elif isinstance(operand, Value) and operand.node in computed:
                     operands.append(computed[operand.node])
@@ -103,7 +114,7 @@ class _Making:
                     number = _number(body, operand)
                     assert number is not None
                     operands.append(make.number(number))
-            computed[node] = self._value(make, node, operands)
+            computed[node] = self._value(make, node, operands, axes)
         written = tuple(
             Store(computed[node], place, strides, column=column)
             for node, (place, strides, column) in ((node, of(access)) for node, access in stores.items())
@@ -115,27 +126,50 @@ class _Making:
         of_column = {column: access for access, column in columns.items()}
         runs: list[int] = []
         for one in [*make.instructions, *written]:
-            if isinstance(one, Load | Store):
+            if isinstance(one, Load | LoadAt | Store):
                 assert one.column is not None
-                strides = of_column[one.column].along(axes)
-                runs += [stride for stride, kind in zip(strides, one.strides, strict=True) if kind == RUN]
+                access = of_column[one.column]
+                strides = (*access.along(axes), access.more)
+                given = (*one.strides, one.along if isinstance(one, LoadAt) else SAME)
+                runs += [stride for stride, kind in zip(strides, given, strict=True) if kind == RUN]
         positions = [
             link.result(0) if whose is None else link.at(Value(whose) if isinstance(whose, int) else whose)
             for whose in places
         ]
         begins = [access.column for access in columns]
-        return link.kernel_step(kernel, [size for _, size in axes], positions, [*runs, *begins])
+        return link.kernel_step(kernel, [size for _, size in axes], positions, [*runs, *begins], [*self.integers])
 
-    def _value(self, make: Builder, number: int, operands: list[int]) -> int:
+    def _value(self, make: Builder, number: int, operands: list[int], axes: list[tuple[int, int]]) -> int:
         """What a node computes."""
-        type = self.body.nodes[number].type
+        node = self.body.nodes[number]
+        type, through = node.type, goes_through(self.body, node)
         if type.op.scalar:
             values = dict(zip("xy", operands, strict=False))
-            values |= {name: make.number(value) for name, value in type.attributes}
+            values |= {name: make.number(value) for name, value in type.attributes if isinstance(value, float)}
+            if node.payload:
+                values["integer"] = self._integer(make, node.payload[0])
+            for name, strides in through.numbers.items():
+                values[name] = self._numbering(make, self._along_all(through.size, through.shape, strides), axes)
             return make.expression(type.op.scalar, **values)
         (x,) = operands
-        through = goes_through(self.body, self.body.nodes[number])
         return make.reduce(type.op.reduction, x) if any(through.reduced) else x
+
+    def _integer(self, make: Builder, given: int) -> int:
+        """One of the calls' integers (-1 - its number), or one that is the same for all."""
+        if given >= 0:
+            return make.add(Whole(given))
+        return make.add(Integer(self.integers.setdefault(-1 - given, len(self.integers))))
+
+    def _numbering(self, make: Builder, strides: Strides, axes: list[tuple[int, int]]) -> int:
+        """The number of an entry along those axes for which there are strides, row by row."""
+        found: int | None = None
+        for _, at in sorted((axis, at) for at, (axis, _) in enumerate(axes) if strides[axis]):
+            index = make.add(Index(at))
+            if found is None:
+                found = index
+            else:
+                found = make.compute("add", make.compute("multiply", found, make.add(Count(at))), index)
+        return make.add(Whole(0)) if found is None else found
 
     def _load(self, number: int, slot: int) -> _Access | None:
         """What a node reads from memory; None of a number."""
@@ -146,7 +180,13 @@ class _Making:
         through = goes_through(self.body, node, self.link.strides)
         strides = self._along_all(through.size, through.shape, through.strides[slot])
         whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
-        return _Access(whose, column + through.firsts[slot], strides)
+        column += through.firsts[slot]
+        if not node.type.op.picks:
+            return _Access(whose, column, strides)
+        (at,) = node.payload
+        if at >= 0:
+            return _Access(whose, column + at * through.along, strides)
+        return _Access(whose, column, strides, through.along, at)
 
     def _store(self, number: int) -> _Access:
         size = self.body.nodes[number].type.out.size
@@ -162,7 +202,7 @@ class _Making:
         known = dict(zip(axes, found, strict=True))
         return tuple(known.get(axis, 0) for axis in range(len(run.sizes)))
 
-    def _joined(self, accesses: list[_Access | None]) -> list[tuple[int, int]]:
+    def _joined(self, accesses: list[Strides]) -> list[tuple[int, int]]:
         """The axes of the kernel, those of groups last: the last axis of the run that is one of it, and the size."""
         run = self.run
         found: list[tuple[int, int]] = []
@@ -170,9 +210,7 @@ class _Making:
             axes: list[tuple[int, int]] = []
             for axis in (axis for axis in range(len(run.sizes)) if run.reduced[axis] == inside):
                 size = run.sizes[axis]
-                if axes and all(
-                    access is None or access.strides[axes[-1][0]] == size * access.strides[axis] for access in accesses
-                ):
+                if axes and all(strides[axes[-1][0]] == size * strides[axis] for strides in accesses):
                     size *= axes.pop()[1]
                 axes.append((axis, size))
             found += axes

@@ -1,13 +1,13 @@
-"""Which nodes the interpreter computes itself, beside fused kernels and copies: products, look-ups, softmax."""
+"""Which nodes the interpreter computes itself, beside fused kernels and copies: products and look-ups."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
+from edbatch.graph.passes.rows_for_steps import parameter_matrix
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import ADD, LEFT, RIGHT, KernelStep, LookUp, Multiply, MultiplyEach
-from edbatch.kernels.row_kernels import softmax
+from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, LookUp, Multiply, MultiplyEach
 from edbatch.runtime.cell_steps import Native, copy_step, is_row
 
 
@@ -54,28 +54,24 @@ def _product(body: Body, number: int, node: Node) -> list[Native] | None:
 def _products(body: Body, number: int, node: Node) -> list[Native] | None:
     """A product per call, at most one operand a parameter."""
     a, b = operands_of(node)
-    matrices = [x for x in (a, b) if isinstance(x, ParameterSpec)]
-    if (
-        len(matrices) == 2
-        or any(len(x.shape) != 2 for x in matrices)
-        or not all(isinstance(x, ParameterSpec) or is_row(body, x) for x in (a, b))
-    ):
+    matrices = [parameter_matrix(body, x) for x in (a, b)]
+    if all(matrices) or not all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True)):
         return None
     left, right = (spec.shape for spec in node.type.operands)
-    if 0 in (*left, *right):  # a BLAS refuses these
-        return None
     m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
 
     def encode(link: Any) -> MultiplyEach:
         distance = flags = 0
-        for operand, side in ((a, LEFT), (b, RIGHT)):
-            if isinstance(operand, ParameterSpec):
-                _, distance, turned = link.matrix(operand, from_left=False)
-                flags = side + turned
-        (x, x_column), (w, w_column), (out, out_column) = link.at(a), link.at(b), link.at(Value(number))
+        for matrix, side in zip(matrices, (LEFT, RIGHT), strict=True):
+            if matrix is not None:
+                _, distance, turned = link.matrix(matrix[0], from_left=False)
+                flags = side + (turned ^ (TRANSPOSED * matrix[1]))
+        (x, x_column), (w, w_column) = map(link.at, read)
+        out, out_column = link.at(Value(number))
         return MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
 
-    return [Native(encode, (a, b), (number,))]
+    read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
+    return [Native(encode, read, (number,))]
 
 
 def _lookup(body: Body, number: int, node: Node) -> list[Native] | None:
@@ -90,23 +86,8 @@ def _lookup(body: Body, number: int, node: Node) -> list[Native] | None:
     return [Native(encode, (table,), (number,))]
 
 
-def _softmax(body: Body, number: int, node: Node) -> list[Native] | None:
-    (x,) = operands_of(node)
-    if len(node.type.out.shape) != 1 or not is_row(body, x):
-        return None
-    kernel = softmax(node.type.op.name == "log_softmax", body.dtype.name)
-
-    def encode(link: Any) -> KernelStep:
-        (slot, column), (to, at) = link.at(x), link.at(Value(number))
-        return link.kernel_step(kernel, [node.type.out.size], [(slot, 0), (to, 0)], [column, at])
-
-    return [Native(encode, (x,), (number,))]
-
-
 MAKERS = {
     "matmul": _matmul,
     "affine": _product,
     "lookup": _lookup,
-    "softmax": _softmax,
-    "log_softmax": _softmax,
 }

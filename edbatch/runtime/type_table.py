@@ -73,9 +73,13 @@ def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
 
 
 def runs_as_program(type: NodeType, backend: Any) -> bool:
-    """Whether a type is compiled: cells, and single ops where the backend wants them to be."""
+    """Whether a type is compiled: cells, composites, and other single ops where the backend wants them to be."""
     op = type.op
-    return isinstance(op, CellOp) or (backend.ops_are_programs and op.kind is not Kind.SOURCE and not op.variadic)
+    return (
+        isinstance(op, CellOp)
+        or op.composite is not None
+        or (backend.ops_are_programs and op.kind is not Kind.SOURCE and not op.variadic)
+    )
 
 
 def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:

@@ -23,7 +23,6 @@ from edbatch.kernels.program import (
     Task,
     step_table,
 )
-from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.tables import Memory, Programs
 from edbatch.memory.addresses import COLUMNS, KEPT, ROWS, Kept, Rows
 from edbatch.memory.plan import (
@@ -39,6 +38,7 @@ from edbatch.memory.plan import (
     Operand,
     Segment,
 )
+from tests.kernels.softmax import softmax
 
 versions = itertools.count(-1, -1)  # none of a table of types
 

@@ -12,12 +12,13 @@ from edbatch.graph.exchange import refuse_masked
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
 from edbatch.graph.node_type import node_type
-from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.elementwise import clip, greater, log, maximum2
+from edbatch.graph.ops.elementwise import abs, broadcast_shape, exp, log, maximum2, minimum2, square
 from edbatch.graph.ops.matrix import dot
-from edbatch.graph.ops.normalize import log_softmax, softmax
-from edbatch.graph.ops.reduce import mean, sum
+from edbatch.graph.ops.normalize import log_softmax
+from edbatch.graph.ops.reduce import max, mean, sum
+from edbatch.graph.ops.shape import reshape, stop_gradient
 from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import checked_index, checked_label, checked_number, record, to_expression, to_operand
 from edbatch.graph.spec import Shape
@@ -39,40 +40,6 @@ def _entries(k: Any, x: Any, index: Any) -> Any:
     return x[k.arange(len(index)) if len(x) > 1 else 0, index]
 
 
-def _total(k: Any, out: Any, entries: Any) -> None:
-    k.sum(entries.reshape(len(entries), -1), axis=1, out=out)
-
-
-def _cross_entropy(k: Any, out: Any, x: Any, label: Any) -> None:
-    below = x - k.max(x, axis=1, keepdims=True)  # of every term first: the difference of two large ones is not exact
-    k.copyto(out, k.log(k.sum(k.exp(below), axis=1)) - _entries(k, below, label))
-
-
-def _hinge(k: Any, out: Any, x: Any, label: Any, margin: float) -> None:
-    terms = k.maximum(x - _entries(k, x, label)[:, None] + margin, 0)
-    terms[k.arange(len(out)), label] = 0
-    k.sum(terms, axis=1, out=out)
-
-
-def _binary_cross_entropy(k: Any, out: Any, p: Any, target: Any) -> None:
-    with k.errstate(divide="ignore"):
-        yes = k.maximum(k.log(p), -100)
-        no = k.maximum(k.log1p(-p), -100)
-    _total(k, out, k.broadcast_to(-(target * yes + (1 - target) * no), (len(out), *p.shape[1:])))
-
-
-def _distance(measure: Any) -> Any:
-    def forward(k: Any, out: Any, a: Any, b: Any, **attributes: Any) -> None:
-        _total(k, out, k.broadcast_to(measure(k, a - b, **attributes), (len(out), *a.shape[1:])))
-
-    return forward
-
-
-def _huber(k: Any, difference: Any, delta: float) -> Any:
-    size = k.absolute(difference)
-    return k.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
-
-
 def _unpick_shape(shape: Shape, size: int) -> Shape:
     return (size, *shape)
 
@@ -87,28 +54,43 @@ def unpick(x: Expression, index: Any, size: int) -> Expression:
     return record(UNPICK, (x,), (checked_index(index, size, "unpick"),), size=size)
 
 
-def _cross_entropy_gradient(g: Any, out: Any, x: Any, label: Any) -> Expression:
-    return g * softmax(x) - unpick(g, label, x.shape[0])
+def _omit(k: Any, out: Any, x: Any, index: Any) -> None:
+    k.copyto(out, x)
+    out[k.arange(len(index)), index] = 0
 
 
-def _hinge_gradient(g: Any, out: Any, x: Any, label: Any, margin: float) -> Expression:
-    # The label's own term cancels.
-    above = g * greater(x - pick(x, label) + margin, 0)
-    return above - unpick(sum(above), label, x.shape[0])
+def omit(x: Any, index: Any) -> Expression:
+    """x with zeros at `index`."""
+    return record(OMIT, (x,), (checked_index(index, x.shape[0], "omit"),))
 
 
-def _binary_cross_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:
+def _cross_entropy(x: Any, label: Any) -> Expression:
+    top = stop_gradient(max(x, keepdims=True))
+    # Of every term first: the difference of two large ones is not exact.
+    return reshape(log(sum(exp(x - top), keepdims=True)) - (pick(x, label) - top), ())
+
+
+def _hinge(x: Any, label: Any, margin: float) -> Expression:
+    return sum(omit(maximum2(x - pick(x, label) + margin, 0), label))
+
+
+def _binary_entropy(k: Any, out: Any, p: Any, target: Any) -> None:
+    with k.errstate(divide="ignore"):
+        yes = k.maximum(k.log(p), -100)
+        no = k.maximum(k.log1p(-p), -100)
+    k.copyto(out, -(target * yes + (1 - target) * no))
+
+
+def _binary_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:
     # Where p is 0 or 1, logarithms are cut off as in the loss, and the slope is large but finite (as PyTorch's).
     odds = log(maximum2(p, 1e-38)) - log(maximum2(1 - p, 1e-38))
     return g * (p - target) / maximum2(p * (1 - p), 1e-12), -g * odds
 
 
-def _distance_gradient(slope: Any) -> Any:
-    def gradient(g: Any, out: Any, a: Any, b: Any, **attributes: Any) -> tuple[Expression, Expression]:
-        of_a = g * slope(a - b, **attributes)
-        return of_a, -of_a
-
-    return gradient
+def _huber(a: Any, b: Any, delta: float) -> Expression:
+    size = abs(a - b)
+    small = minimum2(size, delta)
+    return sum(small * (size - 0.5 * small))
 
 
 _PAIRS = (Sample(((4,), (4,))), Sample(((), ())), Sample(((2, 3), (2, 3))))
@@ -126,6 +108,7 @@ PICK = declare(
         _picked_shape,
         lambda k, out, x, index: k.copyto(out, _entries(k, x, index)),
         payload=1,
+        picks=True,
         gradient=lambda g, out, x, index: unpick(g, index, x.shape[0]),
         samples=(Sample(((5,),), payload=(5,)), Sample(((4, 3),), payload=(4,))),
     )
@@ -136,66 +119,51 @@ UNPICK = declare(
         _unpick_shape,
         _unpick,
         payload=1,
+        scalar="x if index == integer else 0",
         gradient=lambda g, out, x, index, size: pick(g, index),
         samples=(Sample(((),), {"size": 5}, payload=(5,)), Sample(((3,),), {"size": 4}, payload=(4,))),
     )
 )
-CROSS_ENTROPY = declare(
+OMIT = declare(
     Op(
-        "cross_entropy",
-        _vector_and_index,
-        _cross_entropy,
+        "omit",
+        lambda shape: shape,
+        _omit,
         payload=1,
-        gradient=_cross_entropy_gradient,
-        samples=_LABELLED,
+        scalar="0 if index == integer else x",
+        gradient=lambda g, out, x, index: omit(g, index),
+        samples=(Sample(((5,),), payload=(5,)), Sample(((4, 3),), payload=(4,))),
     )
 )
-HINGE = declare(
+BINARY_ENTROPY = declare(
     Op(
-        "hinge",
-        _vector_and_index,
-        _hinge,
-        payload=1,
-        gradient=_hinge_gradient,
-        samples=(Sample(((5,),), {"margin": 1.0}, payload=(5,)), Sample(((3,),), {"margin": 0.3}, payload=(3,))),
-    )
-)
-BINARY_CROSS_ENTROPY = declare(
-    Op(
-        "binary_cross_entropy",
-        _same_shapes,
-        _binary_cross_entropy,
-        gradient=_binary_cross_entropy_gradient,
+        "binary_entropy",
+        broadcast_shape,
+        _binary_entropy,
+        elementwise=True,
+        scalar="-(y * maximum(log(x), -100) + (1 - y) * maximum(log1p(-x), -100))",
+        gradient=_binary_entropy_gradient,
         samples=tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
     )
 )
-SQUARED_DISTANCE = declare(
-    Op(
-        "squared_distance",
-        _same_shapes,
-        _distance(lambda k, difference: k.square(difference)),
-        gradient=_distance_gradient(lambda difference: 2 * difference),
-        samples=_PAIRS,
-    )
+_binary_entropy_of = binary(BINARY_ENTROPY)
+CROSS_ENTROPY = composite("cross_entropy", _vector_and_index, _cross_entropy, _LABELLED, payload=1)
+HINGE = composite(
+    "hinge",
+    _vector_and_index,
+    _hinge,
+    (Sample(((5,),), {"margin": 1.0}, payload=(5,)), Sample(((3,),), {"margin": 0.3}, payload=(3,))),
+    payload=1,
 )
-L1_DISTANCE = declare(
-    Op(
-        "l1_distance",
-        _same_shapes,
-        _distance(lambda k, difference: k.absolute(difference)),
-        gradient=_distance_gradient(lambda difference: greater(difference, 0) - greater(0, difference)),
-        samples=_PAIRS,
-    )
+BINARY_CROSS_ENTROPY = composite(
+    "binary_cross_entropy",
+    _same_shapes,
+    lambda p, target: sum(_binary_entropy_of(p, target)),
+    tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
 )
-HUBER = declare(
-    Op(
-        "huber",
-        _same_shapes,
-        _distance(_huber),
-        gradient=_distance_gradient(lambda difference, delta: clip(difference, -delta, delta)),
-        samples=tuple(Sample(sample.shapes, {"delta": 0.7}) for sample in _PAIRS),
-    )
-)
+SQUARED_DISTANCE = composite("squared_distance", _same_shapes, lambda a, b: sum(square(a - b)), _PAIRS)
+L1_DISTANCE = composite("l1_distance", _same_shapes, lambda a, b: sum(abs(a - b)), _PAIRS)
+HUBER = composite("huber", _same_shapes, _huber, tuple(Sample(sample.shapes, {"delta": 0.7}) for sample in _PAIRS))
 
 _pick = indexed(PICK)
 _cross_entropy_call = indexed(CROSS_ENTROPY, checked_label)
@@ -226,7 +194,7 @@ def _pick_of_large(x: Expression, index: Any) -> Expression:
     are never forgotten.
     """
     rows = x.spec.shape[0]
-    block = max(1, _BLOCK * rows // x.spec.size)
+    block = -(-_BLOCK * rows // x.spec.size)
     if rows <= 2 * block:
         return _pick(x, index)
     if index.__class__ is not int or not 0 <= index < rows:

@@ -9,10 +9,11 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
-from edbatch.graph.op import Op, Sample, declare, expect
+from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.place import stack
-from edbatch.graph.ops.shape import reshape
+from edbatch.graph.ops.reduce import sum
+from edbatch.graph.ops.shape import reshape, unsqueeze
 from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
@@ -112,24 +113,8 @@ AFFINE = declare(
         samples=(Sample(((3, 4), (4,), (3,))), Sample(((3, 4), (4, 2), (3, 2)))),
     )
 )
-OUTER = declare(
-    Op(
-        "outer",
-        _outer_shape,
-        lambda k, out, a, b: k.multiply(a[:, :, None], b[:, None, :], out=out),
-        gradient=lambda g, out, a, b: (g @ b, a @ g),
-        samples=(Sample(((3,), (4,))),),
-    )
-)
-DOT = declare(
-    Op(
-        "dot",
-        _dot_shape,
-        lambda k, out, a, b: k.einsum("bi,bi->b", *k.broadcast_arrays(a, b, out[:, None])[:2], out=out),
-        gradient=lambda g, out, a, b: (g * b, g * a),
-        samples=(Sample(((4,), (4,))),),
-    )
-)
+OUTER = composite("outer", _outer_shape, lambda a, b: unsqueeze(a, 1) * b, (Sample(((3,), (4,))),))
+DOT = composite("dot", _dot_shape, lambda a, b: sum(a * b), (Sample(((4,), (4,))),))
 
 
 def _of_stacks(a: Any, b: Any) -> Expression | None:

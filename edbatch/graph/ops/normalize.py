@@ -4,43 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, documented
-from edbatch.graph.op import Op, Sample, declare, expect
-from edbatch.graph.ops.elementwise import exp, maximum2, sqrt, square
-from edbatch.graph.ops.reduce import mean, std, sum
-from edbatch.graph.ops.shape import checked_axis
+from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
+from edbatch.graph.ops.reduce import centred, max, mean, sum
+from edbatch.graph.ops.shape import checked_axis, stop_gradient
 from edbatch.graph.record import checked_index, checked_number, graph_of, record, to_expression
 from edbatch.graph.spec import Shape
 
 
-def _softmax(k: Any, out: Any, x: Any, axis: int) -> None:
-    k.subtract(x, k.max(x, axis=axis + 1, keepdims=True), out=out)
-    k.exp(out, out=out)
-    out /= k.sum(out, axis=axis + 1, keepdims=True)
+def _below_largest(x: Any, axis: int) -> Expression:
+    return x - stop_gradient(max(x, axis, keepdims=True))
 
 
-def _log_softmax(k: Any, out: Any, x: Any, axis: int) -> None:
-    k.subtract(x, k.max(x, axis=axis + 1, keepdims=True), out=out)
-    out -= k.log(k.sum(k.exp(out), axis=axis + 1, keepdims=True))
+def _softmax(x: Any, axis: int) -> Expression:
+    power = exp(_below_largest(x, axis))
+    return power * (1 / sum(power, axis, keepdims=True))
 
 
-def _softmax_gradient(g: Any, out: Any, x: Any, axis: int) -> Expression:
-    return out * (g - sum(g * out, axis, keepdims=True))
-
-
-def _log_softmax_gradient(g: Any, out: Any, x: Any, axis: int) -> Expression:
-    return g - exp(out) * sum(g, axis, keepdims=True)
+def _log_softmax(x: Any, axis: int) -> Expression:
+    below = _below_largest(x, axis)
+    return below - log(sum(exp(below), axis, keepdims=True))
 
 
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
-SOFTMAX = declare(Op("softmax", lambda shape, axis: shape, _softmax, gradient=_softmax_gradient, samples=_SAMPLES))
-LOG_SOFTMAX = declare(
-    Op("log_softmax", lambda shape, axis: shape, _log_softmax, gradient=_log_softmax_gradient, samples=_SAMPLES)
-)
+SOFTMAX = composite("softmax", lambda shape, axis: shape, _softmax, _SAMPLES)
+LOG_SOFTMAX = composite("log_softmax", lambda shape, axis: shape, _log_softmax, _SAMPLES)
 
 
 def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Shape:
@@ -48,39 +39,21 @@ def _layer_norm_shape(x: Shape, gain: Shape, bias: Shape, epsilon: float) -> Sha
     return x
 
 
-def _layer_norm(k: Any, out: Any, x: Any, gain: Any, bias: Any, epsilon: float) -> None:
-    between = (slice(None), *(None,) * (out.ndim - 2))
-    centred = x.astype(np.float64)  # where the square of no float32 is infinite
-    centred -= k.mean(centred, axis=-1, keepdims=True)
-    k.divide(centred, k.sqrt(k.mean(k.square(centred), axis=-1, keepdims=True) + epsilon), out=out)
-    out *= gain[between]
-    out += bias[between]
+def _layer_norm(x: Any, gain: Any, bias: Any, epsilon: float) -> Expression:
+    from_mean = centred(x, -1)
+    far = stop_gradient(maximum2(max(abs(from_mean), -1, keepdims=True), 1))  # whose square may be infinite
+    variance = mean(square(from_mean / far), -1, keepdims=True)
+    return from_mean * (1 / (far * sqrt(variance + epsilon / square(far)))) * gain + bias
 
 
-def _layer_norm_gradient(
-    g: Any, out: Any, x: Any, gain: Any, bias: Any, epsilon: float
-) -> tuple[Expression, Expression, Expression]:
-    centred = x - mean(x, -1, keepdims=True)
-    centred = centred - mean(centred, -1, keepdims=True)  # what was lost by rounding the mean of large entries
-    spread = std(x, -1, keepdims=True)
-    large = maximum2(spread, 1)  # whose square may be infinite
-    scale = 1 / (large * sqrt(square(spread / large) + epsilon / square(large)))
-    normal, scaled = centred * scale, g * gain
-    below = scaled - mean(scaled, -1, keepdims=True) - normal * mean(scaled * normal, -1, keepdims=True)
-    return scale * below, g * normal, g
-
-
-LAYER_NORM = declare(
-    Op(
-        "layer_norm",
-        _layer_norm_shape,
-        _layer_norm,
-        gradient=_layer_norm_gradient,
-        samples=(
-            Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}),
-            Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3}),
-        ),
-    )
+LAYER_NORM = composite(
+    "layer_norm",
+    _layer_norm_shape,
+    _layer_norm,
+    (
+        Sample(((4,), (4,), (4,)), {"epsilon": 1e-5}),
+        Sample(((2, 4), (4,), (4,)), {"epsilon": 1e-3}),
+    ),
 )
 
 
@@ -100,6 +73,7 @@ DROPOUT = declare(
         lambda shape, rate: shape,
         _dropout,
         payload=1,
+        scalar="x * ((1 if uniform(integer, position) >= rate else 0) / (1 - rate))",
         gradient=lambda g, out, x, seed, rate: _masked(g, rate, seed),
         samples=(Sample(((5,),), {"rate": 0.4}, payload=(1000,)), Sample(((2, 3),), {"rate": 0.0}, payload=(9,))),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ import numpy as np
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, variadic
-from edbatch.graph.op import Op, Sample, Share, declare, expect
+from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.elementwise import exp, greater, is_zero, maximum2, minimum2
-from edbatch.graph.ops.shape import checked_axis, reshape
+from edbatch.graph.ops.elementwise import abs, add, clip, exp, greater, is_zero, log, maximum2, minimum2, sqrt, square
+from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import constant_node, entries_of, to_expression
 from edbatch.graph.sources import ZEROS
 from edbatch.graph.spec import Shape, Spec
@@ -32,43 +33,64 @@ def _batched(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis + 1 for axis in axes)
 
 
-def _reduction(name: str, reduce: Callable, slope: Callable, kernel: str = "") -> Callable[..., Expression]:
-    """Declare a reduction over axes.
+def _samples() -> tuple[Sample, ...]:
+    cases: list[tuple[Shape, tuple[int, ...], bool]] = [
+        ((5,), (0,), False),
+        ((2, 3), (0, 1), False),
+        ((2, 3), (1,), False),
+        ((2, 3), (0,), True),
+    ]
+    return tuple(Sample((shape,), {"axes": axes, "keepdims": keepdims}) for shape, axes, keepdims in cases)
 
-    Args:
-        reduce: `reduce(k, x, axis=, keepdims=)` returns the result.
-        slope: (gradient of the result, result, both with the reduced axes kept at size 1; x, axes) -> gradient of x.
-        kernel: how kernels reduce, if they have it.
-    """
 
-    def forward(k: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> None:
-        k.copyto(out, reduce(k, x, axis=_batched(axes), keepdims=keepdims))
-
-    def gradient(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
-        kept = _reduced_shape(x.shape, axes, True)
-        return slope(reshape(g, kept), reshape(out, kept), x, axes)
-
-    def sample(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Sample:
-        return Sample((shape,), {"axes": axes, "keepdims": keepdims})
-
-    samples = (
-        sample((5,), (0,), False),
-        sample((2, 3), (0, 1), False),
-        sample((2, 3), (1,), False),
-        sample((2, 3), (0,), True),
-    )
-    op = declare(Op(name, _reduced_shape, forward, reduction=kernel, gradient=gradient, samples=samples))
+def _over_axes(op: Op) -> Callable[..., Expression]:
+    """The fast way for ops over axes of one operand."""
 
     def attributes(spec: Spec, over: tuple[Axis, bool] | None) -> dict[str, Any]:
         axis, keepdims = over or (None, False)
         ndim = len(spec.shape)
         given = range(ndim) if axis is None else entries_of(axis)
-        axes = tuple(sorted(checked_axis(name, spec, a) for a in given))
-        expect(len(set(axes)) == len(axes), f"{name}({spec!r}): axis {axis} names an axis twice")
-        expect(isinstance(keepdims, int | np.bool_), f"{name}({spec!r}): keepdims={shown(keepdims)}; expected a bool")
+        axes = tuple(sorted(checked_axis(op.name, spec, a) for a in given))
+        expect(len(set(axes)) == len(axes), f"{op.name}({spec!r}): axis {axis} names an axis twice")
+        expect(
+            isinstance(keepdims, int | np.bool_), f"{op.name}({spec!r}): keepdims={shown(keepdims)}; expected a bool"
+        )
         return {"axes": axes, "keepdims": bool(keepdims)}
 
     return attributed(op, attributes)
+
+
+def _reduction(name: str, of_numpy: Callable, slope: Callable) -> Callable[..., Expression]:
+    """Declare a reduction over axes that kernels have.
+
+    Args:
+        of_numpy: `of_numpy(k, x, axis=, keepdims=)` returns the result.
+        slope: (gradient of the result, result, both with the reduced axes kept at size 1; x, axes) -> gradient of x.
+    """
+
+    def forward(k: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> None:
+        k.copyto(out, of_numpy(k, x, axis=tuple(axis + 1 for axis in axes), keepdims=keepdims))
+
+    def gradient(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
+        kept = _reduced_shape(x.shape, axes, True)
+        return slope(reshape(g, kept), reshape(out, kept), x, axes)
+
+    op = Op(name, _reduced_shape, forward, reduction=name, gradient=gradient, samples=_samples())
+    return _over_axes(declare(op))
+
+
+def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expression]:
+    """Declare a reduction that is written with others.
+
+    Args:
+        body: (x, axes) -> the result, with the reduced axes kept at size 1.
+    """
+
+    def reduced(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
+        found = body(x, axes)
+        return found if keepdims else reshape(found, _reduced_shape(x.shape, axes, False))
+
+    return _over_axes(composite(name, _reduced_shape, reduced, _samples()))
 
 
 def _adding(x: Any, axis: tuple[int, ...]) -> dict[str, Any]:
@@ -77,19 +99,29 @@ def _adding(x: Any, axis: tuple[int, ...]) -> dict[str, Any]:
     return {} if trailing and x.flags.c_contiguous else {"dtype": np.float64}
 
 
-def _logsumexp(k: Any, x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
-    top = k.max(x, axis=axis, keepdims=True)
-    top = k.where(k.isfinite(top), top, 0)  # an entry of -inf contributes nothing, all of them give -inf
-    with k.errstate(divide="ignore"):
-        exponentials = k.exp(x - top)
-        total = k.log(k.sum(exponentials, axis=axis, keepdims=True, **_adding(exponentials, axis))) + top
-    return total if keepdims else k.squeeze(total, axis)
-
-
-def _variadic(name: str, forward: Callable, gradient: Share) -> Callable[[Any], Expression]:
-    """Declare a reduction over a list: one type for all lengths, run as one segment reduction."""
+def _variadic(name: str, forward: Callable, unrolled: Callable, gradient: Share) -> Callable[[Any], Expression]:
+    """Declare a reduction over a list: one type for all lengths, run as one segment reduction; in a cell, unrolled."""
     samples = (Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),)))
-    return variadic(declare(Op(name, lambda shape: shape, forward, variadic=True, gradient=gradient, samples=samples)))
+    op = Op(name, lambda shape: shape, forward, variadic=True, unrolled=unrolled, gradient=gradient, samples=samples)
+    return variadic(declare(op))
+
+
+def _total(*xs: Any) -> Expression:
+    return reduce(add, xs)
+
+
+def _largest(*xs: Any) -> Expression:
+    return reduce(maximum2, xs)
+
+
+def _smallest(*xs: Any) -> Expression:
+    return reduce(minimum2, xs)
+
+
+def _logsumexp_of(*xs: Any) -> Expression:
+    top = _largest(*xs)
+    bounded = _finite(top)
+    return log(_total(*(exp(x - bounded) for x in xs))) + top
 
 
 def _logsumexp_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
@@ -108,16 +140,6 @@ def _mean_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
     out /= lengths.reshape(-1, *(1,) * (out.ndim - 1))
 
 
-def _over(x: Any, axes: tuple[int, ...]) -> float:
-    """How many entries go into one."""
-    return math.prod(x.shape[axis] for axis in axes)
-
-
-def _std_slope(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
-    # Where all are equal, x - mean is 0, and so is what is returned.
-    return g / _over(x, axes) * ((x - mean(x, axes, keepdims=True)) / (out + is_zero(out)))
-
-
 def _shared(g: Any, among: Any, axes: tuple[int, ...]) -> Expression:
     """Divided evenly among equal entries."""
     return g * among / sum(among, axes, keepdims=True)
@@ -129,41 +151,79 @@ def _exp_below(x: Any, out: Any) -> Expression:
 
 
 _sum_over = _reduction(
-    "sum", lambda k, x, axis, **over: k.sum(x, axis, **over, **_adding(x, axis)), lambda g, out, x, axes: g, "sum"
+    "sum", lambda k, x, axis, **over: k.sum(x, axis, **over, **_adding(x, axis)), lambda g, out, x, axes: g
 )
-_mean_over = _reduction(
-    "mean",
-    lambda k, x, axis, **over: k.mean(x, axis, **over, **_adding(x, axis)),
-    lambda g, out, x, axes: g / _over(x, axes),
-)
-# In float64, where the square of no float32 is infinite or zero.
-_std_over = _reduction("std", lambda k, x, axis, **over: k.std(x, axis, np.float64, **over), _std_slope)
 _max_over = _reduction(
-    "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes), "max"
+    "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes)
 )
 _min_over = _reduction(
-    "min", lambda k, x, **over: k.min(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes), "min"
-)
-_logsumexp_over = _reduction("logsumexp", _logsumexp, lambda g, out, x, axes: g * _exp_below(x, out))
-_norm_over = _reduction(
-    "norm",
-    lambda k, x, axis, **over: k.sqrt(k.sum(k.square(x), axis, **over, **_adding(x, axis))),
-    lambda g, out, x, axes: g * (x / (out + is_zero(out))),
+    "min", lambda k, x, **over: k.min(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes)
 )
 
-_sum_list_of = _variadic("sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets), Share())
-_mean_list_of = _variadic("mean_list", _mean_list, Share(divided=True))
+
+def _mean(x: Any, axes: tuple[int, ...]) -> Expression:
+    return sum(x, axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)
+
+
+def _finite(x: Expression) -> Expression:
+    """x with finite numbers in place of infinite ones."""
+    largest = float(np.finfo(x.spec.dtype).max)
+    return clip(x, -largest, largest)
+
+
+def _logsumexp(x: Any, axes: tuple[int, ...]) -> Expression:
+    top = stop_gradient(max(x, axes, keepdims=True))
+    total = sum(exp(x - _finite(top)), axes, keepdims=True)
+    return log(maximum2(total, 1e-30)) + top  # of entries that are not all -inf, the total is at least 1
+
+
+def centred(x: Any, axes: Axis) -> Expression:
+    """x without its mean, nor what was lost by rounding the mean of large entries."""
+    found = x - mean(x, axes, keepdims=True)
+    return found - stop_gradient(mean(found, axes, keepdims=True))
+
+
+def _std(x: Any, axes: tuple[int, ...]) -> Expression:
+    from_mean = centred(x, axes)
+    far = stop_gradient(max(abs(from_mean), axes, keepdims=True))
+    scale = far + is_zero(far)
+    return scale * _root(mean(square(from_mean / scale), axes, keepdims=True))
+
+
+def _norm(x: Any, axes: tuple[int, ...]) -> Expression:
+    return _root(sum(square(x), axes, keepdims=True))
+
+
+def _root(x: Expression) -> Expression:
+    """√x, through which no gradient flows where x is 0: its slope there is infinite, that of what has a root is not."""
+    zero = is_zero(x)
+    return sqrt(x + zero) - zero
+
+
+_mean_over = _written("mean", _mean)
+_std_over = _written("std", _std)
+_logsumexp_over = _written("logsumexp", _logsumexp)
+_norm_over = _written("norm", _norm)
+
+_sum_list_of = _variadic(
+    "sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets), _total, Share()
+)
+_mean_list_of = _variadic("mean_list", _mean_list, lambda *xs: _total(*xs) / len(xs), Share(divided=True))
 _maximum_list_of = _variadic(
     "maximum_list",
     lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets),
+    _largest,
     Share(lambda out, x: 1 - greater(out, x), divided=True),
 )
 _minimum_list_of = _variadic(
     "minimum_list",
     lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets),
+    _smallest,
     Share(lambda out, x: 1 - greater(x, out), divided=True),
 )
-_logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_list, Share(lambda out, x: _exp_below(x, out)))
+_logsumexp_list_of = _variadic(
+    "logsumexp_list", _logsumexp_list, _logsumexp_of, Share(lambda out, x: _exp_below(x, out))
+)
 
 
 def _is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:

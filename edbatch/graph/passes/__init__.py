@@ -6,11 +6,20 @@ from edbatch.graph.passes.drop_dead import drop_dead
 from edbatch.graph.passes.join_biases import join_biases
 from edbatch.graph.passes.merge_equal import merge_equal
 from edbatch.graph.passes.open_affines import open_affines
+from edbatch.graph.passes.open_composites import open_composites, open_lists
 from edbatch.graph.passes.parameters_as_values import parameters_as_values
 from edbatch.graph.passes.rows_for_steps import rows_for_steps
 from edbatch.graph.passes.sink_views import sink_views
 
-__all__ = ["open_affines", "prepare_for_batching", "prepare_for_kernels", "prepare_for_splitting", "rows_for_steps"]
+__all__ = [
+    "open_affines",
+    "open_composites",
+    "open_lists",
+    "prepare_for_batching",
+    "prepare_for_kernels",
+    "prepare_for_splitting",
+    "rows_for_steps",
+]
 
 
 def prepare_for_batching(body: Body, options: Options, named: bool = False) -> Body:
@@ -26,12 +35,12 @@ def prepare_for_batching(body: Body, options: Options, named: bool = False) -> B
 
 
 def prepare_for_kernels(body: Body, options: Options, named: bool = False) -> Body:
-    """After batches have become nodes: biases and slices where the kernels want them.
+    """After batches have become nodes: composites opened, biases and slices where the kernels want them.
 
     Args:
         body, options, named: as of `prepare_for_batching`.
     """
-    body = join_biases(body, options.fuse)
+    body = join_biases(open_composites(body), options.fuse)
     return drop_dead(sink_views(parameters_as_values(body), named) if options.fuse else body)
 
 

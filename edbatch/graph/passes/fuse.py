@@ -84,9 +84,9 @@ def fuse(body: Body) -> list[Run | int]:
 
 
 def is_fusible(node: Node) -> bool:
-    """Whether a node can be part of a run: element-wise ops, reductions over axes, and copies of what views show."""
+    """Whether a node can be part of a run: element-wise ops, reductions, picks, and copies of what views show."""
     op = node.type.op
-    return bool(op.scalar or op.reduction) or op.kind is Kind.VIEW
+    return bool(op.scalar or op.reduction or op.picks) or op.kind is Kind.VIEW
 
 
 class _Growing:
@@ -121,6 +121,8 @@ class _Growing:
             if inside is None or (any(reduced) and inside != reduced):
                 return False
             reduced = inside
+        if node.type.op.picks and any(value.node in self.nodes for value in node.operands):
+            return False
         if not all(
             self._in_registers(value.node, through, slot, sizes, reduced)
             for slot, value in through.values(node)

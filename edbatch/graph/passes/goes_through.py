@@ -27,12 +27,17 @@ class GoesThrough:
         reduced: per axis, whether it makes one number of the entries along it.
         strides: per operand, where its entries lie along these axes.
         firsts: per operand, where the first entry is in the value that it is seen of.
+        numbers: strides of what else tells entries apart: "index", their number on the first axis, "position", that of
+            all.
+        along: of an op that picks, the distance between what it may show.
     """
 
     shape: Shape
     reduced: tuple[bool, ...]
     strides: tuple[Strides, ...]
     firsts: tuple[int, ...]
+    numbers: dict[str, Strides]
+    along: int = 0
 
     @property
     def size(self) -> int:
@@ -42,7 +47,8 @@ class GoesThrough:
     @cached_property
     def breaks(self) -> list[int]:
         """Where axes have to be told apart; see `entries.breaks`."""
-        return breaks(self.shape, [*self.strides, self._kept] if any(self.reduced) else self.strides)
+        told = [*self.strides, *self.numbers.values()]
+        return breaks(self.shape, [*told, self._kept] if any(self.reduced) else told)
 
     @property
     def _kept(self) -> Strides:
@@ -75,6 +81,9 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         lies = _guess(body, operand, spec.shape) if strides_of is None else strides_of(operand)
         seen.append(shown(_look(operand, node), spec.shape, lies))
     op = type.op
+    if op.picks:
+        ((shape, strides, first),) = seen
+        return GoesThrough(shape[1:], (False,) * (len(shape) - 1), (strides[1:],), (first,), {}, strides[0])
     shape = type.out.shape if op.scalar or (op.kind is Kind.VIEW and op is not RESHAPE) else seen[0][0]
     axes = dict(type.attributes)["axes"] if op.reduction else ()
     return GoesThrough(
@@ -82,7 +91,14 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         tuple(axis in axes and size > 1 for axis, size in enumerate(shape)),
         tuple(broadcast(of, strides, shape) for of, strides, _ in seen),
         tuple(first for *_, first in seen),
+        _numbers(op.scalar, shape) if op.payload else {},
     )
+
+
+def _numbers(scalar: str, shape: Shape) -> dict[str, Strides]:
+    """What an expression reads of where an entry is."""
+    found = {"index": tuple(int(axis == 0) for axis in range(len(shape))), "position": by_rows(shape)}
+    return {name: strides for name, strides in found.items() if name in scalar}
 
 
 def _look(operand: Operand, node: Node) -> Callable[[Any], Any] | None:

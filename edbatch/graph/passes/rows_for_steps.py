@@ -7,27 +7,50 @@ parameter that is stored by columns has no view in another shape.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from edbatch.graph.body import Body, Node, Value, spec_of_value
-from edbatch.graph.node_type import node_type
-from edbatch.graph.op import Kind
-from edbatch.graph.ops.shape import INDEX, RESHAPE
+from edbatch.graph.body import Body, Node, Value, operands_of, spec_of_value
+from edbatch.graph.node_type import intern, node_type
+from edbatch.graph.op import OPS, Kind
+from edbatch.graph.ops.shape import INDEX, RESHAPE, TRANSPOSE
 from edbatch.graph.passes.fuse import is_contiguous
 from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec, spec_of
 from edbatch.graph.trace import ARGUMENT
+
+Operand = Value | ParameterSpec
 
 
 def rows_for_steps(body: Body) -> Body:
     """Copy, once a call, what products, and the row of the result, are made of and does not lie in rows."""
     made = _Copies(body)
     for number, node in enumerate(body.nodes):
-        operands = [made.readable(value) for value in node.operands]
-        if node.type.op.name in ("matmul", "affine"):
-            operands = [made.row(value, fixed=at == 0) for at, value in enumerate(operands)]
-        made.add(number, replace(node, operands=tuple(operands)))
+        name, specs = node.type.op.name, node.type.operands
+        operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
+        if name == "affine" and not (isinstance(specs[0], ParameterSpec) and len(specs[1].shape) == 1):
+            product = made.new("matmul", made.factors(operands[:2]))
+            made.add(number, made.node("add", [product, operands[2]]))
+        elif name in ("matmul", "affine"):
+            made.add(number, made.node(name, made.factors(operands), node.cuts))
+        else:
+            given = tuple(x for x in operands if isinstance(x, Value))
+            made.add(number, replace(node, operands=given))
     outputs = [made.row(made.readable(value)) for value in body.outputs]
     return replace(body, nodes=tuple(made.nodes), outputs=tuple(outputs))
+
+
+def parameter_matrix(body: Body, operand: Operand) -> tuple[ParameterSpec, bool] | None:
+    """The parameter that an operand is, if it is a matrix, and whether it is transposed; None: it is something else."""
+    if isinstance(operand, ParameterSpec):
+        return (operand, False) if len(operand.shape) == 2 else None
+    node = body.nodes[operand.node]
+    if node.type.op is not PARAMETER or len(node.type.out.shape) != 2:
+        return None
+    steps = operand.view.steps if operand.view is not None else ()
+    if any(op is not TRANSPOSE or dict(attributes)["axes"] != (1, 0) for op, attributes in steps):
+        return None
+    return node.type.attributes[0][1], len(steps) % 2 == 1
 
 
 class _Copies:
@@ -48,6 +71,35 @@ class _Copies:
         self._new[number] = len(self.nodes)
         self.nodes.append(node)
 
+    def node(self, op: str, operands: Sequence[Operand], cuts: tuple[int, ...] = ()) -> Node:
+        """A node of an op without attributes."""
+        specs = tuple(x if isinstance(x, ParameterSpec) else spec_of_value(self._body, x) for x in operands)
+        return Node(node_type(OPS[op], (), specs), tuple(x for x in operands if isinstance(x, Value)), cuts=cuts)
+
+    def new(self, op: str, operands: Sequence[Operand]) -> Value:
+        """The value of a new node."""
+        self.nodes.append(self.node(op, operands))
+        return Value(len(self.nodes) - 1)
+
+    def factors(self, operands: Sequence[Operand]) -> list[Operand]:
+        """Of a product, and its bias: one matrix that is a parameter, the others as rows."""
+        found: list[Operand] = []
+        has_matrix = False
+        for at, operand in enumerate(operands):
+            if at < 2 and not has_matrix and parameter_matrix(self._body, operand) is not None:
+                has_matrix = True
+                found.append(operand)
+            elif isinstance(operand, ParameterSpec) and at < 2:
+                found.append(self.row(self._parameter(operand), fixed=True))
+            else:
+                found.append(operand if isinstance(operand, ParameterSpec) else self.row(operand, fixed=at < 2))
+        return found
+
+    def _parameter(self, spec: ParameterSpec) -> Value:
+        out = spec_of(spec.shape, spec.dtype)
+        self.nodes.append(Node(intern(PARAMETER, (("parameter", spec),), (), out), ()))
+        return Value(len(self.nodes) - 1)
+
     def readable(self, old: Value) -> Value:
         """What a value of the old body is in the new one, where runs can read it."""
         value = old.moved(self._new)
@@ -60,7 +112,7 @@ class _Copies:
         """The same with entries side by side; `fixed`: a row for each call, too, if it is a vector."""
         body, node = self._body, self.nodes[value.node]
         if not is_contiguous(body, value):
-            return value if node.type.op is PARAMETER and value.view is None and fixed else self._copy(value)
+            return self._copy(value)
         is_fixed = node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT
         if fixed and is_fixed and len(spec_of_value(body, value).shape) == 1:
             return self._copy(value)

@@ -23,6 +23,7 @@ from edbatch.kernels.language.ir import (
     LoadAt,
     Reduce,
     Store,
+    Whole,
     operands_of,
 )
 
@@ -116,7 +117,7 @@ class Analysis:
 
     def _type(self, step: Instruction) -> str:
         match step:
-            case Integer() | Index() | Count() | Reduce("first"):
+            case Integer() | Whole() | Index() | Count() | Reduce("first"):
                 return "integer"
             case Compute(function) if function in TRUTHS:
                 return "truth"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from edbatch.kernels.language.analysis import Analysis
 from edbatch.kernels.language.cuda_functions import function, number
 from edbatch.kernels.language.given import PLACE, given_of
-from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store
+from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store, Whole
 
 
 class Values:
@@ -81,6 +81,8 @@ class Values:
                 return f"p{place}[{self._at(step, strides)} + {at}]"
             case Constant(text):
                 return number(float.fromhex(text), self.kernel.dtype)
+            case Whole(constant):
+                return f"{constant}ll"
             case Index(axis):
                 return f"x{axis}"
             case Count(axis):

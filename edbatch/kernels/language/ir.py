@@ -81,6 +81,13 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """An integer that is the same for all rows."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class Index:
     """The number of the entry along an axis."""
 
@@ -116,7 +123,7 @@ class Reduce:
     value: int
 
 
-Instruction = Load | LoadAt | Constant | Integer | Index | Count | Compute | Reduce
+Instruction = Load | LoadAt | Constant | Integer | Whole | Index | Count | Compute | Reduce
 REDUCTIONS = ("sum", "max", "min", "first")
 
 

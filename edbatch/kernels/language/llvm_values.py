@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from edbatch.kernels.language.analysis import COLUMNS, Analysis
 from edbatch.kernels.language.given import PLACE, given_of
-from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store
+from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store, Whole
 from edbatch.kernels.language.llvm_code import Code, Value, literal, whole
 from edbatch.kernels.language.llvm_functions import Calls
 
@@ -104,6 +104,8 @@ class Values:
                 return code.load(self.number, code.entry(self.number, place_of, at))
             case Constant(text):
                 return literal(float.fromhex(text), self.number)
+            case Whole(constant):
+                return whole(constant)
             case Index(axis):
                 return self.index[axis]
             case Count(axis):

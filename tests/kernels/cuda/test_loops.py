@@ -30,9 +30,9 @@ from edbatch.kernels.program import (
     PythonStep,
     step_table,
 )
-from edbatch.kernels.row_kernels import softmax
 from edbatch.kernels.tables import Integers, Programs, Slots
 from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
+from tests.kernels.softmax import softmax
 from tests.training.rules import RULES, operands, updated
 
 CPU = NumPyBackend()

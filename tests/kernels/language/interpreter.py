@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.special
 
-from edbatch.kernels.language.ir import NEXT, Compute, Constant, Count, Index, Integer, Load, LoadAt, Reduce
+from edbatch.kernels.language.ir import NEXT, Compute, Constant, Count, Index, Integer, Load, LoadAt, Reduce, Whole
 from edbatch.kernels.random import uniform
 
 FUNCTIONS = {
@@ -127,6 +127,8 @@ def _row(kernel, call, strides, i):
                 value = dtype.type(float.fromhex(text))
             case Integer(number):
                 value = np.int64(call.integers[number][i])
+            case Whole(constant):
+                value = np.int64(constant)
             case Index(axis):
                 value = grid[axis]
             case Count(axis):

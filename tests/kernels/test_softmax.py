@@ -8,12 +8,12 @@ import pytest
 from scipy.special import log_softmax
 from scipy.special import softmax as reference
 
-from edbatch.kernels.row_kernels import softmax
 from tests.emulated.driver import EmulatedDriver, with_cpp
 from tests.kernels import nvrtc
 from tests.kernels.language.calls import launch, module_of, on_cpu
 from tests.kernels.language.interpreter import Call, Rows
 from tests.kernels.language.random_kernels import given
+from tests.kernels.softmax import softmax
 
 with_nvrtc = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
 

@@ -1,0 +1,90 @@
+"""Whatever op a cell of float32 holds, and whatever its operands are: compiled loops run it, forward and backward."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import Kind
+from edbatch.graph.views import look
+from edbatch.runtime import cell_program
+from tests.graph.test_ops import CASES
+from tests.oracle import ORACLE
+
+IN_CELLS = [case for case in CASES if case.values[0].name != "lookup"]
+
+
+@pytest.fixture
+def python(monkeypatch):
+    """Steps that Python computes."""
+    found = []
+    before = cell_program._run_python
+    monkeypatch.setattr(cell_program, "_run_python", lambda step, *rest: (found.append(step), before(step, *rest)))
+    return found
+
+
+def called(op, sample, xs, integers):
+    """A node of an op, in the graph of its operands."""
+    attributes = tuple(sample.attributes.items())
+    if op.kind is Kind.VIEW:
+        return look(xs[0], op, attributes)
+    type = node_type(op, attributes, tuple(x.spec for x in xs)[: 1 if op.variadic else None])
+    ids = [x.id for x in xs if isinstance(x, eb.Expression)]
+    return xs[0].graph.add(type, [len(ids)] * op.variadic + ids + integers)
+
+
+@pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
+@pytest.mark.parametrize("how", ["values", "parameters", "views"])
+@pytest.mark.parametrize(("op", "sample"), IN_CELLS)
+def test_every_op_in_a_cell(op, sample, how, python):
+    random = np.random.default_rng(0)
+    low, high = max(sample.low, 0.1), min(sample.high, 0.9)
+    given = [random.uniform(low, high, shape).astype(np.float32) for shape in sample.shapes]
+    integers = [int(random.integers(bound)) for bound in sample.payload]
+    model = eb.ParameterCollection()
+    fixed = [model.add_parameters(x.shape, init=x) for x in given]
+
+    @eb.cell
+    def cell(*xs):
+        operands = list(xs)
+        if how == "views":
+            operands = [eb.flip(eb.tanh(eb.flip(x, 0)), 0) if x.shape else eb.tanh(x) for x in xs]
+        elif how == "parameters" and not op.variadic and len(xs) > 1:
+            operands[1] = fixed[1]
+        y = called(op, sample, operands, integers)
+        return eb.tanh(y), y
+
+    with eb.Graph(policy="none"):
+        pairs = [cell(*map(eb.input, given)) for _ in range(2)]
+        eb.sum([eb.sum(x) for pair in pairs for x in pair]).backward()
+        found = eb.forward([y for _, y in pairs])
+    assert not python
+    want = ORACLE[op.name](*(np.tanh(x) if how == "views" else x for x in given), *integers, **sample.attributes)
+    for value in found:
+        np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", [
+    lambda W, x: eb.parameter(W) @ x,
+    lambda W, x: eb.parameter(W).T @ x,
+    lambda W, x: W @ W.T @ x,
+    lambda W, x: eb.affine(W, eb.stack([x, x], axis=1), eb.parameter(W)[:, :2]),
+    lambda W, x: eb.reshape(eb.parameter(W), (9,))[::2],
+    lambda W, x: eb.concatenate([W, eb.stack([x, x, x])], axis=1).T,
+])  # fmt: skip
+def test_parameters_that_lie_in_any_way(cell, python):
+    model = eb.ParameterCollection(seed=1)
+    W = model.add_parameters((3, 3))
+    results = []
+    for options in ({}, {"fuse": False}, {"cells": False}):
+        model.zero_grad()
+        with eb.options(**options), eb.Graph(policy="none"):
+            x = eb.input([1.0, -2.0, 0.5])
+            y = eb.cell(lambda x: cell(W, x))(x)
+            eb.sum(eb.square(y)).backward()
+            results.append([y.value(), x.gradient(), W.grad()])
+        if not options:
+            assert not python
+    for other in results[1:]:
+        for value, want in zip(results[0], other, strict=True):
+            np.testing.assert_allclose(value, want, rtol=1e-5, atol=1e-6)
