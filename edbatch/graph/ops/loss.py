@@ -146,7 +146,7 @@ BINARY_ENTROPY = declare(
         samples=tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
     )
 )
-_binary_entropy_of = binary(BINARY_ENTROPY)
+binary_entropy_of = binary(BINARY_ENTROPY)
 CROSS_ENTROPY = composite("cross_entropy", _vector_and_index, _cross_entropy, _LABELLED, payload=1)
 HINGE = composite(
     "hinge",
@@ -158,7 +158,7 @@ HINGE = composite(
 BINARY_CROSS_ENTROPY = composite(
     "binary_cross_entropy",
     _same_shapes,
-    lambda p, target: sum(_binary_entropy_of(p, target)),
+    lambda p, target: sum(binary_entropy_of(p, target)),
     tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
 )
 SQUARED_DISTANCE = composite("squared_distance", _same_shapes, lambda a, b: sum(square(a - b)), _PAIRS)
