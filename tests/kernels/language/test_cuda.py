@@ -52,8 +52,8 @@ def cells():
     for forward in (lstm, gru, tree_lstm):
         before = len(found)
 
-        def note(*fields, name=forward.__name__):
-            kernel = Kernel(*fields)
+        def note(*fields, name=forward.__name__, **named):
+            kernel = Kernel(*fields, **named)
             found[f"{name}{len(found)}"] = kernel
             return kernel
 
