@@ -50,6 +50,11 @@ class Share:
     divided: bool = False
 
 
+def as_program(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:
+    """The forward of an op that has none of its own: never called, see `runtime.type_table.runs_as_program`."""
+    raise AssertionError("runs as a program")
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
@@ -60,6 +65,7 @@ class Op:
             what was expected. A variadic op's rule gets the one shape that all operands share.
         forward: `forward(k, out, *operands, *payload, **attributes)` fills `out`. Every operand has a leading batch
             axis, of the batch's length or of length 1 (one row shared by the whole batch); `k` is the backend.
+            By default a node runs as a cell of it alone would: compiled from `scalar`, `reduction` or `composite`.
             A view's forward is `forward(operand, **attributes)` and returns the view.
         kind: see `Kind`.
         elementwise: operands broadcast like NumPy's, per sample; `forward` gets them already aligned.
@@ -88,7 +94,7 @@ class Op:
 
     name: str
     shape: Callable[..., Shape]
-    forward: Callable[..., Any]
+    forward: Callable[..., Any] = as_program
     kind: Kind = Kind.COMPUTE
     elementwise: bool = False
     variadic: bool = False
@@ -108,9 +114,15 @@ OPS: dict[str, Op] = {}
 
 
 def declare(op: Op) -> Op:
-    """Enter an op in the table."""
+    """Enter an op in the table.
+
+    Raises:
+        EdBatchError: there is one of this name, or nothing says what it computes.
+    """
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
+    if op.forward is as_program and not (op.scalar or op.reduction or op.picks or op.composite):
+        raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite or a forward")
     OPS[op.name] = op
     return op
 
@@ -128,7 +140,7 @@ def composite(
         name, shape, samples, payload: as of an `Op`.
         body: see `Op.composite`.
     """
-    return declare(Op(name, shape, nothing, payload=payload, composite=body, samples=samples))
+    return declare(Op(name, shape, payload=payload, composite=body, samples=samples))
 
 
 def nothing(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.body import Body, Node, Value, operands_of
-from edbatch.graph.op import Kind
-from edbatch.graph.passes.fuse import Run, fuse, is_contiguous
+from edbatch.graph.op import Kind, as_program
+from edbatch.graph.passes.fuse import Run, alone, fuse, is_contiguous
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import CopyStep, Step
 from edbatch.memory.windows import contiguous_columns
@@ -92,6 +92,9 @@ def steps_of(
             steps.append(fused_step(body, item, in_result, homes))
             continue
         node = body.nodes[item]
+        if node.type.op.forward is as_program:
+            steps.append(fused_step(body, alone(body, item), in_result, homes))
+            continue
         columns = columns_of(body, node, parts_of)
         if columns is not None:
             steps += [

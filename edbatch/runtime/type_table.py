@@ -13,7 +13,7 @@ from edbatch.errors import EdBatchError
 from edbatch.exclusive import exclusive, lock
 from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
-from edbatch.graph.op import Kind, no_gradient
+from edbatch.graph.op import Kind, as_program, no_gradient
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
@@ -73,11 +73,11 @@ def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
 
 
 def runs_as_program(type: NodeType, backend: Any) -> bool:
-    """Whether a type is compiled: cells, composites, and other single ops where the backend wants them to be."""
+    """Whether a type is compiled: cells, ops without a forward, and other single ops where the backend wants that."""
     op = type.op
     return (
         isinstance(op, CellOp)
-        or op.composite is not None
+        or op.forward is as_program
         or (backend.ops_are_programs and op.kind is not Kind.SOURCE and not op.variadic)
     )
 

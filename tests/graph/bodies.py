@@ -11,7 +11,7 @@ from edbatch.graph.spec import ParameterSpec, spec_of
 from edbatch.graph.trace import ARGUMENT, Trace
 from edbatch.graph.watch import Watch
 from edbatch.kernels.numpy_backend import NumPyBackend
-from edbatch.runtime.type_table import bind, places_of
+from edbatch.runtime.type_table import kernel_of, places_of
 from tests.arrays import on_host
 
 
@@ -46,7 +46,7 @@ def compute(body, *arguments):
             for part, operand in zip(places_of(node.type)(out), operands_of(node), strict=True):
                 part[...] = seen(operand)
         else:
-            bind(node.type, NumPyBackend())(out, *map(seen, operands_of(node)))
+            kernel_of(node.type, NumPyBackend())(out, *map(seen, operands_of(node)))
         arrays.append(out)
     return [seen(value)[0] for value in body.outputs]
 

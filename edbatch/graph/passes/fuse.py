@@ -83,6 +83,15 @@ def fuse(body: Body) -> list[Run | int]:
     return order
 
 
+def alone(body: Body, number: int) -> Run:
+    """The run of one node."""
+    node = body.nodes[number]
+    through = goes_through(body, node)
+    run = _Growing(0, through.size)
+    assert run.take(number, node, through), node.type
+    return Run((number,), tuple(run.sizes), tuple(run.reduced), (number,))
+
+
 def is_fusible(node: Node) -> bool:
     """Whether a node can be part of a run: element-wise ops, reductions, picks, and copies of what views show."""
     op = node.type.op
