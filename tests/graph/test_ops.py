@@ -13,11 +13,16 @@ from edbatch.graph.views import look
 from tests.oracle import ORACLE
 
 BATCH = 5
-CASES = [
-    pytest.param(op, sample, id=f"{op.name}-{number}")
-    for op in OPS.values()
-    for number, sample in enumerate(op.samples)
-]
+
+
+def cases_of(ops):
+    """Every sample of ops, as parameters of tests."""
+    return [
+        pytest.param(op, sample, id=f"{op.name}-{number}") for op in ops for number, sample in enumerate(op.samples)
+    ]
+
+
+CASES = cases_of(OPS.values())
 OPERANDS = ["rows", "shared", "parameter", "parameter first", "slices", "flipped", "mixed", "shuffled"]
 
 

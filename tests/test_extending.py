@@ -1,0 +1,287 @@
+"""What docs/extending.md shows: ops of every sort pass all tests of the op table, the rest does what it should."""
+
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.op import OPS, Op, declare
+from edbatch.policy.heuristics import RULES
+from tests.graph import test_gradients, test_ops
+from tests.graph.test_ops import OPERANDS, cases_of
+from tests.kernels.cuda import test_ops as test_on_gpu
+from tests.oracle import ORACLE
+from tests.policy.conftest import make_random_graph
+from tests.runtime import test_edges, test_no_python
+
+pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
+
+
+def read():
+    """The module, and the ops that it declares, which are taken out of the table again."""
+    before = dict(OPS)
+    try:
+        module = importlib.import_module("tests.extensions")
+        return module, {name: op for name, op in OPS.items() if name not in before}
+    finally:
+        OPS.clear()
+        OPS.update(before)
+
+
+extensions, MADE_UP = read()
+CASES = cases_of(MADE_UP.values())
+FIRST = [case for case in CASES if case.id.endswith("-0")]
+MEANINGS = {
+    "soft_cap": lambda x, limit: limit * np.tanh(x / limit),
+    "log_add": np.logaddexp,
+    "peak": lambda x, axes: np.max(x, axis=axes),
+    "norm_list": lambda *xs: np.sqrt(sum(x * x for x in xs)),
+    "rms_norm": lambda x, gain, epsilon: x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * gain,
+}
+
+
+@pytest.fixture(autouse=True)
+def declared(monkeypatch):
+    """The ops, in the table and in the oracle, for one test."""
+    for name, op in MADE_UP.items():
+        monkeypatch.setitem(OPS, name, op)
+        monkeypatch.setitem(ORACLE, name, MEANINGS[name])
+
+
+def test_there_is_one_of_each_sort():
+    assert set(MADE_UP) == set(MEANINGS)
+    found = {
+        "variadic" if op.variadic else "composite" if op.composite else op.reduction or f"{len(op.samples[0].shapes)}"
+        for op in MADE_UP.values()
+    }
+    assert found == {"1", "2", "max", "variadic", "composite"}
+
+
+def test_none_is_left_in_the_table(monkeypatch):
+    monkeypatch.undo()
+    assert not set(MADE_UP) & (set(OPS) | set(ORACLE))
+
+
+def test_their_declarations_are_complete():
+    test_ops.test_every_op_has_samples_and_an_oracle()
+    test_gradients.test_every_op_has_a_gradient_or_says_that_it_has_none()
+
+
+@pytest.mark.parametrize("how", OPERANDS)
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_batched_equals_unbatched_equals_oracle(op, sample, how):
+    test_ops.test_batched_equals_unbatched_equals_oracle(op, sample, how)
+
+
+@pytest.mark.parametrize("how", OPERANDS)
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_gradients_equal_finite_differences(op, sample, how):
+    test_gradients.test_gradients_equal_finite_differences(op, sample, how)
+
+
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_float32(op, sample):
+    test_ops.test_float32(op, sample)
+    test_gradients.test_float32(op, sample)
+    test_edges.test_edges_in_float32(op, sample)
+
+
+@pytest.mark.parametrize(("op", "sample"), [case for case in CASES if not case.values[0].variadic])
+def test_in_a_cell(op, sample):
+    test_gradients.test_in_a_cell(op, sample)
+
+
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_stopped_and_scaled_operands(op, sample):
+    test_edges.test_edges_into_every_op(op, sample)
+    test_edges.test_edges_into_cells(op, sample)
+
+
+python = test_no_python.python
+
+
+@pytest.mark.parametrize("how", ["values", "parameters", "views"])
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_compiled_loops_run_it(op, sample, how, python):
+    test_no_python.test_every_op_in_a_cell(op, sample, how, python)
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_fused_or_not(op, sample, fuse):
+    with eb.options(fuse=fuse):
+        test_gradients.test_float32(op, sample)
+
+
+@pytest.mark.parametrize(("op", "sample"), FIRST)
+def test_on_an_emulated_gpu(op, sample, cuda):
+    for how, dtype in test_on_gpu.ways(op, sample):
+        unit = 1 if dtype == "float32" else 1e-7
+        with cuda, eb.options(record=False):
+            got, expected = test_on_gpu.values(op, sample, how, dtype)
+            of_gpu = test_on_gpu.gradients(op, sample, how, dtype)
+        with eb.device("cpu"):
+            of_cpu = test_on_gpu.gradients(op, sample, how, dtype)
+        for value, want in zip([*got, *of_gpu], [*expected, *of_cpu], strict=True):
+            np.testing.assert_allclose(value, want, rtol=1e-4 * unit, atol=1e-5 * unit)
+
+
+def test_as_users_call_them():
+    with eb.Graph(policy="sufficient") as graph:
+        rows = []
+        for at in range(4):
+            x, y = eb.input([1.0, 2.0 + at]), eb.input([0.5, -1.0])
+            found = [extensions.soft_cap(x, 2.0), extensions.log_add(x, y), extensions.peak(x)]
+            found += [extensions.norm_list([x, y]), extensions.rms_norm(x, y)]
+            rows.append(found)
+        got = eb.forward([value for row in rows for value in row])
+    assert graph.report().batches == len(MADE_UP)
+    x, y = np.array([1.0, 5.0]), np.array([0.5, -1.0])
+    wants = [
+        MEANINGS["soft_cap"](x, 2.0), MEANINGS["log_add"](x, y), 5.0, MEANINGS["norm_list"](x, y),
+        MEANINGS["rms_norm"](x, y, 1e-5),
+    ]  # fmt: skip
+    for value, want in zip(got[-5:], wants, strict=True):
+        np.testing.assert_allclose(value, want, rtol=1e-5)
+
+
+def test_an_op_that_says_nothing_is_refused():
+    with pytest.raises(eb.EdBatchError, match="op 'empty': expected a scalar, a reduction, a composite or a forward"):
+        declare(Op("empty", lambda shape: shape))
+
+
+def test_the_policy():
+    random = np.random.default_rng(0)
+    inputs = random.uniform(-1, 1, (6, 3))
+
+    def losses(policy):
+        with eb.Graph(policy=policy) as graph:
+            xs = [eb.input(x) for x in inputs]
+            for depth in range(1, 5):
+                xs = [eb.tanh(x) if number < depth else eb.sigmoid(x) for number, x in enumerate(xs)]
+            return eb.sum(xs).value(), graph.report().batches
+
+    value, batches = losses(extensions.MostReady())
+    np.testing.assert_allclose(value, losses("none")[0], rtol=1e-5)
+    assert batches == 9  # tanh and sigmoid at every depth, and the sum
+
+
+def test_the_policy_by_name(monkeypatch, tmp_path):
+    monkeypatch.setitem(RULES, "most-ready", extensions.MostReady().schedule)
+    policy = eb.get_policy("most-ready")
+    policy.save(tmp_path / "policy")
+    for seed in range(20):
+        graph = make_random_graph(seed)
+        for one in (policy, eb.get_policy(tmp_path / "policy")):
+            one.schedule(graph).validate(graph)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_optimizer(device, dtype, cuda):
+    random = np.random.default_rng(1)
+    p, mean = random.standard_normal(5), np.zeros(5)
+    with cuda if device == "cuda" else eb.device("cpu"):
+        model = eb.ParameterCollection(dtype=dtype)
+        W = model.add_parameters(5, init=p)
+        trainer = extensions.Lion(model, lr=0.1, weight_decay=0.2, beta1=0.5)
+        for _ in range(4):
+            g = random.standard_normal(5)
+            with eb.Graph(policy="sufficient", dtype=dtype):
+                eb.dot(eb.input(g), W).backward()
+            trainer.update()
+            p -= 0.1 * (np.sign(0.5 * mean + 0.5 * g) + 0.2 * p)
+            mean = 0.99 * mean + 0.01 * g
+            np.testing.assert_allclose(W.value(), p, rtol=1e-5 if dtype == "float32" else 1e-12)
+
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_page_shows_the_module():
+    def lines(text):
+        return [line for line in text.splitlines() if line]
+
+    assert lines("\n".join(blocks("python"))) == lines((ROOT / "tests" / "extensions.py").read_text(encoding="utf-8"))
+
+
+def test_files_that_the_page_names_are_there():
+    named = re.findall(r"\]\(([^)]+)\)", PAGE)
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / "docs" / name).exists()] == []
+
+
+def apply(diff, folder):
+    """Change the files in a folder as a diff says; a place is found by its lines, which are there once."""
+    for part in re.split(r"^(?=--- )", diff, flags=re.MULTILINE)[1:]:
+        header, *hunks = re.split(r"^@@\n", part, flags=re.MULTILINE)
+        path = folder / re.search(r"^\+\+\+ b/(.*)$", header, flags=re.MULTILINE)[1]
+        text = "" if header.startswith("--- /dev/null") else path.read_text(encoding="utf-8")
+        assert path.exists() == bool(text)
+        for hunk in hunks:
+            lines = hunk.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line[0] in " -")
+            after = "".join(line[1:] for line in lines if line[0] in " +")
+            assert not before or text.count(before) == 1, before
+            text = text.replace(before, after, 1)
+        path.write_text(text, encoding="utf-8")
+
+
+USES = {
+    "encodings.py": """
+import edbatch as eb
+from edbatch.policy.encodings import describe
+from tests.policy.conftest import make_tree
+
+graphs = [make_tree(depth) for depth in (2, 3, 4)]
+policy = eb.learn(graphs, encoding="majority")
+assert policy.encoding == "majority" and policy.training.batches == policy.training.bounds
+policy.save("learned")
+for graph in graphs:
+    eb.get_policy("learned").schedule(graph).validate(graph)
+assert any("(most)" in row["state"] for row in policy.table())
+assert describe("majority", ["I", "O"], 1) == "I O (most)"
+""",
+    "drop_double_negations.py": """
+import numpy as np
+from edbatch.graph.options import Options
+from edbatch.graph.passes import prepare_for_batching
+from tests.graph.bodies import compute, names, trace
+
+def function(x):
+    y = -x
+    return (-(-x)) * 2 + -(-(-x)), y, -y
+
+body = trace(function, (3,))
+prepared = prepare_for_batching(body, Options(), named=True)
+x = np.array([1.0, 2.0, 4.0])
+for got, want in zip(compute(prepared, x), compute(body, x), strict=True):
+    np.testing.assert_array_equal(got, want)
+single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), Options())
+assert names(single) == ["add", "multiply"]
+""",
+}
+
+
+@pytest.mark.parametrize("diff", blocks("diff"), ids=["encoding", "pass"])
+def test_a_diff_adds_what_it_says(diff, tmp_path):
+    shutil.copytree(ROOT / "edbatch", tmp_path / "edbatch", ignore=shutil.ignore_patterns("__pycache__"))
+    apply(diff, tmp_path)
+    (use,) = [use for name, use in USES.items() if name in diff]
+    path = os.pathsep.join(map(str, (tmp_path, ROOT)))
+    ran = subprocess.run(
+        [sys.executable, "-c", use], env=os.environ | {"PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
