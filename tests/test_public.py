@@ -84,6 +84,7 @@ ARGUMENTS = {
     "p": np.array([0.2, 0.4]), "target": np.array([0.0, 1.0]), "logits": np.ones(2), "scores": np.ones(2),
     "weight": np.ones((2, 2)), "bias": np.ones(2), "gain": np.ones(2), "label": 1, "index": 1, "value": 2.0,
     "shape": 2, "low": 0.0, "high": 1.0, "parts": 2, "scale": 0.5, "rate": 0.5, "axis": 0, "first": 0, "second": 0,
+    "condition": np.array([0.0, 1.0]),
 }  # fmt: skip
 OPS = [name for name in FUNCTIONS if FUNCTIONS[name].__module__.startswith("edbatch.graph.ops")]
 

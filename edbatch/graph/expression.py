@@ -111,7 +111,10 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         return self.graph.gradient(self)
 
     def __eq__(self, other: object) -> NoReturn:
-        raise EdBatchError("== of an expression: its value is not known before it runs; compare .value(), or use `is`")
+        raise EdBatchError(
+            "== of an expression: its value is not known before it runs; compare .value(), or use `is`; "
+            "eb.equal(a, b) is 1 where entries are equal"
+        )
 
     __ne__ = __eq__
     __hash__ = object.__hash__

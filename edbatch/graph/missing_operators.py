@@ -13,18 +13,15 @@ KEYWORD_ONLY = (
     "keyword: c(x, s=...)"
 )
 
-_COMPARED = "it is not known before it runs: compare .value(); eb.maximum, eb.relu and eb.clip choose among entries"
 _ROUNDED = "rounding has no gradient: expected /, or numbers and arrays that are computed of .value()"
-_BITS = "there are no integers and no conditions in a graph: expected numbers and arrays that are computed of .value()"
+_BITS = "there are no integers in a graph: expected numbers and arrays computed of .value(), or * and + of comparisons"
 _WRITTEN = "its entries cannot be set: expected eb.concatenate or eb.stack of its parts, or, of a parameter, set_value"
 
-_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ROUNDING = {"floordiv": "//", "mod": "%", "divmod": "divmod"}
 _OF_BITS = {"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
 
 #: Per method of Python that is missing, the operator, and what to do instead.
 MISSING: dict[str, tuple[str, str]] = {
-    **{f"__{name}__": (sign, _COMPARED) for name, sign in _COMPARISONS.items()},
     **{f"__{side}{name}__": (sign, _ROUNDED) for name, sign in _ROUNDING.items() for side in ("", "r")},
     **{f"__{side}{name}__": (sign, _BITS) for name, sign in _OF_BITS.items() for side in ("", "r")},
     "__invert__": ("~", _BITS),

@@ -74,8 +74,8 @@ class Op:
             their `forward` has nothing left to do.
         payload: how many integers go with each node (an index, a label, a seed).
         scalar: of an element-wise op, the expression for one entry (see `kernels.language.expressions`): operands are
-            x and y, attributes go by name; `integer` is the node's, `index` the entry's on the first axis, `position`
-            its number.
+            x, y and z, attributes go by name; `integer` is the node's, `index` the entry's on the first axis,
+            `position` its number.
         reduction: of an op that makes one number of the entries along its attribute `axes`: the kernels' (see
             `kernels.language.ir.Reduce`).
         picks: whether it shows, of its operand, what the node's integer says on the first axis.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from operator import eq, ge, gt, le, lt, ne
+from operator import eq, ne
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -24,15 +24,12 @@ _OPERATORS: dict[Any, str] = {
     np.true_divide: "divide",
     np.power: "power",
     np.matmul: "matmul",
+    np.less: "less",
+    np.less_equal: "less_equal",
+    np.greater: "greater",
+    np.greater_equal: "greater_equal",
 }
-_COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {
-    np.equal: eq,
-    np.not_equal: ne,
-    np.less: gt,
-    np.less_equal: ge,
-    np.greater: lt,
-    np.greater_equal: le,
-}
+_COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {np.equal: eq, np.not_equal: ne}
 
 
 @without_operators
@@ -107,7 +104,10 @@ class Operand(methods.Methods):
 
     def __bool__(self) -> bool:
         what = hint_in_cells(self) or "; compare its .value()"
-        raise EdBatchError(f"truth of {self!r}: an expression's is not known before it runs{what}")
+        raise EdBatchError(
+            f"truth of {self!r}: an expression's is not known before it runs{what}; "
+            "eb.where(condition, a, b) chooses entry by entry"
+        )
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise EdBatchError(f"{self!r} is no array; expected its .value()")
@@ -147,6 +147,10 @@ class Operand(methods.Methods):
         def __rpow__(self, other: Any) -> Expression: ...
         def __matmul__(self, other: Any) -> Expression: ...
         def __rmatmul__(self, other: Any) -> Expression: ...
+        def __lt__(self, other: Any) -> Expression: ...
+        def __le__(self, other: Any) -> Expression: ...
+        def __gt__(self, other: Any) -> Expression: ...
+        def __ge__(self, other: Any) -> Expression: ...
         def __neg__(self) -> Expression: ...
         def __abs__(self) -> Expression: ...
         def __getitem__(self, key: Any) -> Expression: ...

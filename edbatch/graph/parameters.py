@@ -70,7 +70,8 @@ class Parameter(Operand):
         """
         if isinstance(other, Number | np.ndarray | list | tuple | Operand) and not isinstance(other, Parameter):
             raise EdBatchError(
-                f"== of {self!r}: it is equal to no value, only to itself; compare .value(), or use `is`"
+                f"== of {self!r}: it is equal to no value, only to itself; compare .value(), or use `is`; "
+                "eb.equal(a, b) is 1 where entries are equal"
             )
         return self is other
 

@@ -73,6 +73,7 @@ class Payload:
     __eq__ = __bool__ = __index__ = __int__ = __float__ = __round__ = __trunc__ = __hash__ = _unknown
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unknown
     __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __pos__ = __abs__ = _unknown
+    __lt__ = __le__ = __gt__ = __ge__ = _unknown
 
 
 for _name in MISSING:

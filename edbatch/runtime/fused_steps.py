@@ -144,7 +144,7 @@ class _Making:
         node = self.body.nodes[number]
         type, through = node.type, goes_through(self.body, node)
         if type.op.scalar:
-            values = dict(zip("xy", operands, strict=False))
+            values = dict(zip("xyz", operands, strict=False))
             values |= {name: make.number(value) for name, value in type.attributes if isinstance(value, float)}
             if node.payload:
                 values["integer"] = self._integer(make, node.payload[0])

@@ -215,6 +215,21 @@ def huber(s):
     return same_shapes("huber")(s, s.random.choice(["", ", 0.5", ", delta=0.5"]))
 
 
+def compared(s):
+    """`> >= < <=`, with numbers and arrays on either side."""
+    x = s.operand()
+    other = s.random.choice([s.operand(like=s.shape_of(x)), s.constant("+"), s.array(s.shape_of(x))])
+    x, other = s.random.choice([(x, other), (other, x)])
+    return f"{x} {s.random.choice(['>', '>=', '<', '<='])} {other}"
+
+
+def where(s):
+    a = s.operand()
+    b, x = (s.operand(like=s.shape_of(a)) for _ in range(2))
+    condition = s.random.choice([x, f"{x} > {s.random.choice(NUMBERS)}", f"eb.less_equal({x}, {a})"])
+    return f"eb.where({condition}, {a}, {s.random.choice([b, b, '0.0'])})"
+
+
 CALLS = {
     "abs": unary("abs"), "neg": unary("neg"), "square": unary("square"), "sqrt": unary("sqrt", low=0.2),
     "exp": unary("exp", high=2), "log": unary("log", low=0.2), "tanh": unary("tanh"), "sigmoid": unary("sigmoid"),
@@ -230,6 +245,9 @@ CALLS = {
     "sum": over_axes("sum", True), "mean": over_axes("mean", True), "logsumexp": over_axes("logsumexp", True),
     "std": over_axes("std"), "max": over_axes("max", True), "min": over_axes("min", True), "norm": over_axes("norm"),
     "softmax": along("softmax"), "log_softmax": along("log_softmax"), "layer_norm": layer_norm, "dropout": dropout,
+    "greater": binary("greater"), "greater_equal": binary("greater_equal"), "less": binary("less"),
+    "less_equal": binary("less_equal"), "equal": binary("equal"), "not_equal": binary("not_equal"),
+    "compared": compared, "where": where,
     "matmul": matmul, "affine": affine, "dot": same_shapes("dot", ndim=(1,)),
     "cross_entropy": lambda s: soft_label(s) if s.random.random() < 0.3 else labelled("cross_entropy")(s),
     "squeeze": lambda s: f"eb.squeeze({s.value()})", "unsqueeze": lambda s: f"eb.unsqueeze({s.value()}, 0)",

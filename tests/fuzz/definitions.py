@@ -95,6 +95,11 @@ def matmul_pull(g, y, a, b):
     return (whole @ right.T).reshape(a.shape), (left.T @ whole).reshape(b.shape)
 
 
+def comparison(value):
+    """0 or 1; no gradient flows through it."""
+    return Definition(lambda a, b: value(a, b) * 1.0, lambda g, y, a, b: (None, None), exact=True)
+
+
 def layer_norm(x, gain, bias, epsilon):
     centred = x - x.mean(-1, keepdims=True)
     return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + epsilon) * gain + bias
@@ -198,6 +203,11 @@ DEFINITIONS: dict[str, Definition] = {
     "power": Definition(lambda a, b: a**b, power_pull),
     "maximum": Definition(np.maximum, lambda g, y, a, b: (g * larger(a, b), g * larger(b, a)), exact=True),
     "minimum": Definition(np.minimum, lambda g, y, a, b: (g * larger(b, a), g * larger(a, b)), exact=True),
+    "greater": comparison(np.greater), "greater_equal": comparison(np.greater_equal),
+    "less": comparison(np.less), "less_equal": comparison(np.less_equal),
+    "equal": comparison(np.equal), "not_equal": comparison(np.not_equal),
+    "where": Definition(lambda c, a, b: np.where(c, a, b),
+                        lambda g, y, c, a, b: (None, np.where(c, g, 0.0), np.where(c, 0.0, g)), exact=True),
     "matmul": Definition(lambda a, b: a @ b, matmul_pull),
     "affine": Definition(lambda a, x, b: a @ x + b, lambda g, y, a, x, b: (*matmul_pull(g, y, a, x), g)),
     "dot": Definition(lambda a, b: a @ b, matmul_pull),

@@ -7,6 +7,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.methods import Methods
+from edbatch.graph.missing_operators import MISSING
 from edbatch.graph.ops import __all__ as ops
 from edbatch.graph.options import Options
 from edbatch.policy.heuristics import RULES
@@ -19,6 +20,7 @@ SYMBOLS = {"add": r"\+", "sub": "-", "mul": r"\*", "truediv": "/", "pow": r"\*\*
 OPERATORS = {
     **{name: rf"[vp]\d+ {symbol} " for name, symbol in SYMBOLS.items()},
     **{f"r{name}": rf"= \(?(-?[\d.]+\)?|np\.array\(.*\)) {symbol} \(?[vupae]" for name, symbol in SYMBOLS.items()},
+    **{name: rf"[vpu]\d+ {sign} " for name, sign in {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}.items()},
     "neg": r"= -[vpu]", "abs": r"= abs\(", "getitem": r"[vpu]\d+\[",
 }  # fmt: skip
 
@@ -45,9 +47,9 @@ def test_every_op_is_called_in_cells(sources):
 
 
 def test_every_operator_is_used(sources):
-    own = {name.strip("_") for name in dir(eb.Expression) if name.startswith("__")}
+    own = {name.strip("_") for name in dir(eb.Expression) if name.startswith("__") and name not in MISSING}
     arithmetic = {name for name in own if name in ("neg", "abs", "getitem") or {f"r{name}", name[1:]} & own}
-    for name in arithmetic - {"reduce", "reduce_ex"}:
+    for name in (arithmetic | {"gt", "ge", "lt", "le"}) - {"reduce", "reduce_ex"}:
         assert reached(sources, OPERATORS[name]) >= 1, name
 
 

@@ -11,9 +11,22 @@ def TORCH(torch):
         "erfc": torch.erfc,
         "sin": torch.sin, "cos": torch.cos,
     }  # fmt: skip
+    comparisons = {
+        "greater": "gt",
+        "greater_equal": "ge",
+        "less": "lt",
+        "less_equal": "le",
+        "equal": "eq",
+        "not_equal": "ne",
+    }
+
+    def compared(name):
+        return lambda a, b: getattr(torch, comparisons[name])(a, b) + 0 * (a + b)  # which has a gradient: zeros
+
     binary = {
         "add": torch.add, "subtract": torch.subtract, "multiply": torch.multiply, "divide": torch.divide,
-        "power": torch.pow, "maximum": torch.maximum, "minimum": torch.minimum,
+        **{name: compared(name) for name in comparisons}, "power": torch.pow,
+        "maximum": torch.maximum, "minimum": torch.minimum,
     }  # fmt: skip
     axes = {
         "sum": lambda x: x.sum(1), "mean": lambda x: x.mean(1), "std": lambda x: x.std(1, correction=0),
@@ -34,6 +47,7 @@ def TORCH(torch):
         **{name: (function, [(3,)] * 4, ()) for name, function in lists.items()},
         "leaky_relu": (lambda x: f.leaky_relu(x, 0.25), one, (0.25,)),
         "elu": (lambda x: f.elu(x, 0.5), one, (0.5,)),
+        "where": (lambda c, a, b: torch.where(c != 0, a, b) + 0 * c, [(2, 3), (3,), (2, 3)], ()),
         "clip": (lambda x: torch.clip(x, -0.5, 1.0), one, (-0.5, 1.0)),
         "matmul": (torch.matmul, [(2, 3), (3, 4)], ()),
         "affine": (lambda W, x, b: W @ x + b, [(2, 3), (3,), (2,)], ()),

@@ -3,6 +3,7 @@
 import sys
 
 from edbatch.graph import methods
+from edbatch.graph.ops.compare import equal, greater, greater_equal, less, less_equal, not_equal, where
 from edbatch.graph.ops.elementwise import (
     abs,
     add,
@@ -61,17 +62,22 @@ __all__ = [
     "dot",
     "dropout",
     "elu",
+    "equal",
     "erf",
     "erfc",
     "exp",
     "flip",
     "gelu",
+    "greater",
+    "greater_equal",
     "hinge",
     "huber",
     "input",
     "l1_distance",
     "layer_norm",
     "leaky_relu",
+    "less",
+    "less_equal",
     "log",
     "log_sigmoid",
     "log_softmax",
@@ -86,6 +92,7 @@ __all__ = [
     "multiply",
     "neg",
     "norm",
+    "not_equal",
     "ones",
     "parameter",
     "pick",
@@ -114,6 +121,7 @@ __all__ = [
     "tanh",
     "transpose",
     "unsqueeze",
+    "where",
     "zeros",
 ]
 

@@ -1,4 +1,4 @@
-"""Element-wise ops: operands broadcast per sample like NumPy's."""
+"""Element-wise functions and arithmetic: operands broadcast per sample like NumPy's."""
 
 from __future__ import annotations
 
@@ -6,120 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed, binary, documented, unary
-from edbatch.graph.op import Op, Sample, declare, expect, no_gradient
+from edbatch.graph.op import expect
+from edbatch.graph.ops.compare import greater
+from edbatch.graph.ops.declaring import attributed_op, binary_op, two_operands, unary_op
 from edbatch.graph.parameters import Parameter
-from edbatch.graph.record import checked_number
-from edbatch.graph.spec import Shape, Spec
-
-
-def broadcast_shape(*shapes: Shape) -> Shape:
-    """NumPy's broadcasting rule, per sample."""
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise EdBatchError("shapes do not broadcast") from None
-
-
-def _unary(
-    name: str, formula: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
-) -> Callable[[Any], Expression]:
-    """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
-    op = declare(
-        Op(
-            name,
-            lambda shape: shape,
-            forward,
-            elementwise=True,
-            scalar=scalar,
-            gradient=gradient,
-            samples=tuple(Sample((shape,), **domain) for shape in [(), (5,), (2, 3)]),
-        )
-    )
-    doc = f"""{formula}, element by element.
-
-    Args:
-        x: expression of any shape.
-
-    Returns:
-        Expression of the shape and dtype of `x`.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.{name}(eb.scalar(0.5))
-        >>> print(f"{{y.value():.4f}}")
-        {example}
-    """
-    return documented(unary(op), __name__, name, doc)
-
-
-def _two_operands(
-    name: str, forward: Callable, gradient: Callable, scalar: str, **domain: Any
-) -> Callable[..., Expression]:
-    """Declare an element-wise op of two operands."""
-    shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
-    samples = tuple(Sample(pair, **domain) for pair in shapes)
-    return binary(
-        declare(Op(name, broadcast_shape, forward, elementwise=True, scalar=scalar, gradient=gradient, samples=samples))
-    )
-
-
-def _binary(
-    name: str, symbol: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
-) -> Callable[..., Expression]:
-    """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
-    doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
-
-    Args:
-        a, b: expressions, parameters, numbers or arrays.
-
-    Raises:
-        EdBatchError: the shapes do not broadcast, or the operands belong to different graphs.
-
-    Example:
-        >>> import edbatch as eb
-        >>> with eb.Graph():
-        ...     y = eb.{name}(eb.scalar(3), eb.scalar(2))
-        >>> print(f"{{y.value():.4f}}")
-        {example}
-    """
-    return documented(_two_operands(name, forward, gradient, scalar, **domain), __name__, name, doc)
-
-
-def _attributed(
-    name: str,
-    forward: Callable,
-    gradient: Callable,
-    samples: list[dict[str, float]],
-    scalar: str,
-    check: Callable[..., None] = lambda **_: None,
-) -> Callable[..., Expression]:
-    """Declare an element-wise op of one operand with attributes that are numbers; `check` raises if they are bad."""
-    op = declare(
-        Op(
-            name,
-            lambda shape, **_: shape,
-            forward,
-            elementwise=True,
-            scalar=scalar,
-            gradient=gradient,
-            samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
-        )
-    )
-    names = tuple(samples[0])
-
-    def attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, float]:
-        pairs = zip(names, given, strict=True)
-        found = {key: checked_number(f"{name}({spec!r}): {key}", value) for key, value in pairs}
-        check(**found)
-        return found
-
-    return attributed(op, attributes)
 
 
 def _share(a: Any, b: Any) -> Expression:
@@ -163,14 +54,6 @@ def _elu(k: Any, out: Any, x: Any, alpha: float) -> None:
     k.copyto(out, x, where=x > 0)
 
 
-greater: Callable[[Any, Any], Expression] = _two_operands(
-    "greater",
-    lambda k, out, a, b: k.greater(a, b, out=out),
-    no_gradient,
-    "1 if x > y else 0",
-)
-
-
 def _gelu_slope(x: Any) -> Expression:
     return 0.5 * erfc(x * -(0.5**0.5)) + x * exp(-0.5 * square(x)) * (2 * math.pi) ** -0.5
 
@@ -192,79 +75,80 @@ def is_zero(x: Expression) -> Expression:
 
 
 # fmt: off
-neg = _unary("neg", "-x", lambda k, out, x: k.negative(x, out=out), lambda g, out, x: -g, "-0.5000", "-x")
-abs = _unary("abs", "|x|", lambda k, out, x: k.absolute(x, out=out),
+neg = unary_op("neg", "-x", lambda k, out, x: k.negative(x, out=out), lambda g, out, x: -g, "-0.5000", "-x")
+abs = unary_op("abs", "|x|", lambda k, out, x: k.absolute(x, out=out),
              lambda g, out, x: g * (greater(x, 0) - greater(0, x)), "0.5000", "abs(x)")
-square = _unary("square", "x²", lambda k, out, x: k.square(x, out=out),
+square = unary_op("square", "x²", lambda k, out, x: k.square(x, out=out),
                 lambda g, out, x: 2 * x * g, "0.2500", "x * x")
-sqrt = _unary("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out),
+sqrt = unary_op("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out),
               lambda g, out, x: 0.5 * g / out, "0.7071", "sqrt(x)", low=0.1, high=3)
-exp = _unary("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), lambda g, out, x: g * out, "1.6487", "exp(x)")
-log = _unary("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out),
+exp = unary_op("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), lambda g, out, x: g * out, "1.6487", "exp(x)")
+log = unary_op("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out),
              lambda g, out, x: g / x, "-0.6931", "log(x)", low=0.1, high=3)
-tanh = _unary("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out),
+tanh = unary_op("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out),
               lambda g, out, x: g * (1 - out * out), "0.4621", "tanh(x)")
-sigmoid = _unary("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out),
+sigmoid = unary_op("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out),
                  lambda g, out, x: g * out * (1 - out), "0.6225", "sigmoid(x)")
-relu = _unary("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out),
+relu = unary_op("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out),
               lambda g, out, x: g * greater(x, 0), "0.5000", "maximum(x, 0)")
-gelu = _unary("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu,
+gelu = unary_op("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu,
               lambda g, out, x: g * _gelu_slope(x), "0.3457",
               "0.5 * x * erfc(x * -0.7071067811865476)")
-silu = _unary("silu", "x / (1 + e⁻ˣ), also called swish", _silu,
+silu = unary_op("silu", "x / (1 + e⁻ˣ), also called swish", _silu,
               lambda g, out, x: g * _silu_slope(x), "0.3112", "x * sigmoid(x)")
-softplus = _unary("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out),
+softplus = unary_op("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out),
                   lambda g, out, x: g * sigmoid(x), "0.9741",
                   "maximum(x, 0) + log1p(exp(-abs(x)))")
-softsign = _unary("softsign", "x / (1 + |x|)", _softsign,
+softsign = unary_op("softsign", "x / (1 + |x|)", _softsign,
                   lambda g, out, x: g / square(1 + abs(x)), "0.3333", "x / (1 + abs(x))")
-log_sigmoid = _unary("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid,
+log_sigmoid = unary_op("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid,
                      lambda g, out, x: g * sigmoid(-x), "-0.4741",
                      "minimum(x, 0) - log1p(exp(-abs(x)))")
-erf = _unary("erf", "Error function", lambda k, out, x: k.erf(x, out),
+erf = unary_op("erf", "Error function", lambda k, out, x: k.erf(x, out),
              lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205", "erf(x)")
-erfc: Callable[[Any], Expression] = _unary("erfc", "1 - erf(x), without cancellation", lambda k, out, x: k.erfc(x, out),
+erfc: Callable[[Any], Expression] = unary_op("erfc", "1 - erf(x), without cancellation",
+             lambda k, out, x: k.erfc(x, out),
              lambda g, out, x: g * exp(-square(x)) * (-2 * math.pi**-0.5), "0.4795", "erfc(x)")
-sin = _unary("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out),
+sin = unary_op("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out),
              lambda g, out, x: g * cos(x), "0.4794", "sin(x)")
-cos: Callable[[Any], Expression] = _unary("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out),
+cos: Callable[[Any], Expression] = unary_op("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out),
              lambda g, out, x: -g * sin(x), "0.8776", "cos(x)")
 
-add = _binary("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out),
+add = binary_op("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out),
               lambda g, out, a, b: (g, g), "5.0000", "x + y")
-subtract = _binary("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out),
+subtract = binary_op("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out),
                    lambda g, out, a, b: (g, -g), "1.0000", "x - y")
-multiply = _binary("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out),
+multiply = binary_op("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out),
                    lambda g, out, a, b: (g * b, g * a), "6.0000", "x * y")
-divide = _binary("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out),
+divide = binary_op("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out),
                  lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "x / y", low=0.5)
-minimum2 = _binary("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out),
+minimum2 = binary_op("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out),
                    lambda g, out, a, b: (g * _share(b, a), g * _share(a, b)), "2.0000", "minimum(x, y)")
-maximum2 = _binary("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out),
+maximum2 = binary_op("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out),
                    lambda g, out, a, b: (g * _share(a, b), g * _share(b, a)), "3.0000", "maximum(x, y)")
 # fmt: on
-_power_call = _two_operands(
+_power_call = two_operands(
     "power",
     lambda k, out, a, b: k.power(a, b, out=out),
     _power_gradient,
     "power(x, y)",
     low=0.1,
 )
-_leaky_relu_call = _attributed(
+_leaky_relu_call = attributed_op(
     "leaky_relu",
     _leaky_relu,
     lambda g, out, x, slope: g * (slope + (1 - slope) * greater(x, 0)),
     [{"slope": 0.01}, {"slope": 0.3}],
     "x if x > 0 else slope * x",
 )
-_elu_call = _attributed(
+_elu_call = attributed_op(
     "elu",
     _elu,
     lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * alpha * exp(minimum2(x, 0))),
     [{"alpha": 1.0}, {"alpha": 0.3}],
     "x if x > 0 else alpha * expm1(minimum(x, 0))",
 )
-_clip_call = _attributed(
+_clip_call = attributed_op(
     "clip",
     lambda k, out, x, low, high: k.clip(x, low, high, out=out),
     lambda g, out, x, low, high: g * (1 - greater(low, x)) * (1 - greater(x, high)),
@@ -273,14 +157,14 @@ _clip_call = _attributed(
     lambda low, high: expect(low <= high, f"clip: expected low <= high, got {low} and {high}"),
 )
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
-_power_of = _attributed(
+_power_of = attributed_op(
     "power_of",
     lambda k, out, x, exponent: k.power(x, exponent, out=out),
     lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
     [{"exponent": 3.0}],
     "power(x, exponent)",
 )
-_scale_gradient_call = _attributed(
+_scale_gradient_call = attributed_op(
     "scale_gradient",
     lambda k, out, x, scale: k.copyto(out, x),
     lambda g, out, x, scale: g * scale,

@@ -14,7 +14,8 @@ from edbatch.graph.fast import binary, indexed
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.elementwise import abs, broadcast_shape, exp, log, maximum2, minimum2, square
+from edbatch.graph.ops.declaring import broadcast_shape
+from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, minimum2, square
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
 from edbatch.graph.ops.reduce import max, mean, sum

@@ -14,7 +14,8 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, variadic
 from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.elementwise import abs, add, clip, exp, greater, is_zero, log, maximum2, minimum2, sqrt, square
+from edbatch.graph.ops.compare import greater
+from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import constant_node, entries_of, to_expression
 from edbatch.graph.sources import ZEROS

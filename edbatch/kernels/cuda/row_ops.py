@@ -89,7 +89,7 @@ def _by_entries(call: Call, code: str, *operands: Parts, before: Sequence[str] =
 
 
 def _elementwise(call: Call) -> Plan:
-    names = {name: f"x{at}()" for at, name in zip(range(len(call.operands)), "xy", strict=False)}
+    names = {name: f"x{at}()" for at, name in zip(range(len(call.operands)), "xyz", strict=False)}
     names |= {name: number(float(value), call.dtype) for name, value in call.attributes}
     text = expression(call.scalar, names, call.dtype)
     return _by_entries(call, f"return {text};", *(_broadcast(x, call.out.shape) for x in call.operands))

@@ -73,7 +73,7 @@ def every_op():
             make = Builder()
             operands = [make.add(Load(place, (NEXT,))) for place in range(len(sample.shapes))]
             numbers = {name: make.number(value) for name, value in sample.attributes.items()}
-            value = make.expression(op.scalar, **dict(zip("xy", operands, strict=False)), **numbers)
+            value = make.expression(op.scalar, **dict(zip("xyz", operands, strict=False)), **numbers)
             places = (Place(),) * (len(operands) + 1)
             found[f"{op.name}_{at}"] = Kernel(1, 0, places, make.instructions, (Store(value, len(operands), (NEXT,)),))
     return found

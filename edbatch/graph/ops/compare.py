@@ -1,0 +1,84 @@
+"""Comparisons, whose values are 0 and 1, and the choice between two values by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, declare, no_gradient
+from edbatch.graph.ops.declaring import binary_op, broadcast_shape
+from edbatch.graph.parameters import Parameter
+from edbatch.graph.record import record
+
+
+def _comparison(name: str, sign: str, forward: Callable, example: int) -> Callable[[Any, Any], Expression]:
+    """Declare one; `example` is its value at (3, 2)."""
+    formula = f"1 where a {sign} b, 0 elsewhere, in the dtype of the operands and with no gradient"
+    return binary_op(name, formula, forward, no_gradient, f"{example:.4f}", f"1 if x {sign} y else 0")
+
+
+greater = _comparison("greater", ">", lambda k, out, a, b: k.greater(a, b, out=out), 1)
+greater_equal = _comparison("greater_equal", ">=", lambda k, out, a, b: k.greater_equal(a, b, out=out), 1)
+less = _comparison("less", "<", lambda k, out, a, b: k.less(a, b, out=out), 0)
+less_equal = _comparison("less_equal", "<=", lambda k, out, a, b: k.less_equal(a, b, out=out), 0)
+equal = _comparison("equal", "==", lambda k, out, a, b: k.equal(a, b, out=out), 0)
+not_equal = _comparison("not_equal", "!=", lambda k, out, a, b: k.not_equal(a, b, out=out), 1)
+
+
+def _where_gradient(g: Any, out: Any, condition: Any, a: Any, b: Any) -> tuple[None, Expression, Expression]:
+    return None, where(condition, g, 0), where(condition, 0, g)
+
+
+WHERE = declare(
+    Op(
+        "where",
+        broadcast_shape,
+        lambda k, out, condition, a, b: k.copyto(out, k.where(k.not_equal(condition, 0), a, b)),
+        elementwise=True,
+        scalar="y if x != 0 else z",
+        gradient=_where_gradient,
+        samples=tuple(
+            Sample(shapes)
+            for shapes in (
+                ((), (), ()),
+                ((4,), (4,), (4,)),
+                ((3,), (2, 3), ()),
+                ((2, 1), (3,), (2, 3)),
+                ((), (4,), (1,)),
+            )
+        ),
+    )
+)
+
+
+def where(condition: Any, a: Any, b: Any) -> Expression:
+    """Entries of `a` where `condition` is not zero, of `b` elsewhere; shapes broadcast per sample like NumPy's.
+
+    The gradient goes to what was chosen: that of the other is exactly zero there, be its value infinite or NaN. None
+    goes to the condition.
+
+    Args:
+        condition: an expression, as a comparison's, or an array; NaN is not zero.
+        a, b: expressions, parameters, numbers or arrays.
+
+    Returns:
+        Expression of the broadcast shape, and of the dtype of all three.
+
+    Raises:
+        EdBatchError: the shapes do not broadcast, or the operands belong to different graphs.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     x = eb.input([2.0, -1.0, 0.5])
+        ...     y = eb.where(x > 1, x, -x)
+        >>> y.value()
+        array([ 2. ,  1. , -0.5], dtype=float32)
+    """
+    return record(WHERE, (condition, a, b))
+
+
+for _class in (Expression, Parameter):
+    for _name, _call in {"gt": greater, "ge": greater_equal, "lt": less, "le": less_equal}.items():
+        setattr(_class, f"__{_name}__", _call)

@@ -1,0 +1,120 @@
+"""How element-wise ops are declared: operands broadcast per sample like NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed, binary, documented, unary
+from edbatch.graph.op import Op, Sample, declare
+from edbatch.graph.record import checked_number
+from edbatch.graph.spec import Shape, Spec
+
+
+def broadcast_shape(*shapes: Shape) -> Shape:
+    """NumPy's broadcasting rule, per sample."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise EdBatchError("shapes do not broadcast") from None
+
+
+def unary_op(
+    name: str, formula: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
+) -> Callable[[Any], Expression]:
+    """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
+    op = declare(
+        Op(
+            name,
+            lambda shape: shape,
+            forward,
+            elementwise=True,
+            scalar=scalar,
+            gradient=gradient,
+            samples=tuple(Sample((shape,), **domain) for shape in [(), (5,), (2, 3)]),
+        )
+    )
+    doc = f"""{formula}, element by element.
+
+    Args:
+        x: expression of any shape.
+
+    Returns:
+        Expression of the shape and dtype of `x`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.{name}(eb.scalar(0.5))
+        >>> print(f"{{y.value():.4f}}")
+        {example}
+    """
+    return documented(unary(op), forward.__module__, name, doc)
+
+
+def two_operands(
+    name: str, forward: Callable, gradient: Callable, scalar: str, **domain: Any
+) -> Callable[..., Expression]:
+    """Declare an element-wise op of two operands."""
+    shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
+    samples = tuple(Sample(pair, **domain) for pair in shapes)
+    return binary(
+        declare(Op(name, broadcast_shape, forward, elementwise=True, scalar=scalar, gradient=gradient, samples=samples))
+    )
+
+
+def binary_op(
+    name: str, symbol: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
+) -> Callable[..., Expression]:
+    """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
+    doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
+
+    Args:
+        a, b: expressions, parameters, numbers or arrays.
+
+    Raises:
+        EdBatchError: the shapes do not broadcast, or the operands belong to different graphs.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.{name}(eb.scalar(3), eb.scalar(2))
+        >>> print(f"{{y.value():.4f}}")
+        {example}
+    """
+    return documented(two_operands(name, forward, gradient, scalar, **domain), forward.__module__, name, doc)
+
+
+def attributed_op(
+    name: str,
+    forward: Callable,
+    gradient: Callable,
+    samples: list[dict[str, float]],
+    scalar: str,
+    check: Callable[..., None] = lambda **_: None,
+) -> Callable[..., Expression]:
+    """Declare an element-wise op of one operand with attributes that are numbers; `check` raises if they are bad."""
+    op = declare(
+        Op(
+            name,
+            lambda shape, **_: shape,
+            forward,
+            elementwise=True,
+            scalar=scalar,
+            gradient=gradient,
+            samples=tuple(Sample((shape,), attributes) for attributes in samples for shape in [(5,), (2, 3)]),
+        )
+    )
+    names = tuple(samples[0])
+
+    def attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, float]:
+        pairs = zip(names, given, strict=True)
+        found = {key: checked_number(f"{name}({spec!r}): {key}", value) for key, value in pairs}
+        check(**found)
+        return found
+
+    return attributed(op, attributes)
