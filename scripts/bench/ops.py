@@ -20,7 +20,6 @@ import numpy as np
 import edbatch as eb
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.ops import loss, matrix, shape
-from edbatch.graph.ops.elementwise import greater
 from edbatch.runtime import cell_program
 from scripts.bench.measure import Runs, interleaved
 from scripts.bench.report import Tables, command
@@ -55,7 +54,8 @@ ONE = (
 )  # fmt: skip
 TWO = (
     "add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "dot", "matmul", "squared_distance",
-    "l1_distance", "huber", "binary_cross_entropy",
+    "l1_distance", "huber", "binary_cross_entropy", "greater", "greater_equal", "less", "less_equal", "equal",
+    "not_equal",
 )  # fmt: skip
 LISTS = ("sum", "mean", "maximum", "minimum", "logsumexp")
 
@@ -64,7 +64,7 @@ USES: dict[str, Use] = {
     **{name: of_one(name) for name in ONE},
     **{name: of_two(name) for name in TWO},
     **{f"{name}_list": of_list(name) for name in LISTS},
-    "greater": lambda y, x, W, k: greater(y, x),
+    "where": lambda y, x, W, k: eb.where(y > x, y, x),
     "scale_gradient": lambda y, x, W, k: eb.scale_gradient(y, 0.5),
     "clip": lambda y, x, W, k: eb.clip(y, -1, 1),
     "power_of": lambda y, x, W, k: y**3,
