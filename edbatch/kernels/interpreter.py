@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from edbatch.compiled import compiled
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
+from edbatch.kernels.list_loops import Sources, add_to_operand, at_index, compute_lists
 from edbatch.kernels.pointers import call_kernel, int64_address
 from edbatch.kernels.products import Gemm, Matrices, Matrix, Sizes, multiply, multiply_each
 from edbatch.kernels.program import (
     ADD,
-    ADD_ROWS,
     ALWAYS,
     COPY,
     IF_NOT_ROWS,
     KERNEL,
     LEFT,
+    LISTS,
     LOOKUP,
     MULTIPLY,
     MULTIPLY_EACH,
     NONE,
-    REDUCE_LISTS,
     RIGHT,
     TRANSPOSED,
     UNLESS_FOLLOWED,
@@ -30,7 +28,6 @@ from edbatch.kernels.program import (
 )
 from edbatch.kernels.tables import (
     Integers,
-    Memory,
     Programs,
     Rows,
     Slots,
@@ -46,22 +43,7 @@ from edbatch.kernels.tables import (
     result_rows,
     window_rows,
 )
-from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED
-
-
-class Sources(NamedTuple):
-    """What the operands of a plan's batches are found in.
-
-    Attributes:
-        operands, segments: of the plan.
-        indices: its index buffer.
-        memory: where values are.
-    """
-
-    operands: np.ndarray
-    segments: np.ndarray
-    indices: np.ndarray
-    memory: Memory
+from edbatch.memory.plan import GATHER, GATHER_MANY
 
 
 @compiled(small=True, error_model="numpy")
@@ -104,7 +86,7 @@ def run_steps(
         elif code == KERNEL:
             given = np.empty(given_words(step), np.int64)
             kept = np.empty(step["scratch"] * entries + 1, np.float64)
-            fill(given, step, places, slots, itemsize, _at(integers.indices, integers.begin), integers.stride)
+            fill(given, step, places, slots, itemsize, at_index(integers.indices, integers.begin), integers.stride)
             given[-1] = int64_address(kept)
             call_kernel(kernels[step["kernel"]], m, int64_address(given))
             given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
@@ -146,75 +128,6 @@ def _gather_segments(operand: np.void, sources: Sources, begin: int, end: int, t
 
 
 @compiled(small=True, error_model="numpy")
-def _listed_rows(operand: np.void, sources: Sources) -> np.ndarray:
-    """The address of each row of an operand."""
-    indices, listed = sources.indices, np.empty(operand["n"], np.int64)
-    first = operand["first"]
-    if operand["access"] == GATHER_MANY:
-        for at in range(first, first + operand["segments"]):
-            segment = sources.segments[at]
-            source = window_rows(segment["window"], sources.memory)
-            rows, positions = segment["rows"], segment["positions"]
-            for k in range(segment["n"]):
-                listed[indices[positions + k]] = source.address + indices[rows + k] * source.stride
-        return listed
-    source = operand_rows(operand, 0, sources.memory)
-    for k in range(operand["n"]):
-        row = indices[first + k] if operand["access"] == GATHER else k
-        listed[k] = source.address + row * source.stride
-    return listed
-
-
-@compiled(small=True, error_model="numpy")
-def _at(indices: np.ndarray, begin: int) -> int:
-    """The address of a list in the index buffer; 0 for a negative one, which is none."""
-    return int64_address(indices) + indices.itemsize * int(begin) if begin >= 0 else 0
-
-
-@compiled(small=True, error_model="numpy")
-def _reduce_lists(task: np.void, one: np.void, sources: Sources, out: Rows) -> None:
-    """A batch of reductions of lists; the windows of its operand are contiguous."""
-    listed = _listed_rows(sources.operands[one["operand"]], sources)
-    offsets = sources.indices[one["offsets"] : one["offsets"] + one["n"] + 1].astype(np.int64)
-    entries = out.width // task["itemsize"]
-    given = np.array(
-        [entries, int64_address(offsets), 0, 1, int64_address(listed), out.address, out.stride, 0, 0]
-    )  # fmt: skip
-    call_kernel(task["kernel"], one["n"], int64_address(given))
-    given[0] = offsets[0] + len(listed)  # or they would be freed before the call
-
-
-@compiled(small=True, error_model="numpy")
-def _divide(task: np.void, one: np.void, sources: Sources, out: Rows) -> None:
-    """Rows of an operand, each divided by the length of its list."""
-    source, entries = operand_rows(sources.operands[one["operand"]], 0, sources.memory), out.width // task["itemsize"]
-    offsets = _at(sources.indices, one["offsets"])
-    given = np.array([entries, offsets, source.address, source.stride, 0, out.address, out.stride, 0, 0])
-    call_kernel(task["kernel"], one["n"], int64_address(given))
-    given[0] = 0  # or it would be freed before the call
-
-
-@compiled(small=True, error_model="numpy")
-def _add_to_operand(task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
-    """Add rows, in the order of the list of them if there is one, to the rows of an operand of one window."""
-    operand, indices = sources.operands[one["operand"]], sources.indices
-    target, listed = operand_rows(operand, 0, sources.memory), _at(indices, one["offsets"])
-    entries = rows.width // task["itemsize"]
-    if operand["access"] == SHARED:
-        offsets = np.array([0, one["n"]], np.int32)
-        given = np.array(
-            [entries, int64_address(offsets), rows.address, rows.stride, listed, target.address, 0, 0, 0]
-        )  # fmt: skip
-        call_kernel(task["to_one"], 1, int64_address(given))
-        given[0] = offsets[0]  # or they would be freed before the call
-        return
-    to = _at(indices, operand["first"]) if operand["access"] == GATHER else 0
-    given = np.array([entries, rows.address, rows.stride, listed, target.address, target.stride, to, 0])
-    call_kernel(task["kernel"], one["n"], int64_address(given))
-    given[0] = 0  # or it would be freed before the call
-
-
-@compiled(small=True, error_model="numpy")
 def _place_arguments(
     programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, begin: int, m: int
 ) -> None:
@@ -239,7 +152,7 @@ def _place_arguments(
         else:
             slots.addresses[slot], slots.strides[slot] = source.address, source.stride
             if access == GATHER:
-                slots.lists[slot] = _at(indices, operand["first"] + begin)
+                slots.lists[slot] = at_index(indices, operand["first"] + begin)
 
 
 @compiled(small=True, error_model="numpy")
@@ -288,19 +201,15 @@ def run_batches(
         program = task["program"]
         if program == NONE:
             return batch
-        operands = 1
+        operands = task["operands"] if program == LISTS else 1
         if program >= 0:
             operands = programs.extents[program]["arguments_end"] - programs.extents[program]["arguments"]
         if not all_contiguous(plan.operands[one["operand"] : one["operand"] + operands], plan.segments, memory.windows):
             return batch
         if program >= 0:
             _run_program(programs, program, slots, one, sources, scratch, gemms)
-            continue
-        out = result_rows(one["type"], one["row"], memory)
-        if program == REDUCE_LISTS:
-            _reduce_lists(task, one, sources, out)
-        elif program == ADD_ROWS:
-            _add_to_operand(task, one, sources, out)
+        elif program == LISTS:
+            compute_lists(task, one, sources, result_rows(one["type"], one["row"], memory))
         else:
-            _divide(task, one, sources, out)
+            add_to_operand(task, one, sources, result_rows(one["type"], one["row"], memory))
     return stop

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.random import uniform
 
 
@@ -141,20 +142,10 @@ class NumPyBackend:
 
         erfc(x, out=out)
 
-    @staticmethod
-    def segment_reduce(ufunc: Any, out: Any, rows: Any, offsets: Any) -> None:
-        """out[i] = reduction of rows[offsets[i]:offsets[i + 1]]; no segment is empty."""
-        exact = {"dtype": np.float64} if ufunc is np.add else {}  # rounded once, however long a segment is
-        if len(out) == 1:
-            found = ufunc.reduce(rows, axis=0, keepdims=True, **exact)
-        else:
-            found = ufunc.reduceat(rows, offsets[:-1], axis=0, **exact)
-        np.copyto(out, found, casting="same_kind")
-
-    @staticmethod
-    def spread(x: Any, offsets: Any, n: int) -> Any:
-        """n rows: those from offsets[i] to offsets[i + 1] are row i of x."""
-        return np.repeat(x, np.diff(offsets), axis=0)
+    def reduce_lists(self, op: str, out: Any, rows: Any, offsets: Any) -> None:
+        """out[i] = the reduction of rows[offsets[i]:offsets[i + 1]] by this name; no list is empty."""
+        task = self.loops.of_lists(partial(reduce_lists, op, out.dtype.name))
+        self.loops.compute_lists(task, offsets, [np.ascontiguousarray(rows)], out)
 
     @staticmethod
     def uniform(seeds: Any, shape: tuple[int, ...]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,24 @@ import numpy as np
 from edbatch.kernels import interpreter, row_kernels
 from edbatch.kernels.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.machine_code import address_of
 from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.pointers import KERNEL, call_kernel
 from edbatch.kernels.products import gemms
-from edbatch.kernels.program import ADD_ROWS, DIVIDE, REDUCE_LISTS, Task
+from edbatch.kernels.program import ADD_ROWS, LISTS, Task
 from edbatch.kernels.scatter import add_rows, add_rows_at
 from edbatch.kernels.tables import Integers, Memory, Programs, Slots
 
 __all__ = [
-    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adding", "adds_in_groups", "computes", "copy_rows",
-    "dividing", "gather_rows", "gather_rows_to", "handles", "prepared", "puts_lists_together", "reducing",
+    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adding", "adds_in_groups", "compute_lists",
+    "computes", "copy_rows", "gather_rows", "gather_rows_to", "handles", "of_lists", "prepared", "puts_lists_together",
     "run_batches", "run_steps", "sum_equal",
 ]  # fmt: skip
 
 _address = NumPyBackend.address
 
-#: Whether reductions of lists need scratch, to put lists' rows from several places side by side.
+#: Whether lists need scratch, to put their elements' rows from several places side by side.
 puts_lists_together = False
 #: Whether rows that occur several times in a list have to be known before they are added up.
 adds_in_groups = False
@@ -50,12 +51,33 @@ def prepared(kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], No
     return lambda n: function(n, address)
 
 
-@cache
-def reducing(op: str, dtype: np.dtype) -> Task | None:
-    """What reduces lists as the op of this name; None if that is left to Python."""
-    if op not in ("sum_list", "mean_list"):
-        return None
-    return Task(REDUCE_LISTS, dtype.itemsize, address_of(row_kernels.sum_lists(op == "mean_list", dtype.name)))
+def of_lists(make: Callable[[int], Kernel]) -> Task:
+    """What computes lists.
+
+    Args:
+        make: from the bits of a number in lists and offsets to the kernel; see `list_kernels`.
+    """
+    kernel = make(64)  # lists are of addresses
+    itemsize = np.dtype(kernel.dtype).itemsize
+    return Task(LISTS, itemsize, address_of(kernel), operands=len(kernel.places) - 1)
+
+
+def compute_lists(task: Task, offsets: Any, operands: Sequence[Any], out: Any) -> None:
+    """Compute lists of rows that lie side by side.
+
+    Args:
+        task: from `of_lists`.
+        offsets: of int32.
+        operands: each contiguous [rows, *shape].
+        out: rows [n, *shape] of as many entries.
+    """
+    target = np.ascontiguousarray(out)
+    lists = np.array(offsets, np.int64)
+    width, stride = target[0].size, target[0].nbytes
+    places = [word for rows in (*operands, target) for word in (_address(rows), stride, 0)]
+    call_kernel(task.kernel, len(lists) - 1, _address(np.array([width, _address(lists), *places, 0])))
+    if target is not out:
+        out[...] = target
 
 
 @cache
@@ -63,12 +85,6 @@ def adding(dtype: np.dtype) -> Task:
     """What adds rows to rows."""
     one_to_one, to_one = (address_of(make(dtype.name)) for make in (row_kernels.add_rows, row_kernels.add_lists))
     return Task(ADD_ROWS, dtype.itemsize, one_to_one, to_one)
-
-
-@cache
-def dividing(dtype: np.dtype) -> Task | None:
-    """What divides rows by the lengths of lists; None if that is left to Python."""
-    return Task(DIVIDE, dtype.itemsize, address_of(row_kernels.divide_rows(dtype.name)))
 
 
 def computes(op: str, scalar: str, operands: int) -> bool:
@@ -124,10 +140,9 @@ def sum_equal(indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
     total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
     listed = _address(rows) + rows.strides[0] * np.argsort(to, kind="stable")
     offsets = np.append(0, np.cumsum(np.bincount(to)))
-    task = reducing("sum_list", rows.dtype)
-    assert task is not None
     width = total[0].size
     given = [width, _address(offsets), 0, 1, _address(listed), _address(total), total.itemsize * width, 0, 0]
+    task = of_lists(partial(reduce_lists, "sum_list", rows.dtype.name))
     call_kernel(task.kernel, len(found), _address(np.array(given)))
     return found.astype(np.int64), total
 

@@ -261,7 +261,8 @@ class Task(NamedTuple):
         kernel: of what has no program; of `ADD_ROWS`, what adds rows one to one.
         to_one: of `ADD_ROWS`, the kernel that adds all rows to one.
         to_groups: of `ADD_ROWS`, the kernel that adds groups of rows to one each, where a device wants groups.
-        reduction: of `REDUCE_LISTS`, which reduction it is, where a device has one kernel for all.
+        operands: of `LISTS`, how many there are.
+        each: of `LISTS`, an `Each`.
     """
 
     program: int
@@ -269,7 +270,8 @@ class Task(NamedTuple):
     kernel: int = 0
     to_one: int = 0
     to_groups: int = 0
-    reduction: int = 0
+    operands: int = 0
+    each: int = 0
 
 
 _STEPS = (Multiply, MultiplyEach, KernelStep, CopyStep, LookUp, CallStep, PythonStep)
@@ -292,14 +294,25 @@ def step_table(steps: list[Step]) -> np.ndarray:
     return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)
 
 
-# In the place of a program: left to Python; reductions of lists; rows that are added to those of an operand (of a
-# batch: the first of the rows, and where the list of them begins if they do not follow one another, else -1); rows of
-# the operand, each divided by the length of its list: the way back through means.
-NONE, REDUCE_LISTS, ADD_ROWS, DIVIDE = -1, -2, -3, -4
+# In the place of a program: left to Python; a kernel of lists (see `list_kernels`), whose first operand is what the
+# lists name, or, where nothing does, a row for each; rows that are added to those of an operand (of a batch: the first
+# of the rows, and where the list of them begins if they do not follow one another, else -1).
+NONE, LISTS, ADD_ROWS = -1, -2, -3
 
 
-class ListReduction(NamedTuple):
-    """A type whose nodes reduce lists.
+class Each(IntEnum):
+    """What a GPU's threads are given of lists: an entry of each list's row, of each element, or a list's column."""
+
+    ROW = 0
+    ELEMENT = 1
+    COLUMN = 2
+
+
+ROW, ELEMENT, COLUMN = map(int, Each)
+
+
+class OfLists(NamedTuple):
+    """A type whose batches are a kernel of lists.
 
     Attributes:
         task: what runs them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import NEXT, SAME, Count, Kernel, Load, Place, Store
+from edbatch.kernels.language.ir import NEXT, SAME, Kernel, Load, Place, Store
 
 _ENTRY = (NEXT, SAME)  # one for a whole list
 
@@ -33,32 +33,3 @@ def add_lists(dtype: str) -> Kernel:
     total = make.reduce("sum", make.add(Load(0, _ENTRY)))
     value = make.compute("add", make.add(Load(1, _ENTRY)), total)
     return Kernel(1, 1, (Place(True), Place()), make.instructions, (Store(value, 1, _ENTRY),), 1, dtype)
-
-
-@cache
-def sum_lists(mean: bool, dtype: str) -> Kernel:
-    """The sums, or means, of lists of rows, elements of place 0; to place 1. Lists and offsets are of 64 bits.
-
-    Example:
-        >>> sum_lists(True, "float64").index_bits
-        64
-    """
-    make = Builder()
-    value = make.reduce("sum", make.add(Load(0, _ENTRY)))
-    if mean:
-        value = make.compute("divide", value, make.add(Count(1)))
-    places = (Place(True), Place())
-    return Kernel(1, 1, places, make.instructions, (Store(value, 1, _ENTRY),), 1, dtype, index_bits=64)
-
-
-@cache
-def divide_rows(dtype: str) -> Kernel:
-    """Each row of place 0 divided by the length of its list; to place 1.
-
-    Example:
-        >>> len(divide_rows("float32").instructions)
-        3
-    """
-    make = Builder()
-    value = make.compute("divide", make.add(Load(0, _ENTRY)), make.add(Count(1)))
-    return Kernel(1, 1, (Place(), Place()), make.instructions, (Store(value, 1, _ENTRY),), 1, dtype)

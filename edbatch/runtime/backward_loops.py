@@ -8,7 +8,7 @@ from edbatch.compiled import compiled
 from edbatch.graph.derivative import Given
 from edbatch.memory.plan import BATCH, GATHER, OPERAND, SEGMENT, SLICE
 from edbatch.runtime.backward_out import USED, Out, Targets, add_rows, append, append_batch, append_operand, restrict
-from edbatch.runtime.backward_records import CALLER, LISTS, NOTHING, SHARE
+from edbatch.runtime.backward_records import COMPUTE, NOTHING, WEIGH
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
@@ -51,10 +51,10 @@ def plan_back(
 
     Returns:
         `batches`, `operands`, `segments`, `indices` of a `memory.plan.Plan`; the last two begin with those of the plan
-        that has run. In place of a type stands what stands for a derivative; or CALLER, for a batch of `Role.LISTS`
-        whose number is given as the first row; or ADDITION - w for the addition of rows of window w to an operand,
-        with the list of the rows, counted from the first, in place of offsets (-1: all in order). Before the additions
-        of a mean comes the type that its rule names: its rows, each divided by the length of its list.
+        that has run. In place of a type stands what stands for a derivative, or for a kernel of lists; or ADDITION - w
+        for the addition of rows of window w to an operand, with the list of the rows, counted from the first, in place
+        of offsets (-1: all in order). What is computed of lists, their additions come next after, begins with the
+        first row of its window.
     """
     saved = np.zeros(1 + batches["type"].max(), np.int64)
     for at in range(len(batches)):
@@ -78,24 +78,24 @@ def plan_back(
         left[number] -= m
         if rule["role"] == NOTHING:
             continue
-        if rule["role"] == LISTS:
-            append_batch(out, CALLER, at, n, 0, -1)
-            continue
         chosen = np.empty(0, np.int32)
         if m < n:
             chosen = np.flatnonzero(sets[nodes[end : end + n]] == number).astype(np.int32)
-        if rule["role"] == SHARE:
-            offsets = batch["offsets"]
-            owners, members = _elements(indices[offsets : offsets + n + 1], chosen)
+        if rule["role"] != COMPUTE:
+            offsets, is_computed = batch["offsets"], rule["computed"] < rule["computed_end"]
+            names = chosen
+            if m == n or is_computed:  # rows of what is computed are those of the chosen
+                names = np.arange(m).astype(np.int32)
+            begins, owners, members = _elements(indices[offsets : offsets + n + 1], chosen, names)
             read = operands[first : first + 1].copy()
             if m < n:
                 restrict(read, members, out)
-            source, begins = n_windows + rule["window"], int(row)
-            if rule["computed"] < rule["computed_end"]:  # of means; divided in a buffer that the next batch uses again
-                append_batch(out, rule["type"], 0, n, 0, offsets)
-                append_operand(out, SLICE, source, row, 1, 0, n)
-                source, begins = computed[rule["computed"]], 0
-            add_rows(read, source, begins, append(out, owners), out, targets)
+            source, start = n_windows + rule["window"], int(row)
+            if is_computed:
+                append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
+                _append_given(rule, given, read, chosen, int(row), 0, m, n_windows, out)
+                source, start = computed[rule["computed"]], 0
+            add_rows(read, source, start, -1 if rule["role"] == WEIGH else append(out, owners), out, targets)
             continue
         slots = rule["computed_end"] - rule["computed"]
         read = operands[first : first + slots].copy()
@@ -107,21 +107,7 @@ def plan_back(
             for k in range(rule["integers"]):
                 append(out, indices[begin + k * n : begin + (k + 1) * n][chosen])
         append_batch(out, rule["type"], left[number], m, integers, -1)
-        for place in range(rule["given"], rule["given_end"]):
-            kind, which = given[place]["kind"], given[place]["which"]
-            if kind == _OPERAND:
-                out.operands[used["operands"]] = read[which]
-                used["operands"] += 1
-                continue
-            shown, start = rule["window"], int(row)
-            if kind == _SAVED:
-                shown, start = which, saved[batch["type"]]
-            elif kind == _GRADIENT:
-                shown = n_windows + rule["window"]
-            if m < n:
-                append_operand(out, GATHER, shown, append(out, chosen + np.int32(start)), 0, 0, m)
-            else:
-                append_operand(out, SLICE, shown, start, 1, 0, m)
+        _append_given(rule, given, read, chosen, int(row), saved[batch["type"]], m, n_windows, out)
         for slot in range(slots):
             target = computed[rule["computed"] + slot]
             if target >= 0:
@@ -132,6 +118,36 @@ def plan_back(
         out.segments[: used["segments"]],
         out.indices[: used["indices"]],
     )
+
+
+@compiled(small=True)
+def _append_given(
+    rule: np.void, given: np.ndarray, read: np.ndarray, chosen: np.ndarray, row: int, saved: int, m: int,
+    n_windows: int, out: Out,
+) -> None:  # fmt: skip
+    """What the batch that was appended last is given.
+
+    Args:
+        read: the operands of the chosen nodes.
+        chosen: which m nodes of the forward batch these are; empty: all.
+        row, saved: the first row of that batch's results, and of what it has saved.
+    """
+    used = out.used[0]
+    for place in range(rule["given"], rule["given_end"]):
+        kind, which = given[place]["kind"], given[place]["which"]
+        if kind == _OPERAND:
+            out.operands[used["operands"]] = read[which]
+            used["operands"] += 1
+            continue
+        shown, start = rule["window"], row
+        if kind == _SAVED:
+            shown, start = which, saved
+        elif kind == _GRADIENT:
+            shown = n_windows + rule["window"]
+        if len(chosen):
+            append_operand(out, GATHER, shown, append(out, chosen + np.int32(start)), 0, 0, m)
+        else:
+            append_operand(out, SLICE, shown, start, 1, 0, m)
 
 
 @compiled(small=True)
@@ -151,13 +167,14 @@ def _room(
             part += 1
         most_parts = max(most_parts, part - begin)
     pieces *= most_parts
-    # At most, per element of an operand: its place among the chosen twice, its owner, their places, and a group.
+    # At most, per element of an operand: its place among the chosen twice, its owner, their places, and a group; and
+    # where the lists of the chosen begin.
     room = len(indices) + 8 * elements + 4 * pieces
     for part in range(len(parts)):
         rule, m = rules[parts[part]["set"]], parts[part]["n"]
         some = rule["given_end"] - rule["given"]
         if m < batches[parts[part]["batch"]]["n"]:
-            room += m * (rule["integers"] + some)
+            room += m * (rule["integers"] + some) + m + 1
         most_given = max(most_given, some)
     out_indices = np.empty(room, np.int32)  # what is not touched costs nothing
     out_indices[: len(indices)] = indices
@@ -171,17 +188,19 @@ def _room(
 
 
 @compiled(small=True)
-def _elements(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of the elements of the chosen lists (none: all), which list each is in, and which of all elements it is."""
+def _elements(offsets: np.ndarray, chosen: np.ndarray, names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the elements of the chosen lists (none: all): where each list begins, the names of lists, numbers of elements.
+
+    Args:
+        names: what the chosen lists are called.
+    """
     if len(chosen) == 0:
         chosen = np.arange(len(offsets) - 1).astype(np.int32)
-    total = 0
-    for i in chosen:
-        total += offsets[i + 1] - offsets[i]
-    owners, members = np.empty(total, np.int32), np.empty(total, np.int32)
-    at = 0
-    for i in chosen:
-        for member in range(offsets[i], offsets[i + 1]):
-            owners[at], members[at] = i, member - offsets[0]
-            at += 1
-    return owners, members
+    begins = np.zeros(len(chosen) + 1, np.int32)
+    for i in range(len(chosen)):
+        begins[i + 1] = begins[i] + offsets[chosen[i] + 1] - offsets[chosen[i]]
+    owners, members = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.int32)
+    for i in range(len(chosen)):
+        for at in range(begins[i], begins[i + 1]):
+            owners[at], members[at] = names[i], offsets[chosen[i]] + at - begins[i]
+    return begins, owners, members

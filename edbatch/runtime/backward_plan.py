@@ -10,17 +10,16 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.derivative import Given
 from edbatch.graph.node_type import parameter_of
-from edbatch.graph.op import Share
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.writes import expect_unwritten
 from edbatch.memory.arenas import Arenas
-from edbatch.memory.plan import GATHER, SLICE, STRIDED, Operand, Plan
-from edbatch.runtime.backward_tables import BackwardTables
-from edbatch.runtime.derivatives import compiled, weight
+from edbatch.memory.plan import SLICE, STRIDED, Operand, Plan
+from edbatch.runtime.backward_tables import BackwardTables, SharedRows
+from edbatch.runtime.derivatives import compiled
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.operand_rows import GradientArenas, add, gather, read_evenly, segments_of
+from edbatch.runtime.operand_rows import GradientArenas, add, gather, read_evenly
 from edbatch.runtime.parameter_gradients import add_sum, add_terms
 from edbatch.runtime.ran import Ran
 from edbatch.runtime.type_rows import TypeRows
@@ -55,10 +54,9 @@ class BackwardPlan:
         self._table = table
         self._nodes = nodes
         self._sets = sets
-        self._number = np.bincount(parts["batch"], parts["n"], len(ran.plan.batches))  # per batch, active nodes
+        self._active = np.unique(parts["batch"])
         self._pool = table.pool
         self._backend = table.backend
-        self._stopped = stopped
         self._check_nan = check_nan
         self._lines = lines
         self._rows = {
@@ -93,7 +91,7 @@ class BackwardPlan:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
         for rows in self._rows.values():
             add_terms(rows, self._backend)
-        for number in np.flatnonzero(self._number[: self._ran.n_sources]).tolist():
+        for number in self._active[self._active < self._ran.n_sources].tolist():
             kind, row, n, *_ = self._ran.plan.batch(number)
             type = self._table.bound[kind]
             if type.type.op is PARAMETER:
@@ -122,18 +120,21 @@ class BackwardPlan:
         """Run one batch from Python."""
         kind, begin, n, first, payload, positions = plan.batch(number)
         tables = self._tables
-        if kind < tables.caller:
+        if kind < tables.additions:
             rows = tables.of_program[kind]
             operands = plan.operands_of(first, len(rows.how.derivative.given))
             with self._lines.shown(rows.type.type, partial(self._nodes_of, rows.type)):
                 self._back(plan, rows, begin, n, operands, payload)
-        elif kind == tables.caller:
-            self._back_variadic(begin)
+        elif kind in tables.of_lists:
+            self._share(plan, tables.of_lists[kind], n, first, positions)
         else:
             source, width, column, entries = tables.source(int(tables.memory.results[kind]), self._gradients)
             (operand,) = plan.operands_of(first, 1)
             operand = operand._replace(window=operand.window - tables.n_windows)
-            self._add(operand, positions, plan, self._indices, source, begin * width + column, width, entries)
+            add(
+                operand, positions, plan, self._indices, self._gradients, self._table,
+                source, begin * width + column, width, entries,
+            )  # fmt: skip
 
     def _back(
         self, plan: Plan, rows: TypeRows, begin: int, n: int, operands: list[Operand], payload: int
@@ -161,50 +162,22 @@ class BackwardPlan:
         for buffer in buffers:
             self._pool.release(buffer)
 
-    def _back_variadic(self, number: int) -> None:
-        """Go back through a forward batch of reductions over lists: each operand gets its share."""
-        ran, k = self._ran, self._backend
-        kind, row, n, first, _, begin = ran.plan.batch(number)
-        type, (operand,) = self._table.bound[kind], ran.plan.operands_of(first, 1)
-        rule = type.type.op.gradient
-        assert isinstance(rule, Share)
-        spec = type.type.out
-        lengths = np.diff(ran.plan.indices[begin : begin + n + 1])
-        owners = np.repeat(np.arange(n, dtype=np.int32), lengths)
-        owner = k.indices(owners)[:]
-        gradient = self._gradients.array(type.window)[row : row + n]
-        program = weight(type, k)
-        parts = None
-        buffers: list[Any] = []
-        if program is not None:
-            x = self._read(operand, spec, ran.plan, ran.indices, buffers)
-            parts = k.empty((operand.n, *spec.shape), spec.dtype)
-            program(parts, self._arenas.array(type.window)[row : row + n][owner], x)
-        if rule.divided:
-            total = k.empty((n, *spec.shape), spec.dtype)
-            if parts is None:
-                total[...] = k.from_host(lengths.astype(spec.dtype).reshape(n, *(1,) * len(spec.shape)), "C")
-            else:
-                k.segment_reduce(k.add, total, parts, ran.indices[begin : begin + n + 1])
-            gradient = gradient / total
-        rows = gradient[owner]
-        if parts is not None:
-            rows *= parts
-        if self._number[number] < n:
-            end = int(ran.plan.batches["n"][: number + 1].sum())
-            idle = self._sets[ran.nodes[end - n : end]] < 0
-            rows[k.indices(np.flatnonzero(idle[owners]).astype(np.int32))[:]] = 0
-        self._check(rows, type)
-        source = rows.reshape(-1)
-        parts_of = [(operand, -1)]
-        if operand.access > STRIDED:
-            parts_of = [
-                (Operand(GATHER, one.window, one.rows, 0, 0, one.n), one.positions)
-                for one in segments_of(operand, ran.plan)
-            ]
-        for part, positions in parts_of:
-            if not self._stopped[part.window]:
-                self._add(part, positions, ran.plan, ran.indices, source, 0, spec.size, spec.size)
+    def _share(self, plan: Plan, shared: SharedRows, n: int, first: int, offsets: int) -> None:
+        """Compute a batch of what flows to lists, from elements that compiled loops cannot read."""
+        type, task = shared.type, shared.of_lists.task
+        spec, buffers, rows = type.type.out, [], []  # type: Any, list[Any], list[Any]
+        elements, *of_lists = plan.operands_of(first, task.operands)
+        rows.append(self._read(elements, spec, plan, self._indices, buffers))
+        for array, operand in zip(
+            (self._gradients.array(type.window), self._arenas.array(type.window)), of_lists, strict=True
+        ):
+            start = operand.first
+            rows.append(
+                array[start : start + n] if operand.access == SLICE else array[self._indices[start : start + n]]
+            )
+        out = shared.flat[: elements.n * spec.size].reshape(elements.n, *spec.shape)
+        contiguous = [self._backend.ascontiguousarray(one) for one in rows]
+        self._backend.loops.compute_lists(task, self._indices[offsets : offsets + n + 1], contiguous, out)
         for buffer in buffers:
             self._pool.release(buffer)
 
@@ -215,16 +188,16 @@ class BackwardPlan:
         gather(operand, plan, indices, self._arenas, self._table, buffers[-1], spec.size)
         return buffers[-1][: operand.n * spec.size].reshape(operand.n, *spec.shape)
 
-    def _add(self, operand: Operand, positions: int, plan: Plan, indices: Any, *source: Any) -> None:
-        add(operand, positions, plan, indices, self._gradients, self._table, *source)
-
     def _check_batch(self, plan: Plan, number: int) -> None:
-        """Check a batch of derivatives."""
-        kind, begin, n, *_ = plan.batch(number)
-        rows = self._tables.of_program.get(kind)
+        """Check a batch of derivatives, or of what flows to lists."""
+        kind, begin, n, first, *_ = plan.batch(number)
+        rows, shared = self._tables.of_program.get(kind), self._tables.of_lists.get(kind)
         if rows is not None:
             width = rows.how.derivative.width
             self._check(rows.flat[begin * width : (begin + n) * width].reshape(n, width), rows.type)
+        if shared is not None:
+            n, width = plan.operands_of(first, 1)[0].n, shared.type.type.out.size
+            self._check(shared.flat[: n * width].reshape(n, width), shared.type)
 
     def _check(self, computed: Any, type: BoundType) -> None:
         if self._check_nan:

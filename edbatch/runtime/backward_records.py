@@ -13,12 +13,12 @@ class Role(IntEnum):
 
     NOTHING = 0  # only parameters get gradients, from the rows that other batches leave
     COMPUTE = 1  # the type's derivative, and additions of what it computes to the operands
-    SHARE = 2  # additions: each operand of a sum over a list gets the gradient of the sum, of a mean its part
-    LISTS = 3  # other reductions over lists, left to the caller
+    SHARE = 2  # of a list: additions, to each element of one row a list: the gradient, or what is computed of it
+    WEIGH = 3  # of a list: additions, to each element of a row that is computed for it
 
 
 # For compiled functions, which take plain integers for constants.
-NOTHING, COMPUTE, SHARE, LISTS = map(int, Role)
+NOTHING, COMPUTE, SHARE, WEIGH = map(int, Role)
 
 
 class Part(NamedTuple):
@@ -40,7 +40,7 @@ class Rule(NamedTuple):
 
     Attributes:
         role: a `Role`.
-        type: what stands for the derivative in batches; of means of lists, for the division of rows.
+        type: what stands for the derivative, or the kernel of lists, in batches.
         window: of the results.
         given, given_end: which part of all that derivatives are given.
         computed, computed_end: which part of the windows where derivatives leave the gradients of operands.
@@ -72,5 +72,5 @@ class Source(NamedTuple):
 PART, RULE, SOURCE = (record_type(form._fields) for form in (Part, Rule, Source))
 
 
-# In the place of a type: a batch that is left to the caller; ADDITION - w: the addition of rows of window w.
-CALLER, ADDITION = -1, -2
+# In the place of a type: ADDITION - w, the addition of rows of window w; beyond all windows, kernels of lists.
+ADDITION = -1

@@ -7,22 +7,21 @@ operand.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edbatch.graph.derivative import Given
-from edbatch.graph.op import Share
-from edbatch.kernels.program import NONE, TASK, Task
+from edbatch.kernels.program import TASK, OfLists
 from edbatch.kernels.tables import Memory
 from edbatch.memory.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
 from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import Plan
 from edbatch.runtime.backward_loops import plan_back
-from edbatch.runtime.backward_records import ADDITION, CALLER, RULE, SOURCE, Role, Rule
+from edbatch.runtime.backward_records import ADDITION, RULE, SOURCE, Role, Rule
 from edbatch.runtime.operand_rows import GradientArenas
 from edbatch.runtime.ran import Ran
+from edbatch.runtime.shares import shared
 from edbatch.runtime.type_rows import TypeRows
 from edbatch.runtime.type_table import BoundType, TypeTable
 
@@ -39,13 +38,14 @@ class BackwardTables:
         stopped: per window of values, whether no gradient flows to what is read through it.
 
     Attributes:
-        plan: the batches. Types are numbers of `programs`: derivatives, then `caller`, then for each window the
-            addition of rows of it; and, where there are means of lists, for each window the division of rows into it.
+        plan: the batches. Types are numbers of `programs`: derivatives, then for each window the addition of rows of
+            it, then kernels of lists.
         programs: of the types.
         memory: where the values, their gradients, and what is computed or was saved are.
         n_windows: of values.
-        caller: the type of batches that are left to the caller; their first row is the forward batch's number.
+        additions: the type of the first addition.
         of_program: what each derivative computes.
+        of_lists: per type that is a kernel of lists, what it computes.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class BackwardTables:
         self.of_program: dict[int, TypeRows] = {}
         self._buffers: list[_Buffer] = []
         self._windows: list[Columns] = []  # of the buffers' rows
-        self._divided: list[Any] = []  # of the buffers those that are made here
-        rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan.batches)
+        self._shared: list[SharedRows] = []
+        rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan)
         loops = table.backend.loops
         batches, operands, segments, indices = plan_back(
             ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, sets,
@@ -68,20 +68,22 @@ class BackwardTables:
         )  # fmt: skip
         programs = table.derivative_programs
         programs.prepare(self.of_program, programs)
-        self.caller = len(programs.tables.tasks)
+        self.additions = len(programs.tables.tasks)
         names = batches["type"]
         with_gradients = operands["window"], ADDITION - names[names <= ADDITION]
-        names[:] = np.where(names < 0, self.caller + CALLER - names, names)
+        names[:] = np.where(names < 0, self.additions + ADDITION - names, names)
         self.plan = Plan(batches, operands, segments, indices, ran.plan.rows)
         of_gradients = columns.copy()
         of_gradients["arena"] += self._n_arenas
         windows = np.concatenate([columns, of_gradients, np.array(self._windows, COLUMNS)])
-        adds = self._tasks(loops.adding)
-        divides = self._tasks(loops.dividing) if self._divided else adds[:0]
-        self.programs = programs.having(np.concatenate([np.array([Task(NONE)], TASK), adds, divides]))
+        adds, shared = self._additions(), [one.of_lists for one in self._shared]
+        self.of_lists = dict(enumerate(self._shared, self.additions + len(adds)))
+        widths = np.append(np.zeros(len(adds), np.int64), np.array([width for _, width in shared], np.int64))
+        tasks = np.array([task for task, _ in shared], TASK)
+        self.programs = programs.having(np.concatenate([adds, tasks]), widths)
         of_types = np.zeros(len(self.programs.tables.tasks), np.int32)
         of_types[list(results)] = list(results.values())
-        of_types[self.caller + 1 :] = np.arange(len(adds) + len(divides)) % len(adds)
+        of_types[self.additions :] = [*range(len(adds)), *(one.window for one in self._shared)]
         address = table.backend.address
         begins = [arenas.addresses(), np.zeros(self._n_arenas, ROWS)]
         found = np.concatenate(with_gradients) - self.n_windows
@@ -91,14 +93,15 @@ class BackwardTables:
         begins += [np.array([Rows(address(one.flat), one.flat.itemsize * one.width)], ROWS) for one in self._buffers]
         self.memory = Memory(windows, np.concatenate(begins), of_types, np.zeros(len(of_types), KEPT))
 
-    def _tasks(self, of_dtype: Callable[[np.dtype], Task]) -> np.ndarray:
-        """Per window, what a dtype's task is."""
+    def _additions(self) -> np.ndarray:
+        """Per window, what adds its rows."""
         of_values = [dtype for _, dtype in self._table.windows.layouts]  # of some this graph may have no arena
         of_buffers = [self._buffers[arena - 2 * self._n_arenas].flat.dtype for arena, *_ in self._windows]
         dtypes = list(dict.fromkeys(of_values + of_buffers))
         values, buffers = (np.array([dtypes.index(dtype) for dtype in of], int) for of in (of_values, of_buffers))
         values = values[self._table.windows.columns()["arena"]]
-        return np.array([of_dtype(dtype) for dtype in dtypes], TASK)[np.concatenate([values, values, buffers])]
+        adding = self._table.backend.loops.adding
+        return np.array([adding(dtype) for dtype in dtypes], TASK)[np.concatenate([values, values, buffers])]
 
     def source(self, window: int, gradients: GradientArenas) -> tuple[Any, int, int, int]:
         """The rows that a window shows of gradients, or of a buffer: the buffer; entries of a row, before and shown.
@@ -115,7 +118,7 @@ class BackwardTables:
         return flat, entries, begin // flat.itemsize, width // flat.itemsize
 
     def _of_sets(
-        self, rows: dict[int, TypeRows], present: list[int], batches: np.ndarray
+        self, rows: dict[int, TypeRows], present: list[int], plan: Plan
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, int]]:
         """`rules`, `given`, `computed` as `plan_back` reads them; and per derivative the window of its rows."""
         bound, programs = self._table.bound, self._table.derivative_programs
@@ -124,18 +127,18 @@ class BackwardTables:
         given: list[tuple[int, int]] = []
         computed: list[int] = []
         results: dict[int, int] = {}
-        divided: list[int] = []
+        lists: list[int] = []
         for number in present:
             kind = sets[number].kind
-            type, program, begins = bound[kind], CALLER, (len(given), len(computed))
+            type, program, begins = bound[kind], 0, (len(given), len(computed))
             if type.type.op.variadic:
-                share = self._share(type)
-                role = Role.LISTS if share is None else Role.SHARE
-                if share is not None and share.divided:
-                    divided.append(number)
-                    most, size = int(batches["n"][batches["type"] == kind].max()), type.type.out.size
-                    self._divided.append(self._table.pool.acquire(most * size, type.type.out.dtype))
-                    computed.append(self._window(self._buffer(self._divided[-1], size), 0, size))
+                share = shared(type, self._table)
+                role = Role.WEIGH if Given.OPERAND in share.given else Role.SHARE
+                given += [(int(source), 0) for source in share.given]
+                if share.of_lists is not None:
+                    lists.append(number)
+                    self._shared.append(self._shared_rows(type, kind, share.of_lists, role, plan))
+                    computed.append(self._shared[-1].window)
             elif number not in rows or rows[number].how.program is None:
                 role = Role.NOTHING
             else:
@@ -162,23 +165,22 @@ class BackwardTables:
             rules[number] = Rule(
                 role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload
             )
-        for number in divided:
-            # The division of rows into a window comes after the additions of rows of all windows.
-            window = 2 * self.n_windows + len(self._windows) + computed[rules[number]["computed"]]
-            rules[number]["type"] = ADDITION - window
+        for at, number in enumerate(lists):  # after the additions of rows of all windows
+            rules[number]["type"] = ADDITION - (2 * self.n_windows + len(self._windows) + at)
         return rules, np.array(given, SOURCE), np.array(computed, np.int64), results
+
+    def _shared_rows(self, type: BoundType, kind: int, of_lists: OfLists, role: Role, plan: Plan) -> SharedRows:
+        """Room for what is computed of any batch of lists: the next one uses it again."""
+        batches = plan.batches[plan.batches["type"] == kind]
+        each = plan.operands["n"][batches["operand"]] if role is Role.WEIGH else batches["n"]
+        size = type.type.out.size
+        flat = self._table.pool.acquire(int(each.max()) * size, type.type.out.dtype)
+        return SharedRows(type, of_lists, flat, self._window(self._buffer(flat, size), 0, size))
 
     def release(self) -> None:
         """Give the buffers back that are of this alone."""
-        while self._divided:
-            self._table.pool.release(self._divided.pop())
-
-    def _share(self, type: BoundType) -> Share | None:
-        """How each element of a list gets what flows to the result, where compiled loops do it: all, or a part."""
-        rule = type.type.op.gradient
-        if not isinstance(rule, Share) or rule.weight is not None:
-            return None
-        return rule if not rule.divided or self._table.backend.loops.dividing(type.type.out.dtype) else None
+        while self._shared:
+            self._table.pool.release(self._shared.pop().flat)
 
     def _buffer(self, flat: Any, width: int) -> int:
         """The arena that a buffer with rows of this width becomes."""
@@ -190,6 +192,22 @@ class BackwardTables:
         itemsize = self._buffers[arena - 2 * self._n_arenas].flat.itemsize
         self._windows.append(Columns(arena, itemsize * column, itemsize * width))
         return 2 * self.n_windows + len(self._windows) - 1
+
+
+class SharedRows(NamedTuple):
+    """What flows to lists of a type, computed.
+
+    Attributes:
+        type: whose lists they are.
+        of_lists: what computes it.
+        flat: the rows.
+        window: that shows them.
+    """
+
+    type: BoundType
+    of_lists: OfLists
+    flat: Any
+    window: int
 
 
 class _Buffer(NamedTuple):

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from edbatch.graph.body import Body, Value, body_of
+from edbatch.graph.body import Body, Value
 from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.derivative import Derivative, derivative, output_gradients, worth_saving
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.op import Share
 from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.graph.trace import Trace, traced
 from edbatch.graph.type_body import body_of_type, columns_of_type
 from edbatch.runtime.cell_program import Program
 from edbatch.runtime.type_table import BoundType, bind, places_of
@@ -85,15 +83,6 @@ def compiled_outputs(type: BoundType, live: frozenset[int], backend: Any) -> Com
     return found
 
 
-def weight(type: BoundType, backend: Any) -> Program | None:
-    """Of a variadic type: `program(parts, results, operands)`, what part of a gradient goes to each operand."""
-    if "weight" not in type.derivatives:
-        rule = type.type.op.gradient
-        assert isinstance(rule, Share)
-        type.derivatives["weight"] = None if rule.weight is None else _weight(rule, type.type.out, backend)
-    return type.derivatives["weight"]
-
-
 def _saved(type: BoundType) -> tuple[int, ...]:
     if not isinstance(type.type.op, CellOp) and type.type.op.composite is None:
         return ()  # its one value is its result
@@ -119,14 +108,6 @@ def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:
     body = replace(body, outputs=(*body.outputs, *map(Value, saved)))
     columns = (*columns_of_type(type), *(column for column, _ in places.values()))
     return Saving(_program(body, columns, backend), places, width)
-
-
-def _weight(rule: Share, spec: Spec, backend: Any) -> Program:
-    trace = Trace("share", spec.dtype)
-    out, x = trace.argument(spec), trace.argument(spec)
-    assert rule.weight is not None
-    found = traced(trace, partial(rule.weight, out, x))
-    return _program(body_of(trace, (spec, spec), [found.id], 0), (0,), backend)
 
 
 def _program(body: Body, columns: tuple[int, ...], backend: Any) -> Program:

@@ -19,7 +19,7 @@ from edbatch.kernels.program import (
     STEP,
     TASK,
     Extent,
-    ListReduction,
+    OfLists,
     Task,
 )
 from edbatch.kernels.tables import Programs
@@ -52,7 +52,7 @@ class ProgramTable:
         self._variants: dict[int, Variant] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
-        self._lists: dict[int, ListReduction] = {}
+        self._lists: dict[int, OfLists] = {}
         self._changed = False  # since the programs were joined
         self._join(0)
 
@@ -60,7 +60,7 @@ class ProgramTable:
         """Have the programs of these types ready.
 
         Args:
-            table: a `TypeTable`, or what has its `count`, `program` and `list_reduction`.
+            table: a `TypeTable`, or what has its `count`, `program` and `of_lists`.
 
         Raises:
             EdBatchError: a parameter is gone.
@@ -70,10 +70,10 @@ class ProgramTable:
             if variant is None:
                 if kind in self._seen:
                     continue
-                reduction = table.list_reduction(kind)
-                if reduction is not None:
+                of_lists = table.of_lists(kind)
+                if of_lists is not None:
                     self._changed = True
-                    self._lists[kind] = reduction
+                    self._lists[kind] = of_lists
                 program = table.program(kind)
                 if program is None or not program.variant().is_native:
                     self._seen.add(kind)
@@ -100,15 +100,12 @@ class ProgramTable:
         small = (programs < 0) | (batches["n"] <= self._sizes[kinds, 1])
         return bool((small & (programs != NONE)).all())
 
-    def having(self, more: np.ndarray) -> Self:
-        """The same programs, and the tasks of more types."""
+    def having(self, more: np.ndarray, list_widths: np.ndarray) -> Self:
+        """The same programs, and the tasks of more types; per type the width of an `OfLists`, 0 of others."""
         other = copy.copy(self)
-        tasks = np.concatenate([self.tables.tasks, more])
-        other.tables = self.tables._replace(tasks=tasks)
-        other._sizes = np.zeros((len(tasks), 2), np.int64)
-        other._sizes[: len(self._sizes)] = self._sizes
-        other._list_widths = np.zeros(len(tasks), np.int64)
-        other._list_widths[: len(self._list_widths)] = self._list_widths
+        other.tables = self.tables._replace(tasks=np.concatenate([self.tables.tasks, more]))
+        other._sizes = np.concatenate([self._sizes, np.zeros((len(more), 2), np.int64)])
+        other._list_widths = np.concatenate([self._list_widths, list_widths])
         return other
 
     def _join(self, types: int) -> None:
@@ -118,9 +115,8 @@ class ProgramTable:
         # Per type of its program: bytes of scratch a call, calls at most.
         self._sizes = np.zeros((types, 2), np.int64)
         self._list_widths = np.zeros(types, np.int64)
-        for kind, reduction in self._lists.items():
-            tasks[kind] = reduction.task
-            self._list_widths[kind] = reduction.width
+        for kind, of_lists in self._lists.items():
+            tasks[kind], self._list_widths[kind] = of_lists
         for number, (kind, tables) in enumerate(self._tables.items()):
             tasks[kind] = Task(number)
             (own,) = (Extent(*one) for one in tables.programs.extents.tolist())
@@ -167,7 +163,7 @@ class DerivativePrograms(ProgramTable):
         return self._programs[number]
 
     @staticmethod
-    def list_reduction(number: int) -> ListReduction | None:
+    def of_lists(number: int) -> OfLists | None:
         """None is any."""
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.kernels.program import ListReduction
+from edbatch.kernels.program import OfLists
 from edbatch.memory.plan import Plan
 from edbatch.memory.pool import BufferPool
 from edbatch.runtime.cell_program import Program
@@ -85,9 +85,9 @@ class SavingTable:
         """Of all types."""
         return len(self.bound)
 
-    def list_reduction(self, kind: int) -> ListReduction | None:
+    def of_lists(self, kind: int) -> OfLists | None:
         """How compiled loops reduce a type's lists."""
-        return self._table.list_reduction(kind)
+        return self._table.of_lists(kind)
 
     def program(self, kind: int) -> Program | None:
         """What computes a type and saves, if it is compiled."""

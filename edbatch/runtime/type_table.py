@@ -18,7 +18,9 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.views import NODE_BITS, VIEWS
-from edbatch.kernels.program import ListReduction
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.list_kernels import reduce_lists
+from edbatch.kernels.program import OfLists
 from edbatch.memory.addresses import KEPT
 from edbatch.memory.pool import pool_of
 from edbatch.memory.windows import Windows, contiguous_columns
@@ -182,13 +184,17 @@ class TypeTable:
         """Of all types."""
         return len(self.bound)
 
-    def list_reduction(self, kind: int) -> ListReduction | None:
+    def of_lists(self, kind: int) -> OfLists | None:
         """How compiled loops reduce a type's lists; None of any other type."""
-        type, loops = self.bound[kind].type, self.backend.loops
-        task = loops.reducing(type.op.name, type.out.dtype)
-        if task is None:
+        type = self.bound[kind].type
+        if not type.op.variadic:
             return None
-        return ListReduction(task, type.out.dtype.itemsize * type.out.size if loops.puts_lists_together else 0)
+        return self.list_task(partial(reduce_lists, type.op.name, type.out.dtype.name), type)
+
+    def list_task(self, make: Callable[[int], Kernel], type: NodeType) -> OfLists:
+        """How compiled loops run a kernel (see `loops.of_lists`) on the lists of a type."""
+        loops = self.backend.loops
+        return OfLists(loops.of_lists(make), type.out.dtype.itemsize * type.out.size * loops.puts_lists_together)
 
     def program(self, kind: int) -> Program | None:
         """What computes a type, if it is compiled."""

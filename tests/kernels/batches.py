@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
@@ -51,7 +52,7 @@ FLOAT32 = np.dtype(np.float32)
 
 
 def summing(backend, dtype):
-    return backend.loops.reducing("sum_list", dtype)
+    return backend.loops.of_lists(partial(reduce_lists, "sum_list", dtype.name))
 
 
 def adding(backend, dtype):

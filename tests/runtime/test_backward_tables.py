@@ -287,7 +287,7 @@ def test_means_of_lists_go_back_in_compiled_loops(policy, monkeypatch):
     def refuse(*_):
         raise AssertionError("left to Python")
 
-    monkeypatch.setattr(BackwardPlan, "_back_variadic", refuse)
+    monkeypatch.setattr(BackwardPlan, "_share", refuse)
     model = eb.ParameterCollection(seed=0, dtype="float32")
     table, W = model.add_lookup_parameters((6, 5), name="table"), model.add_parameters((5, 5), name="W")
 

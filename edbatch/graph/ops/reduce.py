@@ -100,8 +100,12 @@ def _adding(x: Any, axis: tuple[int, ...]) -> dict[str, Any]:
     return {} if trailing and x.flags.c_contiguous else {"dtype": np.float64}
 
 
-def _variadic(name: str, forward: Callable, unrolled: Callable, gradient: Share) -> Callable[[Any], Expression]:
-    """Declare a reduction over a list: one type for all lengths, run as one segment reduction; in a cell, unrolled."""
+def _variadic(name: str, unrolled: Callable, gradient: Share) -> Callable[[Any], Expression]:
+    """Declare a reduction over a list: one type for all lengths (see `kernels.list_kernels`); in a cell, unrolled."""
+
+    def forward(k: Any, out: Any, rows: Any, offsets: Any) -> None:
+        k.reduce_lists(name, out, rows, offsets)
+
     samples = (Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),)))
     op = Op(name, lambda shape: shape, forward, variadic=True, unrolled=unrolled, gradient=gradient, samples=samples)
     return variadic(declare(op))
@@ -123,22 +127,6 @@ def _logsumexp_of(*xs: Any) -> Expression:
     top = _largest(*xs)
     bounded = _finite(top)
     return log(_total(*(exp(x - bounded) for x in xs))) + top
-
-
-def _logsumexp_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
-    k.segment_reduce(k.maximum, out, rows, offsets)
-    top = k.where(k.isfinite(out), out, 0)
-    shifted = k.exp(rows - k.spread(top, offsets, len(rows)))
-    k.segment_reduce(k.add, out, shifted, offsets)
-    with k.errstate(divide="ignore"):
-        k.log(out, out=out)
-    out += top
-
-
-def _mean_list(k: Any, out: Any, rows: Any, offsets: Any) -> None:
-    k.segment_reduce(k.add, out, rows, offsets)
-    lengths = k.diff(offsets).astype(out.dtype)
-    out /= lengths.reshape(-1, *(1,) * (out.ndim - 1))
 
 
 def _shared(g: Any, among: Any, axes: tuple[int, ...]) -> Expression:
@@ -206,25 +194,11 @@ _std_over = _written("std", _std)
 _logsumexp_over = _written("logsumexp", _logsumexp)
 _norm_over = _written("norm", _norm)
 
-_sum_list_of = _variadic(
-    "sum_list", lambda k, out, rows, offsets: k.segment_reduce(k.add, out, rows, offsets), _total, Share()
-)
-_mean_list_of = _variadic("mean_list", _mean_list, lambda *xs: _total(*xs) / len(xs), Share(divided=True))
-_maximum_list_of = _variadic(
-    "maximum_list",
-    lambda k, out, rows, offsets: k.segment_reduce(k.maximum, out, rows, offsets),
-    _largest,
-    Share(lambda out, x: 1 - greater(out, x), divided=True),
-)
-_minimum_list_of = _variadic(
-    "minimum_list",
-    lambda k, out, rows, offsets: k.segment_reduce(k.minimum, out, rows, offsets),
-    _smallest,
-    Share(lambda out, x: 1 - greater(x, out), divided=True),
-)
-_logsumexp_list_of = _variadic(
-    "logsumexp_list", _logsumexp_list, _logsumexp_of, Share(lambda out, x: _exp_below(x, out))
-)
+_sum_list_of = _variadic("sum_list", _total, Share())
+_mean_list_of = _variadic("mean_list", lambda *xs: _total(*xs) / len(xs), Share(divided=True))
+_maximum_list_of = _variadic("maximum_list", _largest, Share(lambda out, x: 1 - greater(out, x), divided=True))
+_minimum_list_of = _variadic("minimum_list", _smallest, Share(lambda out, x: 1 - greater(x, out), divided=True))
+_logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_of, Share(lambda out, x: _exp_below(x, out)))
 
 
 def _is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.loops import CudaLoops
+from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.random import uniform
 
 #: Bytes of scratch memory that a block of calls may take.
@@ -134,15 +136,10 @@ class CudaBackend:
         if target is not out:
             out[...] = target
 
-    def segment_reduce(self, ufunc: Any, out: Any, rows: Any, offsets: Any) -> None:
-        """out[i] = reduction of rows[offsets[i]:offsets[i + 1]]; no segment is empty; offsets are int32."""
-        xp = self._xp
-        assert offsets.dtype == np.int32
-        kind = [xp.add, xp.maximum, xp.minimum].index(ufunc)
-        rows, target = xp.ascontiguousarray(rows), xp.ascontiguousarray(out)
-        self.loops.segment_reduce(self.address(offsets), 0, rows, target, kind)
-        if target is not out:
-            out[...] = target
+    def reduce_lists(self, op: str, out: Any, rows: Any, offsets: Any) -> None:
+        """See `NumPyBackend.reduce_lists`; offsets are int32."""
+        task = self.loops.of_lists(partial(reduce_lists, op, out.dtype.name))
+        self.loops.compute_lists(task, offsets, [self._xp.ascontiguousarray(rows)], out)
 
     def take(self, x: Any, indices: Any, axis: int, out: Any, mode: str) -> None:
         """As NumPy's, without its `mode`, that CuPy does not have: indices are in range."""
@@ -151,11 +148,6 @@ class CudaBackend:
     def einsum(self, subscripts: str, *operands: Any, out: Any) -> None:
         """As NumPy's; CuPy's has no `out`."""
         out[...] = self._xp.einsum(subscripts, *operands)
-
-    def spread(self, x: Any, offsets: Any, n: int) -> Any:
-        """See `NumPyBackend.spread`; CuPy's `repeat` would wait for the lengths."""
-        owners = self._xp.searchsorted(offsets[1:], self._xp.arange(n, dtype=np.int32), side="right")
-        return self._xp.take(x, owners, axis=0)
 
     @staticmethod
     def errstate(**_: Any) -> AbstractContextManager[Any]:

@@ -9,14 +9,15 @@ from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS_OF_X,
     THREADS,
+    lanes_of_lists,
     over_columns,
-    over_lists,
     over_rows,
     parts,
     spread,
 )
 from edbatch.kernels.gather import WORD
 from edbatch.kernels.pointers import int64_address
+from edbatch.kernels.program import COLUMN, ELEMENT
 from edbatch.kernels.tables import Rows
 
 # Numba takes plain integers for constants.
@@ -75,15 +76,19 @@ def in_entries(rows: Rows, itemsize: int) -> Rows:
 
 
 @compiled
-def segment_reduce(
-    gpu: np.ndarray, kernel: int, n: int, total: int, offsets: int, listed: int, source: Rows, out: Rows, kind: int
-) -> None:
-    """Enqueue reductions of n lists of `total` rows in all, in entries; see `lists.cu`."""
-    values = np.array(
-        [n, offsets, listed, source.address, source.stride, out.address, out.stride, out.width, kind], np.int64
-    )
-    x, y, along, down = over_lists(n, total, out.width, gpu[_PROCESSORS])
-    launch(gpu, kernel, x, y, 1, along, down, values, len(values))
+def lists(gpu: np.ndarray, kernel: int, each: int, total: int, values: np.ndarray) -> None:
+    """Enqueue a kernel of lists.
+
+    Args:
+        each: an `Each`.
+        total: elements of all lists.
+        values: how many lists there are, then what the kernel is given, which begins with the entries of a row.
+    """
+    n, width = values[0], values[1]
+    if each == COLUMN:
+        groups(gpu, kernel, n * width, lanes_of_lists(n * width, total // n, gpu[_PROCESSORS]), values)
+    else:
+        each_entry(gpu, kernel, total if each == ELEMENT else n, width, values)
 
 
 @compiled

@@ -45,21 +45,19 @@ def over_rows(n: int, width: int) -> tuple[int, int]:
 
 
 @compiled
-def over_lists(n: int, total: int, width: int, processors: int) -> tuple[int, int, int, int]:
-    """For n lists of `total` rows in all, of a width: blocks of x and y, threads of x and y of a block.
+def lanes_of_lists(columns: int, length: int, processors: int) -> int:
+    """How many threads read a column of a list.
 
-    A thread reads a column of a list by itself; or the threads of one x do together, where lists are long and few (a
-    loss is a sum of thousands of numbers). What takes less time is estimated, in rows read one after the other.
+    One, since neighbours in memory are neighbouring columns; or more, where lists are long and few (a loss is a sum of
+    thousands of numbers).
+
+    Args:
+        columns: of all lists together.
+        length: how many elements a list has.
     """
-    along = min(threads_for(width, 1), SECTOR)
-    down = THREADS // along
-    columns = parts(width, along)
-    alone = total // max(1, n)
-    barriers, at_once = 32, 4 * processors  # what those of a block take, and blocks that run at once
-    if parts(n * columns, at_once) * (barriers + alone // down) < alone:
-        return min(n, MOST_BLOCKS_OF_X), min(columns, MOST_BLOCKS), along, down
-    x, y = over_rows(n, width)
-    return x, y, THREADS, 1
+    if length <= 16 or columns >= THREADS * processors:
+        return 1
+    return 32 if length <= 1024 else THREADS
 
 
 @compiled

@@ -17,8 +17,8 @@ from edbatch.kernels.cuda.enqueue import (
     gather,
     groups,
     in_entries,
+    lists,
     move,
-    segment_reduce,
 )
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
 from edbatch.kernels.products import Matrices, Matrix, Sizes
@@ -185,21 +185,24 @@ def _gather_segments(count: int, operand: np.void, sources: Sources, begin: int,
 
 
 @compiled
-def _reduce_lists(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, scratch: int) -> None:
-    """A batch of reductions of lists; what comes from several windows is first put side by side."""
-    operand, itemsize = sources.operands[one["operand"]], task["itemsize"]
-    total, listed = operand["n"], 0
-    if operand["access"] == GATHER_MANY:
-        source = Rows(scratch, out.width, out.width)
-        gather(gpu, sources.moves, _gather_segments(0, operand, sources, 0, total, source))
-    else:
-        source = operand_rows(operand, 0, sources.memory)
-        if operand["access"] == GATHER:
-            listed = sources.indices + INDEX * operand["first"]
-    segment_reduce(
-        gpu, task["kernel"], one["n"], total, sources.indices + INDEX * one["offsets"], listed,
-        in_entries(source, itemsize), in_entries(out, itemsize), task["reduction"],
-    )  # fmt: skip
+def _compute_lists(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, scratch: int) -> None:
+    """A batch of a kernel of lists; what comes from several windows is first put side by side: only the elements do."""
+    some, first = task["operands"], one["operand"]
+    values = np.zeros(3 + 3 * (some + 1) + 1, np.int64)
+    values[0], values[1] = one["n"], out.width // task["itemsize"]
+    values[2] = sources.indices + INDEX * one["offsets"]
+    for at in range(some):
+        operand, place = sources.operands[first + at], 3 + 3 * at
+        if operand["access"] == GATHER_MANY:
+            source = Rows(scratch, out.width, out.width)
+            gather(gpu, sources.moves, _gather_segments(0, operand, sources, 0, operand["n"], source))
+        else:
+            source = operand_rows(operand, 0, sources.memory)
+            if operand["access"] == GATHER:
+                values[place + 2] = sources.indices + INDEX * operand["first"]
+        values[place], values[place + 1] = source.address, source.stride
+    values[3 + 3 * some], values[4 + 3 * some] = out.address, out.stride
+    lists(gpu, task["kernel"], task["each"], sources.operands[first]["n"], values)
 
 
 @compiled
@@ -317,7 +320,7 @@ def enqueue_batches(
                 return batch
             _add_to_operand(gpu, task, one, sources, result_rows(one["type"], one["row"], memory))
             continue
-        some = 1
+        some = task["operands"]
         if program >= 0:
             some = programs.extents[program]["arguments_end"] - programs.extents[program]["arguments"]
         if not all_contiguous(operands[:some], plan.segments, memory.windows):
@@ -325,5 +328,5 @@ def enqueue_batches(
         if program >= 0:
             _enqueue_program(gpu, programs, program, slots, one, sources, scratch)
         else:
-            _reduce_lists(gpu, task, one, sources, result_rows(one["type"], one["row"], memory), scratch)
+            _compute_lists(gpu, task, one, sources, result_rows(one["type"], one["row"], memory), scratch)
     return stop

@@ -1,4 +1,4 @@
-// Kernels that reduce lists of rows; after rows.cu.
+// Kernels that add up rows; after rows.cu.
 
 // The values of the threads of a column (all with the same threadIdx.x), in one; all of them get it. `parts` holds a
 // number of every thread.
@@ -47,59 +47,7 @@ template <typename T, typename Among> struct Column {
         value = reduced<T, long long>(value, begin + among.first(), end, among.step(), combine, entry);
         return among(value, combine);
     }
-
-    // log sum exp; -inf contributes nothing.
-    __device__ T log_sum_exp(long long begin, long long end) const {
-        const T top = over(-INFINITY, begin, end, Greater());
-        const T shift = top - top == 0 ? top : 0;
-        const auto entry = [this, shift](long long k) {
-            return exponential(source[(rows ? rows[k] : k) * stride] - shift);
-        };
-        const T total = reduced<T, long long>(0, begin + among.first(), end, among.step(), Add(), entry);
-        return logarithm_of(among(total, Add())) + shift;
-    }
-
-    // The sum (kind 0), maximum (1), minimum (2), mean (3) or log sum exp (4). No rows have the sum 0, the maximum
-    // -inf and the minimum inf.
-    __device__ T reduction(long long begin, long long end, long long kind) const {
-        return kind == 0 ? over(0, begin, end, Add())
-            : kind == 1  ? over(-INFINITY, begin, end, Greater())
-            : kind == 2  ? over(INFINITY, begin, end, Less())
-            : kind == 3  ? over(0, begin, end, Add()) / (end - begin)
-                         : log_sum_exp(begin, end);
-    }
 };
-
-// out row i = a reduction (see `Column`) of source rows rows[k], k in [offsets[i], offsets[i + 1]); `rows` null: of rows
-// k. In blocks of more than one y, whose threads read a list together, lists are spread over x; otherwise see `Share`.
-template <typename T>
-__device__ inline void segment_reduce(
-    long long n, const int* offsets, const int* rows, const T* source, long long source_stride, T* out,
-    long long out_stride, long long width, long long kind
-) {
-    if (blockDim.y > 1) {
-        __shared__ T parts[256];
-        const long long columns = (long long)gridDim.y * blockDim.x;
-        for (long long i = blockIdx.x; i < n; i += gridDim.x) {
-            const long long begin = offsets[i], end = offsets[i + 1];
-            for (long long first = (long long)blockIdx.y * blockDim.x; first < width; first += columns) {
-                const long long j = first + threadIdx.x;
-                const T* const read = source + (j < width ? j : width - 1);  // no thread may be missing
-                const T value = Column<T, Together<T>>{read, source_stride, rows, {parts}}.reduction(begin, end, kind);
-                if (threadIdx.y == 0 && j < width) out[i * out_stride + j] = value;
-            }
-        }
-        return;
-    }
-    const Share mine(width, blockIdx.y, gridDim.y);
-    for (long long i = mine.row; i < n; i += mine.rows) {
-        const long long begin = offsets[i], end = offsets[i + 1];
-        for (long long j = mine.column; j < width; j += mine.columns) {
-            const Column<T, Alone<T>> column = {source + j, source_stride, rows, {}};
-            out[i * out_stride + j] = column.reduction(begin, end, kind);
-        }
-    }
-}
 
 // Target row rows[g] += source row members[k], one after the other, for k in [offsets[g], offsets[g + 1]); a list that
 // is null: g, or k. No target row may occur twice.
@@ -131,11 +79,6 @@ __device__ inline void add_all(long long n, const T* source, long long source_st
         if (threadIdx.y == 0 && j < width) target[j] += total;
     }
 }
-
-#define SEGMENT_REDUCE(T) \
-    long long n, const int* offsets, const int* rows, const T* source, long long source_stride, T* out, \
-        long long out_stride, long long width, long long kind
-FOR_BOTH(segment_reduce, SEGMENT_REDUCE, n, offsets, rows, source, source_stride, out, out_stride, width, kind)
 
 #define ADD_GROUPED(T) \
     long long groups, const int* offsets, const int* members, const int* rows, const T* source, \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import local
 from typing import Any
 
@@ -20,17 +21,16 @@ from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.groups import Groups, group
 from edbatch.kernels.language import cuda
+from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.products import Matrix, Sizes
-from edbatch.kernels.program import ADD_ROWS, REDUCE_LISTS, Task
+from edbatch.kernels.program import ADD_ROWS, LISTS, Each, Task
 from edbatch.kernels.tables import Batches, Integers, Memory, Programs, Rows, Slots
 
 _ON_ROWS = (
-    "segment_reduce", "add_rows", "add_grouped", "add_all",
-    "error_function",
+    "add_rows", "add_grouped", "add_all", "error_function",
 )  # fmt: skip
-#: Of lists, as `Column` in lists.cu numbers them.
-REDUCTIONS = ("sum_list", "maximum_list", "minimum_list", "mean_list", "logsumexp_list")
 KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("float", "double")))
 
 
@@ -92,22 +92,29 @@ class CudaLoops:
             self._made |= zip(new, self._driver.load(source_of(dict(zip(names, new, strict=True))), names), strict=True)
         return [self._made[one] for one in wanted]
 
-    def reducing(self, op: str, dtype: np.dtype) -> Task | None:
-        """See `kernels.numpy_loops.reducing`."""
-        if op not in REDUCTIONS:
-            return None
-        kernel = self._kernels[f"segment_reduce_{_name(dtype)}"]
-        return Task(REDUCE_LISTS, dtype.itemsize, kernel, reduction=REDUCTIONS.index(op))
+    def of_lists(self, make: Callable[[int], Kernel]) -> Task:
+        """See `kernels.numpy_loops.of_lists`."""
+        kernel = make(32)
+        (handle,) = self.handles([kernel])
+        each = Each.COLUMN if analysis_of(kernel).grouped else Each.ELEMENT if kernel.places[-1].elements else Each.ROW
+        return Task(LISTS, np.dtype(kernel.dtype).itemsize, handle, operands=len(kernel.places) - 1, each=each)
+
+    def compute_lists(self, task: Task, offsets: Any, operands: Sequence[Any], out: Any) -> None:
+        """See `kernels.numpy_loops.compute_lists`."""
+        xp, address = self._driver.xp, self._driver.address
+        target = xp.ascontiguousarray(out)
+        total, width, stride = len(operands[0]), target.size // len(target), target.nbytes // len(target)
+        places = [word for rows in (*operands, target) for word in (address(rows), stride, 0)]
+        values = np.array([len(offsets) - 1, width, address(offsets), *places, 0], np.int64)
+        enqueue.lists(self._gpu, task.kernel, task.each, total, values)
+        check(self._gpu)
+        if target is not out:
+            out[...] = target
 
     def adding(self, dtype: np.dtype) -> Task:
         """See `kernels.numpy_loops.adding`."""
         kernels = (self._kernels[f"{name}_{_name(dtype)}"] for name in ("add_rows", "add_all", "add_grouped"))
         return Task(ADD_ROWS, dtype.itemsize, *kernels)
-
-    @staticmethod
-    def dividing(dtype: np.dtype) -> Task | None:
-        """See `kernels.numpy_loops.dividing`."""
-        return None
 
     def error_function(self, x: Any, out: Any, complement: bool) -> None:
         """out = erf(x), or 1 - erf(x) without cancellation; both contiguous."""
@@ -204,18 +211,13 @@ class CudaLoops:
         ends = np.cumsum(np.bincount(to, minlength=len(found)))
         lists = self.upload(np.concatenate([order, [0], ends]))
         total = xp.empty((len(found), *rows.shape[1:]), rows.dtype)
-        self.segment_reduce(lists.at(len(order)), lists.at(0), rows, total, 0)
-        return found.astype(np.int64), total
-
-    def segment_reduce(self, offsets: int, listed: int, rows: Any, out: Any, kind: int) -> None:
-        """out[i] = the reduction of rows from entry i to entry i + 1 of `offsets`; both contiguous."""
-        width = out.size // len(out)
-        address, kernel = self._driver.address, self._kernels[f"segment_reduce_{_name(rows.dtype)}"]
-        enqueue.segment_reduce(
-            self._gpu, kernel, len(out), len(rows), offsets, listed, Rows(address(rows), width, width),
-            Rows(address(out), width, width), kind,
-        )  # fmt: skip
+        task = self.of_lists(partial(reduce_lists, "sum_list", rows.dtype.name))
+        width, address = total.size // len(found), self._driver.address
+        given = [len(found), width, lists.at(len(order)), address(rows), rows.itemsize * width, lists.at(0)]
+        given += [address(total), total.itemsize * width, 0, 0]
+        enqueue.lists(self._gpu, task.kernel, task.each, len(order), np.array(given, np.int64))
         check(self._gpu)
+        return found.astype(np.int64), total
 
     def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
         """See `kernels.numpy_loops.prepared`."""

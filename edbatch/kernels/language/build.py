@@ -5,7 +5,7 @@ from __future__ import annotations
 from edbatch.errors import EdBatchError
 from edbatch.kernels.language.expressions import Call, Name, terms
 from edbatch.kernels.language.functions import FUNCTIONS
-from edbatch.kernels.language.ir import Compute, Constant, Instruction, Reduce
+from edbatch.kernels.language.ir import REDUCTIONS, Compute, Constant, Instruction, Reduce
 
 
 class Builder:
@@ -47,7 +47,7 @@ class Builder:
         return self.add(Reduce(function, value))
 
     def expression(self, text: str, **values: int) -> int:
-        """A scalar expression (see `expressions`), given the values of the names in it.
+        """A scalar expression (see `expressions`), given the values of the names in it; and reductions, as sum(x).
 
         Raises:
             EdBatchError: it reads a name that is not given, or calls a function that is not in the table.
@@ -59,6 +59,8 @@ class Builder:
                     if name not in values:
                         raise EdBatchError(f"the scalar expression {text!r}: no value {name!r}")
                     found.append(values[name])
+                case Call(function, (operand,)) if function in REDUCTIONS:
+                    found.append(self.reduce(function, found[operand]))
                 case Call(function, operands):
                     known = FUNCTIONS.get(function)
                     if known is None or len(known.arguments) != len(operands):

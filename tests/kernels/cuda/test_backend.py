@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.kernels.numpy_backend import NumPyBackend
 
 CPU = NumPyBackend()
@@ -75,27 +76,22 @@ def test_sigmoid(cuda, x, dtype):
     same(cuda, sigmoid, np.array(x, dtype), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["add", "maximum", "minimum"])
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(1, 5), st.booleans(), dtypes, seeds)
-def test_segments_are_reduced(name, cuda, lengths, width, part, dtype, seed):
-    """Also into a part of wider rows."""
-    rows = np.random.default_rng(seed).normal(size=(sum(lengths), width)).astype(dtype)
+@pytest.mark.parametrize("name", REDUCTIONS)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 5), st.booleans(), dtypes, seeds)
+def test_lists_are_reduced(name, cuda, lengths, width, part, dtype, seed):
+    """Also into a part of wider rows; rows have NaN and infinities."""
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(sum(lengths), width)).astype(dtype)
+    rows[random.random(rows.shape) < 0.1] = random.choice([np.inf, -np.inf, np.nan, 1e4])
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
 
     def reduce(k, rows):
         whole = k.zeros((len(lengths), width + 2), rows.dtype)
         out = whole[:, 1:-1] if part else k.zeros((len(lengths), width), rows.dtype)
-        k.segment_reduce(getattr(k, name), out, rows, k.from_host(offsets, "C"))
+        k.reduce_lists(name, out, rows, k.indices(offsets)[:])
         return whole if part else out
 
-    same(cuda, reduce, rows, rtol=1e-5, atol=1e-6)
-
-
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), seeds)
-def test_rows_are_spread_over_lists(cuda, lengths, seed):
-    x = np.random.default_rng(seed).normal(size=(len(lengths), 2)).astype(np.float32)
-    offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    same(cuda, lambda k, x: k.spread(x, k.indices(offsets)[:], sum(lengths)), x)
+    same(cuda, reduce, rows, rtol=1e-5, atol=1e-5)
 
 
 @given(st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5))

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS,
     THREADS,
+    lanes_of_lists,
     over_columns,
-    over_lists,
     over_rows,
     parts,
     spread,
@@ -60,26 +60,13 @@ def test_grids(n, width):
         assert blocks == 1 or (blocks - 1) * of_block < size
 
 
-@given(st.integers(1, 2**31 - 1), sizes, st.integers(0, 10**6), st.integers(1, 200))
-def test_threads_that_share_lists(n, total, width, processors):
-    x, y, along, down = over_lists(n, total, width, processors)
-    if down == 1:
-        assert (x, y, along) == (*over_rows(n, width), THREADS)
-        return
-    assert along * down == THREADS
-    assert along <= 8
-    assert x == n
-    assert y * along >= width or y == MOST_BLOCKS
-    assert total > 32 * n
-
-
 def test_long_lists_are_shared_and_many_lists_are_not():
-    assert over_lists(1, 10_000, 1, 132) == (1, 1, 1, 256)  # the losses of a mini-batch
-    assert over_lists(64, 64 * 100, 1, 132) == (64, 1, 1, 256)  # those of each sample
-    assert over_lists(1, 500, 256, 132) == (1, 32, 8, 32)
-    assert over_lists(1, 20, 1, 132) == (1, 1, THREADS, 1)
-    assert over_lists(1000, 3000, 512, 132)[3] == 1  # arcs that end at a place of a lattice
-    assert over_lists(10**6, 10**8, 256, 132)[3] == 1  # there is enough to do
+    assert lanes_of_lists(1, 10_000, 132) == 256  # the losses of a mini-batch
+    assert lanes_of_lists(64, 100, 132) == 32  # those of each sample
+    assert lanes_of_lists(256, 500, 132) == 32
+    assert lanes_of_lists(1, 10, 132) == 1
+    assert lanes_of_lists(1000 * 512, 3, 132) == 1  # arcs that end at a place of a lattice
+    assert lanes_of_lists(256 * 10**6, 100, 132) == 1  # there is enough to do
 
 
 @given(sizes)

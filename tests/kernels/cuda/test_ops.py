@@ -30,7 +30,6 @@ NOTHING = 'extern "C" __global__ void nothing(long long) {}'
 # What Python runs. Views of nodes of the graph whose entries do not follow one another (inside cells they may), where
 # they are operands; and the way back through lists, of which each element gets a part of its own.
 VIEWS = {("index", 3), ("transpose", 0), ("transpose", 1)}
-WAYS_BACK = {"mean_list", "maximum_list", "minimum_list", "logsumexp_list"}
 
 
 def ways(op, sample):
@@ -143,7 +142,7 @@ def python(monkeypatch):
         return call
 
     monkeypatch.setattr(cell_program, "_run_python", noted(cell_program._run_python, "step"))
-    for owner, name in [(Executor, "_run_batch"), (BackwardPlan, "_back"), (BackwardPlan, "_back_variadic")]:
+    for owner, name in [(Executor, "_run_batch"), (BackwardPlan, "_back"), (BackwardPlan, "_share")]:
         monkeypatch.setattr(owner, name, noted(getattr(owner, name), name))
     monkeypatch.setattr(type_table, "_shared", {})
     return found
@@ -157,7 +156,7 @@ def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
             assert not python, how
             of_gpu = gradients(op, sample, how, dtype)
             is_view = (op.name, op.samples.index(sample)) in VIEWS
-            assert bool(python) == (is_view or op.name in WAYS_BACK), (how, python)
+            assert bool(python) == is_view, (how, python)
         unit = 1 if dtype == "float32" else 1e-7
         for value, want in zip(got, expected, strict=True):
             np.testing.assert_allclose(value, want, rtol=2e-5 * unit, atol=2e-6 * unit)
@@ -168,22 +167,18 @@ def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
         python.clear()
 
 
-AVERAGING = {"lattice-lstm", "lattice-gru"}  # the way back through means of lists runs from Python
 CELLS = [
-    pytest.param(wide, set(), id="wide"),
-    *(
-        pytest.param(partial(of_workload, name), {"_back_variadic"} if name in AVERAGING else set(), id=name)
-        for name in WORKLOADS
-    ),
+    pytest.param(wide, id="wide"),
+    *(pytest.param(partial(of_workload, name), id=name) for name in WORKLOADS),
 ]
 
 
-@pytest.mark.parametrize(("run", "from_python"), CELLS)
-def test_cells_without_python(cuda, kernels, python, run, from_python):
+@pytest.mark.parametrize("run", CELLS)
+def test_cells_without_python(cuda, kernels, python, run):
     """Models; and rows that many threads share, or that do not lie in order."""
     with cuda, eb.options(record=False):
         of_gpu = run()
-    assert set(python) == from_python
+    assert not python
     with eb.device("cpu"):
         of_cpu = run()
     for got, want in zip(itertools.chain(*of_gpu), itertools.chain(*of_cpu), strict=True):

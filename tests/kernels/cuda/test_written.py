@@ -56,7 +56,7 @@ def test_no_kernel_spills_and_all_can_be_launched(capability):
 
 
 @pytest.mark.parametrize("number", ["float", "double"])
-@pytest.mark.parametrize("name", ["segment_reduce", "add_grouped", "add_all"])
+@pytest.mark.parametrize("name", ["add_grouped", "add_all"])
 def test_loops_read_four_numbers_at_once(ptx, name, number):
     """With no branch between, at which the processor would wait for each."""
     text = ptx(80)[0].split(f".entry {name}_{number}(")[1]
