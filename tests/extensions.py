@@ -7,8 +7,10 @@ import numpy as np
 import edbatch as eb
 from edbatch.graph.fast import attributed, binary, variadic
 from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
-from edbatch.graph.ops.elementwise import broadcast_shape, greater
+from edbatch.graph.ops.declaring import broadcast_shape
+from edbatch.graph.ops.elementwise import greater
 from edbatch.graph.record import checked_number, record
+from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.policy.schedule import Schedule
 from edbatch.training.rule import Rule
 from edbatch.training.trainer import Trainer
@@ -59,16 +61,12 @@ PEAK = declare(
 peak = attributed(PEAK, lambda spec, axis: {"axes": (axis % len(spec.shape),)}, default=-1)
 
 
-def _norm_list(k, out, rows, offsets):
-    k.segment_reduce(k.add, out, rows * rows, offsets)
-    k.sqrt(out, out=out)
-
-
+REDUCTIONS["norm_list"] = "sqrt(sum(x * x))"
 NORM_LIST = declare(
     Op(
         "norm_list",
         lambda shape: shape,
-        _norm_list,
+        lambda k, out, rows, offsets: k.reduce_lists("norm_list", out, rows, offsets),
         variadic=True,
         unrolled=lambda *xs: eb.sqrt(sum(eb.square(x) for x in xs)),
         gradient=Share(lambda out, x: x / out),
