@@ -9,6 +9,7 @@ is made again in vain is found to be equal, and compiled once.
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import threading
@@ -56,11 +57,16 @@ class Watch:
             if callable(before):
                 before(frame, kind, about)
 
+        # What the garbage collector calls (finalizers, callbacks of others) is nothing that the function reads.
+        collects = gc.isenabled()
+        gc.disable()
         sys.setprofile(event)
         try:
             result = function()
         finally:
             sys.setprofile(before if before is None or callable(before) else None)
+            if collects:
+                gc.enable()
             if before is not None and not callable(before):
                 before.enable()  # a profiler written in C, up to Python 3.11
             self._runs += 1

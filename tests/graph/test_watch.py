@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import functools
 import gc
+import time
 import types
 import warnings
 import weakref
@@ -631,3 +632,32 @@ def test_a_profiler_goes_on(monkeypatch):
         step(eb.ones(3))
         sorted([1])
     assert any("sorted" in str(entry.code) for entry in profiler.getstats())
+
+
+def test_what_the_garbage_collector_calls_is_not_read():
+    """Its callbacks come at any time: those of a test runner measure how long it takes."""
+    started = []
+
+    def callback(phase, info):
+        started.append(time.perf_counter())
+
+    @eb.cell
+    def waste(x):
+        for _ in range(2000):
+            x = x + 0.0 * len([[]])
+            cycle = []
+            cycle.append(cycle)
+        return x
+
+    gc.callbacks.append(callback)
+    threshold = gc.get_threshold()
+    gc.set_threshold(5)
+    try:
+        with eb.Graph(policy="sufficient"):
+            y = waste(eb.input([1.0]))
+        assert gc.isenabled()
+        assert y.value() == 1
+    finally:
+        gc.callbacks.remove(callback)
+        gc.set_threshold(*threshold)
+    assert started
