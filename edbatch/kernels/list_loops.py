@@ -67,7 +67,7 @@ def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows) -> N
             rows = operand_rows(operand, 0, sources.memory)
             given[place], given[place + 1] = rows.address, rows.stride
             continue
-        end = begin + operand["n"]
+        end = begin + int(operand["n"])  # where this is interpreted, an int32 would make the address one
         _list_rows(operand, sources, listed[begin:end])
         given[place + 1], given[place + 2] = 1, int64_address(listed) + listed.itemsize * begin
         begin = end
