@@ -12,6 +12,9 @@ from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
 
+# What it declares is in the tables while it is tested, and not while other tests are collected.
+collect_ignore = ["extensions.py"]
+
 # A busy machine must not fail a test for being slow; CI tries the same examples every time.
 settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("edbatch")

@@ -13,6 +13,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.op import OPS, Op, declare
+from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.policy.heuristics import RULES
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import OPERANDS, cases_of
@@ -24,18 +25,23 @@ from tests.runtime import test_edges, test_no_python
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 
 
+TABLES = OPS, REDUCTIONS
+
+
 def read():
-    """The module, and the ops that it declares, which are taken out of the table again."""
-    before = dict(OPS)
+    """The module, and per table what it enters there, which is taken out again."""
+    before = [dict(table) for table in TABLES]
     try:
         module = importlib.import_module("tests.extensions")
-        return module, {name: op for name, op in OPS.items() if name not in before}
+        entered = [{k: x for k, x in table.items() if k not in old} for table, old in zip(TABLES, before, strict=True)]
+        return module, *entered
     finally:
-        OPS.clear()
-        OPS.update(before)
+        for table, entries in zip(TABLES, before, strict=True):
+            table.clear()
+            table.update(entries)
 
 
-extensions, MADE_UP = read()
+extensions, MADE_UP, MADE_UP_REDUCTIONS = read()
 CASES = cases_of(MADE_UP.values())
 FIRST = [case for case in CASES if case.id.endswith("-0")]
 MEANINGS = {
@@ -53,6 +59,8 @@ def declared(monkeypatch):
     for name, op in MADE_UP.items():
         monkeypatch.setitem(OPS, name, op)
         monkeypatch.setitem(ORACLE, name, MEANINGS[name])
+    for name, text in MADE_UP_REDUCTIONS.items():
+        monkeypatch.setitem(REDUCTIONS, name, text)
 
 
 def test_there_is_one_of_each_sort():

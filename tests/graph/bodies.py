@@ -45,6 +45,9 @@ def compute(body, *arguments):
         elif node.type.op.places is not None:
             for part, operand in zip(places_of(node.type)(out), operands_of(node), strict=True):
                 part[...] = seen(operand)
+        elif node.type.op.variadic:
+            rows = [seen(operand) for operand in operands_of(node)]
+            kernel_of(node.type, NumPyBackend())(out, np.concatenate(rows), np.array([0, len(rows)], np.int32))
         else:
             kernel_of(node.type, NumPyBackend())(out, *map(seen, operands_of(node)))
         arrays.append(out)
