@@ -33,6 +33,7 @@ extern "C" __global__ void {name}(const long long n, const Given<{words}> given)
     {items}
     const long long each = {each};
     const Turns turns;
+    #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
     for (long long turn = turns.first; turn < items * each; turn += turns.step) {{
         const long long at = turns.row(turn, items * each);
         {lines}
