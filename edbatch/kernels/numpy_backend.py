@@ -23,7 +23,6 @@ class NumPyBackend:
 
     Attributes:
         loops: compiled loops over rows, by address; see `kernels.numpy_loops`.
-        ops_are_programs: whether single ops are compiled as cells are; NumPy's functions are as fast.
 
     Example:
         >>> import numpy as np
@@ -34,7 +33,6 @@ class NumPyBackend:
     """
 
     name = "cpu"
-    ops_are_programs = False
 
     @cached_property
     def loops(self) -> Any:

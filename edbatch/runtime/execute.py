@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -18,7 +17,7 @@ from edbatch.memory.arenas import Arenas
 from edbatch.memory.plan import STRIDED, Batch, Operand, Plan
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.operand_rows import gather, read_evenly
-from edbatch.runtime.type_table import BoundType, TypeTable
+from edbatch.runtime.type_table import TypeTable
 
 _BYTES = np.dtype(np.uint8)
 
@@ -129,9 +128,6 @@ class Executor:
         if given is None:
             given = self._parameters[kind] = type.parameters()
         operands = iter(self._operands[at : at + len(given)])
-        if type.places is not None:
-            self._place(type, out, row, operands, plan, given)
-            return
         used = 0
         found = []
         for slot, parameter in enumerate(given):
@@ -152,29 +148,6 @@ class Executor:
         for begin in range(payload, payload + n * type.type.op.payload, n):
             found.append(self._indices[begin : begin + n])  # noqa: PERF401 (mostly none or one)
         type.call(out, *found)
-
-    def _place(
-        self, type: BoundType, out: Any, row: int, operands: Iterator[Operand], plan: Plan, given: list[Any]
-    ) -> None:
-        """Copy operands to their parts of the result, gathers straight from where they come from."""
-        assert type.places is not None
-        assert type.parts is not None
-        parts = type.parts(out)
-        arena = self._arenas.arena(type.window)
-        for slot, (column, width) in enumerate(type.places):
-            if given[slot] is not None:
-                parts[slot][...] = given[slot]
-                continue
-            operand = next(operands)
-            if operand.access <= STRIDED:
-                parts[slot][...] = read_evenly(operand, self._arenas)
-            elif width:
-                self._gather(operand, plan, arena.flat, width, row * arena.width + column, arena.width)
-            else:
-                spec = type.operands[slot]
-                target = self._buffer("gather", out.dtype, operand.n * spec.size)
-                self._gather(operand, plan, target, spec.size)
-                parts[slot][...] = target[: operand.n * spec.size].reshape(operand.n, *spec.shape)
 
     def _gather(self, operand: Operand, plan: Plan, *target: Any) -> None:
         gather(operand, plan, self._indices, self._arenas, self._table, *target)

@@ -13,7 +13,7 @@ from edbatch.errors import EdBatchError
 from edbatch.exclusive import exclusive, lock
 from edbatch.graph.cell_entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
-from edbatch.graph.op import Kind, as_program, no_gradient
+from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
@@ -23,7 +23,7 @@ from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import OfLists
 from edbatch.memory.addresses import KEPT
 from edbatch.memory.pool import pool_of
-from edbatch.memory.windows import Windows, contiguous_columns
+from edbatch.memory.windows import Windows
 
 if TYPE_CHECKING:
     from edbatch.runtime.cell_program import Program
@@ -38,25 +38,17 @@ class BoundType:
         call: `call(out, *operands, *payload)` fills `out` [n, *shape].
         operands: specs of what `call` takes; a program finds parameters by itself.
         window: plain window of the results.
-        parts: from a result to the parts of it that the operands go to, for ops that only put operands side by side,
-            if they are no programs.
-        places: per operand (column, width) in a row of the result, for ops that only put operands side by side.
         derivatives: what has been compiled to go back through it; see `runtime.derivatives`.
     """
 
-    __slots__ = ("call", "derivatives", "operands", "parts", "places", "type", "window")
+    __slots__ = ("call", "derivatives", "operands", "type", "window")
 
     def __init__(self, type: NodeType, windows: Windows, backend: Any) -> None:
         self.type = type
         self.window = windows.plain(type.out.shape, type.out.dtype)
         self.call = kernel_of(type, backend)
-        self.operands = node_operands(type) if runs_as_program(type, backend) else type.operands
-        self.places: list[tuple[int, int]] | None = None
-        self.parts = None if runs_as_program(type, backend) else places_of(type)
+        self.operands = node_operands(type) if runs_as_program(type) else type.operands
         self.derivatives: dict[Any, Any] = {}
-        if self.parts is not None:
-            whole = np.empty((2, *type.out.shape), type.out.dtype)
-            self.places = [contiguous_columns(whole, part) for part in self.parts(whole)]
 
     def parameters(self) -> list[Any]:
         """Per operand of the kernel: the parameter's array with a batch axis of length 1, or None."""
@@ -74,19 +66,14 @@ def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
     return partial(places, shapes=shapes, **dict(type.attributes))
 
 
-def runs_as_program(type: NodeType, backend: Any) -> bool:
-    """Whether a type is compiled: cells, ops without a forward, and other single ops where the backend wants that."""
-    op = type.op
-    return (
-        isinstance(op, CellOp)
-        or op.forward is as_program
-        or (backend.ops_are_programs and op.kind is not Kind.SOURCE and not op.variadic)
-    )
+def runs_as_program(type: NodeType) -> bool:
+    """Whether a type is compiled: whatever computes, but reductions of lists, whose length is no part of a type."""
+    return isinstance(type.op, CellOp) or (type.op.kind is not Kind.SOURCE and not type.op.variadic)
 
 
 def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:
     """What computes a batch of a type: `kernel(out, *operands, *payload)`."""
-    if not runs_as_program(type, backend):
+    if not runs_as_program(type):
         return bind(type, backend)
     from edbatch.runtime.cell_program import Program  # imports Numba
 
@@ -199,7 +186,7 @@ class TypeTable:
     def program(self, kind: int) -> Program | None:
         """What computes a type, if it is compiled."""
         type = self.bound[kind]
-        return type.call if runs_as_program(type.type, self.backend) else None  # type: ignore[return-value]
+        return type.call if runs_as_program(type.type) else None  # type: ignore[return-value]
 
     @cached_property
     def derivative_programs(self) -> DerivativePrograms:

@@ -37,10 +37,7 @@ class CudaBackend:
 
     Attributes:
         loops: what enqueues kernels.
-        ops_are_programs: whether single ops are compiled as cells are: they are enqueued without Python then.
     """
-
-    ops_are_programs = True
 
     def __init__(self, driver: Driver) -> None:
         self.name = driver.name
