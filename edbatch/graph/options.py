@@ -35,8 +35,8 @@ class Options:
             `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
         record: on a GPU, mini-batches whose plan comes again are recorded (as CUDA graphs), and enqueued by one call.
         training: off: `dropout` gives its operand back, in cells too (which have a trace of their own for it).
-        trace_lines: errors and warnings while a graph runs (a NaN under `check_nan`, an overflow) say the file and the
-            line where the node was recorded; of a cell, where it was called. Recording takes about three times as long.
+        trace_lines: errors while a graph runs (a NaN under `check_nan`) say the file and the line where the node was
+            recorded; of a cell, where it was called. Recording takes about three times as long.
         profile: `report().by_type()` has times. Batches run one by one, and on a GPU each is waited for: on a CPU, 10
             to 25 microseconds a batch more.
         precision: of matrix products of float32 on a GPU: "float32", "tf32" (10 bits of mantissa) or "bf16" (7 bits);

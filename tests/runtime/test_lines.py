@@ -1,13 +1,11 @@
 """Under `trace_lines`, what goes wrong in a run names the user's file and line."""
 
 import sys
-import warnings
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.runtime import backward_plan, execute
 
 
 def here():
@@ -97,46 +95,9 @@ def test_backward(graph):
     assert line in str(caught.value)
 
 
-@pytest.mark.cpu  # NumPy's
-def test_floating_point_warnings_and_errors():
-    with eb.options(trace_lines=True), eb.Graph(policy="sufficient"):
-        y, line = eb.exp(eb.input([1000.0])), here()
-        with pytest.warns(eb.EdBatchWarning, match="overflow in a batch of exp") as caught:
-            y.value()
-        assert str(caught[0].message).endswith(line)
-        z, line = eb.exp(eb.input([1000.0, 1.0])), here()
-        with np.errstate(over="raise"), pytest.raises(FloatingPointError) as error:
-            z.value()
-        assert error.value.__notes__ == [f"in a batch of exp([2]), recorded at {line}"]
-    with eb.options(trace_lines=True), eb.Graph(policy="sufficient"):
-        y = eb.exp(eb.input([1000.0]))
-    with np.errstate(over="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        y.value()
-
-
 def test_without_it_the_error_says_how():
     with eb.Graph(policy="sufficient", check_nan=True):
         y = eb.log(eb.input([-1.0]))
     with np.errstate(invalid="ignore"), raises(r"edbatch\.options\(trace_lines=True\)"):
         y.value()
     assert type(y.graph.types) is list
-
-
-@pytest.mark.cpu  # a GPU has kernels for all of these
-def test_nodes_of_a_batch_are_looked_for_only_where_lines_are_known(monkeypatch):
-    """Finding them takes a pass over the graph, for each batch that is run from Python."""
-
-    def refuse(*_):
-        raise AssertionError("looked for")
-
-    monkeypatch.setattr(execute, "_of", refuse)
-    monkeypatch.setattr(backward_plan.BackwardPlan, "_nodes_of", refuse)
-    W = eb.ParameterCollection().add_parameters((3, 2), init=1.0)
-    with eb.Graph(policy="sufficient"):
-        loss = eb.sum([eb.cross_entropy(W @ eb.input([1.0, x]), 0) for x in (2.0, 3.0)])
-    loss.backward()
-    with eb.options(trace_lines=True), eb.Graph(policy="sufficient"):
-        loss = eb.sum([eb.cross_entropy(W @ eb.input([1.0, x]), 0) for x in (2.0, 3.0)])
-    with pytest.raises(AssertionError, match="looked for"):
-        loss.backward()

@@ -60,11 +60,13 @@ def test_tables_are_left_when_most_of_their_models_are_gone(monkeypatch):
     monkeypatch.setattr(type_table, "MAX_GONE", 20)
     device = eb.ParameterCollection().device
     sizes = []
-    for _ in range(12):
+    for _ in range(28):
         train()
         gc.collect()
         sizes.append(len(type_table.shared_table(device).bound))
-    assert max(sizes[6:]) <= max(sizes[:6])
+    # The first table has what other tests left, so that it is left earlier; the next is filled from the beginning.
+    assert max(sizes[14:]) <= max(sizes[:14])
+    assert min(sizes) < 10
 
 
 def test_models_that_stay(monkeypatch):
