@@ -58,6 +58,42 @@ def embed(x, shape_to, index):
     return out
 
 
+def first(x, axes, keepdims):
+    """The number of the first entry that is not 0, or -1."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    rows = x.transpose(*kept, *axes).reshape(*(x.shape[axis] for axis in kept), -1)
+    found = np.array([next((i for i, y in enumerate(row) if y != 0), -1) for row in rows.reshape(-1, rows.shape[-1])])
+    return found.reshape([1 if a in axes else n for a, n in enumerate(x.shape)] if keepdims else rows.shape[:-1])
+
+
+def argument(reduce):
+    """Among all entries along some axes."""
+
+    def number(x, axes, keepdims):
+        return first(x == reduce(x, axis=axes, keepdims=True), axes, keepdims) * 1.0
+
+    return number
+
+
+def gather(x, index, axis):
+    out = np.empty(index.shape)
+    for at in np.ndindex(*index.shape):
+        out[at] = x[(*at[:axis], int(index[at]), *at[axis + 1 :])]
+    return out
+
+
+def scatter(x, index, values, axis, add=False):
+    out = np.array(x)
+    for at in np.ndindex(*index.shape):
+        to = (*at[:axis], int(index[at]), *at[axis + 1 :])
+        out[to] = values[at] + (out[to] if add else 0)
+    return out
+
+
+def top_k(x, k, axis):
+    return np.argsort(-x, axis=axis, kind="stable").take(range(k), axis) * 1.0
+
+
 ORACLE = {
     "neg": lambda x: -x,
     "abs": abs,
@@ -87,6 +123,7 @@ ORACLE = {
     "less_equal": lambda a, b: np.where(a <= b, 1.0, 0.0),
     "equal": lambda a, b: np.where(a == b, 1.0, 0.0),
     "not_equal": lambda a, b: np.where(a == b, 0.0, 1.0),
+    "alike": lambda a, b: np.where((a == b) | (np.isnan(a) & np.isnan(b)), 1.0, 0.0),
     "where": lambda c, a, b: np.where(c == 0, b, a),
     "scale_gradient": lambda x, scale: x,
     "power": lambda a, b: np.exp(b * np.log(a)),
@@ -114,6 +151,18 @@ ORACLE = {
     "min": over(np.min),
     "logsumexp": logsumexp,
     "norm": lambda x, axes, keepdims: np.sum(x * x, axis=axes, keepdims=keepdims) ** 0.5,
+    "first": first,
+    "argmax": argument(np.max),
+    "argmin": argument(np.min),
+    "one_hot": lambda index, size: (
+        np.eye(size + 1)[np.clip(index.astype(int), -1, size)][..., :size] * (index >= 0)[..., None]
+    ),
+    "gather": gather,
+    "scatter": scatter,
+    "scatter_add": lambda x, index, values, axis: scatter(x, index, values, axis, add=True),
+    "top_k": top_k,
+    "k_max_pool": lambda x, k, axis: gather(x, np.sort(top_k(x, k, axis), axis), axis),
+    "cumsum": np.cumsum,
     "sum_list": lambda *xs: sum(xs),
     "mean_list": lambda *xs: sum(xs) / len(xs),
     "maximum_list": lambda *xs: np.max(xs, axis=0),

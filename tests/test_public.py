@@ -84,7 +84,7 @@ ARGUMENTS = {
     "p": np.array([0.2, 0.4]), "target": np.array([0.0, 1.0]), "logits": np.ones(2), "scores": np.ones(2),
     "weight": np.ones((2, 2)), "bias": np.ones(2), "gain": np.ones(2), "label": 1, "index": 1, "value": 2.0,
     "shape": 2, "low": 0.0, "high": 1.0, "parts": 2, "scale": 0.5, "rate": 0.5, "axis": 0, "first": 0, "second": 0,
-    "condition": np.array([0.0, 1.0]),
+    "condition": np.array([0.0, 1.0]), "values": np.array([0.5, 0.3]), "size": 3, "k": 2,
 }  # fmt: skip
 OPS = [name for name in FUNCTIONS if FUNCTIONS[name].__module__.startswith("edbatch.graph.ops")]
 
@@ -97,6 +97,8 @@ def test_ops_take_their_arguments_by_name(name):
     needed = {key: ARGUMENTS[key] for key, p in parameters.items() if p.default is p.empty}
     if name == "maximum" or name == "minimum":
         needed["b"] = ARGUMENTS["b"]
+    if name in ("gather", "scatter", "scatter_add"):
+        needed["index"] = np.array([1, 0])
     if name == "clip":
         needed |= {"low": 0.0, "high": 0.3}
     extra = {"seed": 7} if name == "dropout" else {}
@@ -107,7 +109,7 @@ def test_ops_take_their_arguments_by_name(name):
             function(**needed, **extra, **defaults),
             function(*needed.values(), **extra),
         ]
-        wanted, *others = [eb.forward(y) if isinstance(y, list) else y.value() for y in results]
+        wanted, *others = [eb.forward(y) if isinstance(y, list | tuple) else y.value() for y in results]
     for found in others:
         np.testing.assert_array_equal(found, wanted)
 

@@ -78,7 +78,8 @@ class Op:
             `position` its number.
         reduction: of an op that makes one number of the entries along its attribute `axes`: the kernels' (see
             `kernels.language.ir.Reduce`).
-        picks: whether it shows, of its operand, what the node's integer says on the first axis.
+        picks: whether it shows, of its first operand, what an index says along an axis: the node's integer, on the
+            first; or each entry of its second operand, along its attribute `axis`.
         composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
             expressions or parameters. It has neither a forward nor a gradient of its own (see `composite`).
         unrolled: of a variadic op, the same of a few operands, written with others: `unrolled(*operands)`.
@@ -128,7 +129,12 @@ def declare(op: Op) -> Op:
 
 
 def composite(
-    name: str, shape: Callable[..., Shape], body: Callable[..., Any], samples: tuple[Sample, ...], payload: int = 0
+    name: str,
+    shape: Callable[..., Shape],
+    body: Callable[..., Any],
+    samples: tuple[Sample, ...],
+    payload: int = 0,
+    flat: bool = False,
 ) -> Op:
     """Declare an op that is written with other ops.
 
@@ -139,8 +145,10 @@ def composite(
     Args:
         name, shape, samples, payload: as of an `Op`.
         body: see `Op.composite`.
+        flat: no gradient flows through it: its result is an index, or another number that moves in jumps.
     """
-    return declare(Op(name, shape, payload=payload, composite=body, samples=samples))
+    gradient = no_gradient if flat else None
+    return declare(Op(name, shape, payload=payload, composite=body, gradient=gradient, samples=samples))
 
 
 def nothing(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:

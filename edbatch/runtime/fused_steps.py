@@ -65,6 +65,7 @@ class _Access:
     strides: Strides
     more: int = 0  # of what is picked, the distance between neighbours
     picked: int | None = None  # and which it is: -1 - the number of a call's integer
+    entries: int = 0  # or of how many, if the node's second operand says which it is
 
     def along(self, axes: list[tuple[int, int]]) -> Strides:
         """Strides along the axes of the kernel."""
@@ -101,19 +102,19 @@ class _Making:
         computed: dict[int, int] = {}
         for node in run.nodes:
             operands: list[int] = []
-            for slot, operand in enumerate(operands_of(body.nodes[node])):
+            for slot, operand in reversed([*enumerate(operands_of(body.nodes[node]))]):  # an index before what it picks
                 access = loads.get((node, slot))
-                if access is not None and access.picked is not None:
-                    at, kind = self._integer(make, access.picked), kinds((access.more,))[0]
-                    operands.append(make.add(LoadAt(*of(access)[:2], at, kind, of(access)[2])))
+                if access is not None and (access.entries or access.picked is not None):
+                    at, kind = self._index(make, access, operands), kinds((access.more,))[0]
+                    operands.insert(0, make.add(LoadAt(*of(access)[:2], at, kind, of(access)[2])))
                 elif access is not None:
-                    operands.append(make.add(Load(*of(access))))
+                    operands.insert(0, make.add(Load(*of(access))))
                 elif isinstance(operand, Value) and operand.node in computed:
-                    operands.append(computed[operand.node])
+                    operands.insert(0, computed[operand.node])
                 else:
                     number = _number(body, operand)
                     assert number is not None
-                    operands.append(make.number(number))
+                    operands.insert(0, make.number(number))
             computed[node] = self._value(make, node, operands, axes)
         written = tuple(
             Store(computed[node], place, strides, column=column)
@@ -151,8 +152,22 @@ class _Making:
             for name, strides in through.numbers.items():
                 values[name] = self._numbering(make, self._along_all(through.size, through.shape, strides), axes)
             return make.expression(type.op.scalar, **values)
+        if type.op.picks and len(operands) == 2:
+            x, index = operands
+            entries = make.number(type.operands[0].shape[dict(type.attributes)["axis"]])
+            return make.expression("x if i >= 0 and i < n else nan", x=x, i=index, n=entries)
         (x,) = operands
-        return make.reduce(type.op.reduction, x) if any(through.reduced) else x
+        if any(through.reduced):
+            return make.reduce(type.op.reduction, x)
+        return make.expression("0 if x != 0 else -1", x=x) if type.op.reduction == "first" else x
+
+    def _index(self, make: Builder, access: _Access, operands: list[int]) -> int:
+        """Which entry of what is picked; of indices that a user computes, one that is there."""
+        if access.picked is not None:
+            return self._integer(make, access.picked)
+        (index,) = operands
+        text = "at = i if i >= 0 else 0\nat if at < last else last"
+        return make.expression(text, i=index, last=make.number(access.entries - 1))
 
     def _integer(self, make: Builder, given: int) -> int:
         """One of the calls' integers (-1 - its number), or one that is the same for all."""
@@ -181,8 +196,11 @@ class _Making:
         strides = self._along_all(through.size, through.shape, through.strides[slot])
         whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
         column += through.firsts[slot]
-        if not node.type.op.picks:
+        if slot or not node.type.op.picks:
             return _Access(whose, column, strides)
+        if not node.payload:
+            entries = node.type.operands[0].shape[dict(node.type.attributes)["axis"]]
+            return _Access(whose, column, strides, through.along, entries=entries)
         (at,) = node.payload
         if at >= 0:
             return _Access(whose, column + at * through.along, strides)

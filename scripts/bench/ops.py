@@ -19,7 +19,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.graph.op import OPS, Kind
-from edbatch.graph.ops import loss, matrix, shape
+from edbatch.graph.ops import compare, indices, loss, matrix, shape
 from edbatch.runtime import cell_program
 from scripts.bench.measure import Runs, interleaved
 from scripts.bench.report import Tables, command
@@ -50,7 +50,7 @@ def of_list(name: str) -> Use:
 ONE = (
     "abs", "cos", "elu", "erf", "erfc", "exp", "gelu", "leaky_relu", "log", "log_sigmoid", "neg", "relu", "sigmoid",
     "silu", "sin", "softplus", "softsign", "sqrt", "square", "tanh", "softmax", "log_softmax", "sum", "mean", "max",
-    "min", "logsumexp", "std", "norm", "stop_gradient",
+    "min", "logsumexp", "std", "norm", "stop_gradient", "argmax", "argmin",
 )  # fmt: skip
 TWO = (
     "add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "dot", "matmul", "squared_distance",
@@ -65,6 +65,15 @@ USES: dict[str, Use] = {
     **{name: of_two(name) for name in TWO},
     **{f"{name}_list": of_list(name) for name in LISTS},
     "where": lambda y, x, W, k: eb.where(y > x, y, x),
+    "alike": lambda y, x, W, k: compare.alike(y, x),
+    "first": lambda y, x, W, k: indices.first(y > x, ((0,), False)),
+    "one_hot": lambda y, x, W, k: eb.one_hot(y[0], y.shape[0]),
+    "gather": lambda y, x, W, k: eb.gather(y, eb.abs(x), 0),
+    "scatter": lambda y, x, W, k: eb.scatter(y, x[:4], x[:4], 0),
+    "scatter_add": lambda y, x, W, k: eb.scatter_add(y, x[:4], x[:4], 0),
+    "top_k": lambda y, x, W, k: eb.top_k(y, 4)[1][0],
+    "k_max_pool": lambda y, x, W, k: eb.k_max_pool(y, 4)[0],
+    "cumsum": lambda y, x, W, k: eb.cumsum(y, 0),
     "scale_gradient": lambda y, x, W, k: eb.scale_gradient(y, 0.5),
     "clip": lambda y, x, W, k: eb.clip(y, -1, 1),
     "power_of": lambda y, x, W, k: y**3,

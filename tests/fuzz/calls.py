@@ -230,6 +230,61 @@ def where(s):
     return f"eb.where({condition}, {a}, {s.random.choice([b, b, '0.0'])})"
 
 
+def entry_of(s, size):
+    """An index of so many entries, as an expression that is somewhere inside one of them."""
+    return s.random.randrange(size) + s.random.choice([0, 0, 0.5])
+
+
+def by_index(name):
+    """Of a vector, with one index for each of some values."""
+
+    def call(s):
+        x, values = s.value(ndim=(1,)), s.value(ndim=(1,))
+        size, count = s.size_of(x), s.size_of(values)
+        integers = [s.random.randrange(-size, size) for _ in range(count)]
+        floats = f"eb.input({[entry_of(s, size) for _ in range(count)]})"
+        index = s.random.choice([str(integers), f"np.array({integers})", floats])
+        given = f", {values}" if name != "gather" else ""
+        return f"eb.{name}({x}, {index}{given}, axis={s.random.choice([0, -1])})"
+
+    return call
+
+
+def gather(s):
+    """Of a matrix, by what was found in it."""
+    if s.random.random() < 0.7:
+        return by_index("gather")(s)
+    x = s.value(ndim=(2,))
+    axis = axis_of(s, x)
+    return f"eb.gather({x}, eb.argmax({x}, {axis}, keepdims=True), {axis})"
+
+
+def number_of(name):
+    def call(s):
+        x = s.value()
+        return f"eb.{name}({x}{s.chance(f', {axis_of(s, x)}') if s.shape_of(x) else ''})"
+
+    return call
+
+
+def one_hot(s):
+    size = s.random.randrange(1, 5)
+    integers = [s.random.randrange(-size, size) for _ in range(2)]
+    x = s.value()
+    index = s.random.choice([str(integers), str(integers[0]), f"eb.argmax({x})"])
+    return f"eb.one_hot({index}, {size})"
+
+
+def largest(name, result=""):
+    def call(s):
+        x = s.value(ndim=(1, 2))
+        axis = axis_of(s, x)
+        k = s.random.randrange(1, s.shape_of(x)[axis] + 1)
+        return f"eb.{name}({x}, {k}, {axis}){result and f'[{s.random.randrange(2)}]'}"
+
+    return call
+
+
 CALLS = {
     "abs": unary("abs"), "neg": unary("neg"), "square": unary("square"), "sqrt": unary("sqrt", low=0.2),
     "exp": unary("exp", high=2), "log": unary("log", low=0.2), "tanh": unary("tanh"), "sigmoid": unary("sigmoid"),
@@ -248,6 +303,10 @@ CALLS = {
     "greater": binary("greater"), "greater_equal": binary("greater_equal"), "less": binary("less"),
     "less_equal": binary("less_equal"), "equal": binary("equal"), "not_equal": binary("not_equal"),
     "compared": compared, "where": where,
+    "argmax": number_of("argmax"), "argmin": number_of("argmin"), "one_hot": one_hot, "gather": gather,
+    "scatter": by_index("scatter"), "scatter_add": by_index("scatter_add"), "top_k": largest("top_k", "[]"),
+    "k_max_pool": largest("k_max_pool"),
+    "cumsum": lambda s: f"eb.cumsum({(x := s.value(ndim=(1, 2)))}, {axis_of(s, x)})",
     "matmul": matmul, "affine": affine, "dot": same_shapes("dot", ndim=(1,)),
     "cross_entropy": lambda s: soft_label(s) if s.random.random() < 0.3 else labelled("cross_entropy")(s),
     "squeeze": lambda s: f"eb.squeeze({s.value()})", "unsqueeze": lambda s: f"eb.unsqueeze({s.value()}, 0)",

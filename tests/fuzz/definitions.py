@@ -167,6 +167,51 @@ def back(x, axes):
     return None if axes is None else np.argsort([axis % x.ndim for axis in axes])
 
 
+def at(index, axis):
+    """Where in an array the entries are that an index says along an axis."""
+    grid = list(np.indices(index.shape))
+    grid[axis] = np.floor(index).astype(int)
+    return tuple(grid)
+
+
+def added_at(x, index, axis, values):
+    out = np.array(x)
+    np.add.at(out, at(index, axis), values)
+    return out
+
+
+def put_at(x, index, values, axis):
+    """The last of several values for one entry stays."""
+    out = np.array(x)
+    for to, value in zip(zip(*(part.ravel() for part in at(index, axis)), strict=True), values.ravel(), strict=True):
+        out[to] = value
+    return out
+
+
+def put_pull(g, y, x, index, values, axis):
+    numbers = np.arange(index.size).reshape(index.shape)
+    stays = put_at(np.full(x.shape, -1), index, numbers, axis)
+    return np.where(stays < 0, g, 0), None, g[at(index, axis)] * (stays[at(index, axis)] == numbers)
+
+
+def numbers_of(value):
+    """Of entries; no gradient flows through them."""
+    return Definition(lambda x, **attributes: value(x, **attributes) * 1.0, lambda g, y, x, **_: (None,), exact=True)
+
+
+def largest(x, k, axis, in_order=False):
+    found = np.argsort(-x, axis=axis, kind="stable").take(range(k), axis)
+    return np.sort(found, axis) if in_order else found
+
+
+def of_largest(in_order):
+    return Definition(
+        lambda x, k, axis=-1: np.take_along_axis(x, largest(x, k, axis, in_order), axis),
+        lambda g, y, x, k, axis=-1: (added_at(np.zeros(x.shape), largest(x, k, axis, in_order), axis, g),),
+        exact=True,
+    )
+
+
 # fmt: off
 DEFINITIONS: dict[str, Definition] = {
     "neg": unary(lambda x: -x, lambda x, y: -1.0, exact=True),
@@ -208,6 +253,17 @@ DEFINITIONS: dict[str, Definition] = {
     "equal": comparison(np.equal), "not_equal": comparison(np.not_equal),
     "where": Definition(lambda c, a, b: np.where(c, a, b),
                         lambda g, y, c, a, b: (None, np.where(c, g, 0.0), np.where(c, 0.0, g)), exact=True),
+    "argmax": numbers_of(lambda x, axis=None, keepdims=False: x.argmax(axis, keepdims=keepdims)),
+    "argmin": numbers_of(lambda x, axis=None, keepdims=False: x.argmin(axis, keepdims=keepdims)),
+    "one_hot": numbers_of(lambda index, size: index[..., None] == np.arange(size)),
+    "gather": Definition(lambda x, index, axis: x[at(index, axis)],
+                         lambda g, y, x, index, axis: (added_at(np.zeros(x.shape), index, axis, g), None), exact=True),
+    "scatter": Definition(put_at, put_pull, exact=True),
+    "scatter_add": Definition(lambda x, index, values, axis: added_at(x, index, axis, values),
+                              lambda g, y, x, index, values, axis: (g, None, g[at(index, axis)])),
+    "top_k_numbers": numbers_of(lambda x, k, axis=-1: largest(x, k, axis)),
+    "top_k": of_largest(in_order=False), "k_max_pool": of_largest(in_order=True),
+    "cumsum": Definition(np.cumsum, lambda g, y, x, axis: (np.flip(np.cumsum(np.flip(g, axis), axis), axis),)),
     "matmul": Definition(lambda a, b: a @ b, matmul_pull),
     "affine": Definition(lambda a, x, b: a @ x + b, lambda g, y, a, x, b: (*matmul_pull(g, y, a, x), g)),
     "dot": Definition(lambda a, b: a @ b, matmul_pull),

@@ -73,6 +73,10 @@ less_equal = _function("less_equal", 2)
 equal = _function("equal", 2)
 not_equal = _function("not_equal", 2)
 where = _function("where", 3)
+argmax = _function("argmax", 1, "axis", "keepdims")
+argmin = _function("argmin", 1, "axis", "keepdims")
+k_max_pool = _function("k_max_pool", 1, "k", "axis")
+cumsum = _function("cumsum", 1, "axis")
 matmul = _function("matmul", 2)
 dot = _function("dot", 2)
 binary_cross_entropy = _function("binary_cross_entropy", 2)
@@ -106,6 +110,31 @@ def concatenate(xs, axis=0):
 
 def stack(xs, axis=0):
     return apply("stack", xs, axis=axis)
+
+
+def _counted(index, size):
+    """Integers from the beginning; an expression as it is."""
+    return index if isinstance(index, Operand) else np.asarray(index) % size
+
+
+def one_hot(index, size):
+    return apply("one_hot", (_counted(index, size),), size=size)
+
+
+def gather(x, index, axis):
+    return apply("gather", (x, _counted(index, x.shape[axis])), axis=axis)
+
+
+def scatter(x, index, values, axis):
+    return apply("scatter", (x, _counted(index, x.shape[axis]), values), axis=axis)
+
+
+def scatter_add(x, index, values, axis):
+    return apply("scatter_add", (x, _counted(index, x.shape[axis]), values), axis=axis)
+
+
+def top_k(x, k, axis=-1):
+    return apply("top_k", (x,), k=k, axis=axis), apply("top_k_numbers", (x,), k=k, axis=axis)
 
 
 def hinge(scores, label, *margin, **named):

@@ -1,5 +1,7 @@
 """The same ops in PyTorch."""
 
+import numpy as np
+
 
 def TORCH(torch):
     """By name: a function of tensors, shapes of its operands, and what the oracle is given besides."""
@@ -49,6 +51,21 @@ def TORCH(torch):
         "elu": (lambda x: f.elu(x, 0.5), one, (0.5,)),
         "where": (lambda c, a, b: torch.where(c != 0, a, b) + 0 * c, [(2, 3), (3,), (2, 3)], ()),
         "clip": (lambda x: torch.clip(x, -0.5, 1.0), one, (-0.5, 1.0)),
+        "argmax": (lambda x: x.argmax(1) + 0 * x.sum(1), one, (1,)),
+        "argmin": (lambda x: x.argmin() + 0 * x.sum(), one, ()),
+        "gather": (lambda x: x.gather(1, torch.tensor([[2, 0], [1, 1]])), one, ([[-1, 0], [1, 1]], 1)),
+        "scatter": (
+            lambda x: x.scatter(0, torch.tensor([[1, 0]]), torch.tensor([[5.0, 6.0]], dtype=x.dtype)),
+            one,
+            (np.array([[1, 0]]), np.array([[5.0, 6.0]]), 0),
+        ),
+        "scatter_add": (
+            lambda x: x.scatter_add(1, torch.tensor([[1, 1]]), torch.tensor([[5.0, 6.0]], dtype=x.dtype)),
+            one,
+            (np.array([[1, 1]]), np.array([[5.0, 6.0]]), 1),
+        ),
+        "cumsum": (lambda x: x.cumsum(1), one, (1,)),
+        "k_max_pool": (lambda x: x.gather(1, x.topk(2, 1).indices.sort(1).values), one, (2, 1)),
         "matmul": (torch.matmul, [(2, 3), (3, 4)], ()),
         "affine": (lambda W, x, b: W @ x + b, [(2, 3), (3,), (2,)], ()),
         "dot": (torch.dot, [(3,), (3,)], ()),

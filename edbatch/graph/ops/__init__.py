@@ -4,6 +4,7 @@ import sys
 
 from edbatch.graph import methods
 from edbatch.graph.ops.compare import equal, greater, greater_equal, less, less_equal, not_equal, where
+from edbatch.graph.ops.cumulative import cumsum
 from edbatch.graph.ops.elementwise import (
     abs,
     add,
@@ -33,7 +34,9 @@ from edbatch.graph.ops.elementwise import (
     subtract,
     tanh,
 )
+from edbatch.graph.ops.indices import argmax, argmin, gather, one_hot, scatter, scatter_add
 from edbatch.graph.ops.inputs import input, lookup, ones, parameter, scalar, zeros
+from edbatch.graph.ops.largest import k_max_pool, top_k
 from edbatch.graph.ops.loss import (
     binary_cross_entropy,
     cross_entropy,
@@ -53,11 +56,14 @@ __all__ = [
     "abs",
     "add",
     "affine",
+    "argmax",
+    "argmin",
     "binary_cross_entropy",
     "clip",
     "concatenate",
     "cos",
     "cross_entropy",
+    "cumsum",
     "divide",
     "dot",
     "dropout",
@@ -67,12 +73,14 @@ __all__ = [
     "erfc",
     "exp",
     "flip",
+    "gather",
     "gelu",
     "greater",
     "greater_equal",
     "hinge",
     "huber",
     "input",
+    "k_max_pool",
     "l1_distance",
     "layer_norm",
     "leaky_relu",
@@ -93,6 +101,7 @@ __all__ = [
     "neg",
     "norm",
     "not_equal",
+    "one_hot",
     "ones",
     "parameter",
     "pick",
@@ -101,6 +110,8 @@ __all__ = [
     "reshape",
     "scalar",
     "scale_gradient",
+    "scatter",
+    "scatter_add",
     "sigmoid",
     "silu",
     "sin",
@@ -119,6 +130,7 @@ __all__ = [
     "sum",
     "swapaxes",
     "tanh",
+    "top_k",
     "transpose",
     "unsqueeze",
     "where",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import binary
 from edbatch.graph.op import Op, Sample, declare, no_gradient
 from edbatch.graph.ops.declaring import binary_op, broadcast_shape
 from edbatch.graph.parameters import Parameter
@@ -24,6 +25,19 @@ less = _comparison("less", "<", lambda k, out, a, b: k.less(a, b, out=out), 0)
 less_equal = _comparison("less_equal", "<=", lambda k, out, a, b: k.less_equal(a, b, out=out), 0)
 equal = _comparison("equal", "==", lambda k, out, a, b: k.equal(a, b, out=out), 0)
 not_equal = _comparison("not_equal", "!=", lambda k, out, a, b: k.not_equal(a, b, out=out), 1)
+
+
+ALIKE = declare(
+    Op(
+        "alike",
+        broadcast_shape,
+        elementwise=True,
+        scalar="1 if x == y or (x != x and y != y) else 0",
+        gradient=no_gradient,
+        samples=tuple(Sample(shapes) for shapes in (((4,), (4,)), ((2, 3), (3,)), ((2, 1), (1, 3)))),
+    )
+)
+alike = binary(ALIKE)  # equal, or both NaN: what a maximum that may be NaN is of
 
 
 def _where_gradient(g: Any, out: Any, condition: Any, a: Any, b: Any) -> tuple[None, Expression, Expression]:

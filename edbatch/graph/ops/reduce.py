@@ -24,7 +24,8 @@ from edbatch.graph.spec import Shape, Spec
 Axis = int | Sequence[int] | None
 
 
-def _reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
+def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
+    """The shape rule of reductions over axes."""
     if keepdims:
         return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)
@@ -34,7 +35,8 @@ def _batched(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(axis + 1 for axis in axes)
 
 
-def _samples() -> tuple[Sample, ...]:
+def samples_over_axes() -> tuple[Sample, ...]:
+    """What they are tested on."""
     cases: list[tuple[Shape, tuple[int, ...], bool]] = [
         ((5,), (0,), False),
         ((2, 3), (0, 1), False),
@@ -44,7 +46,7 @@ def _samples() -> tuple[Sample, ...]:
     return tuple(Sample((shape,), {"axes": axes, "keepdims": keepdims}) for shape, axes, keepdims in cases)
 
 
-def _over_axes(op: Op) -> Callable[..., Expression]:
+def over_axes(op: Op) -> Callable[..., Expression]:
     """The fast way for ops over axes of one operand."""
 
     def attributes(spec: Spec, over: tuple[Axis, bool] | None) -> dict[str, Any]:
@@ -73,11 +75,11 @@ def _reduction(name: str, of_numpy: Callable, slope: Callable) -> Callable[..., 
         k.copyto(out, of_numpy(k, x, axis=tuple(axis + 1 for axis in axes), keepdims=keepdims))
 
     def gradient(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
-        kept = _reduced_shape(x.shape, axes, True)
+        kept = reduced_shape(x.shape, axes, True)
         return slope(reshape(g, kept), reshape(out, kept), x, axes)
 
-    op = Op(name, _reduced_shape, forward, reduction=name, gradient=gradient, samples=_samples())
-    return _over_axes(declare(op))
+    op = Op(name, reduced_shape, forward, reduction=name, gradient=gradient, samples=samples_over_axes())
+    return over_axes(declare(op))
 
 
 def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expression]:
@@ -89,9 +91,9 @@ def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expres
 
     def reduced(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
         found = body(x, axes)
-        return found if keepdims else reshape(found, _reduced_shape(x.shape, axes, False))
+        return found if keepdims else reshape(found, reduced_shape(x.shape, axes, False))
 
-    return _over_axes(composite(name, _reduced_shape, reduced, _samples()))
+    return over_axes(composite(name, reduced_shape, reduced, samples_over_axes()))
 
 
 def _adding(x: Any, axis: tuple[int, ...]) -> dict[str, Any]:

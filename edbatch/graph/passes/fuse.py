@@ -130,8 +130,8 @@ class _Growing:
             if inside is None or (any(reduced) and inside != reduced):
                 return False
             reduced = inside
-        if node.type.op.picks and any(value.node in self.nodes for value in node.operands):
-            return False
+        if node.type.op.picks and any(value.node in self.nodes for slot, value in through.values(node) if not slot):
+            return False  # what is at another entry is not there yet
         if not all(
             self._in_registers(value.node, through, slot, sizes, reduced)
             for slot, value in through.values(node)

@@ -82,8 +82,7 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         seen.append(shown(_look(operand, node), spec.shape, lies))
     op = type.op
     if op.picks:
-        ((shape, strides, first),) = seen
-        return GoesThrough(shape[1:], (False,) * (len(shape) - 1), (strides[1:],), (first,), {}, strides[0])
+        return _picked(seen, **dict(type.attributes))
     shape = type.out.shape if op.scalar or (op.kind is Kind.VIEW and op is not RESHAPE) else seen[0][0]
     axes = dict(type.attributes)["axes"] if op.reduction else ()
     return GoesThrough(
@@ -93,6 +92,17 @@ def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides
         tuple(first for *_, first in seen),
         _numbers(op.scalar, shape) if op.payload else {},
     )
+
+
+def _picked(seen: list[tuple[Shape, Strides, int]], axis: int = 0) -> GoesThrough:
+    """How an op that picks goes through what it picks from, and through the indices, if they are an operand."""
+    (shape, strides, first), *indices = seen
+    if not indices:
+        return GoesThrough(shape[1:], (False,) * (len(shape) - 1), (strides[1:],), (first,), {}, strides[0])
+    ((shape, of_indices, first_index),) = indices
+    others = tuple(0 if at == axis else stride for at, stride in enumerate(strides))
+    found = (broadcast(shape, others, shape), broadcast(shape, of_indices, shape))
+    return GoesThrough(shape, (False,) * len(shape), found, (first, first_index), {}, strides[axis])
 
 
 def _numbers(scalar: str, shape: Shape) -> dict[str, Strides]:

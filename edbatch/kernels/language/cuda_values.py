@@ -75,7 +75,7 @@ class Values:
             case Load(place, strides):
                 return f"p{place}[{self._at(step, strides)}]"
             case LoadAt(place, strides, index, along):
-                at = f"v{index}"
+                at = f"v{index}" if self.analysis.types[index] == "integer" else f"(long long)v{index}"
                 if along == RUN:
                     at += f" * given.v[{self.given.stride(step, self.kernel.axes)}]"
                 return f"p{place}[{self._at(step, strides)} + {at}]"

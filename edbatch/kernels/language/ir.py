@@ -57,7 +57,10 @@ class Load:
 
 @dataclass(frozen=True)
 class LoadAt:
-    """The same, and `along` (NEXT or RUN) times an integer value further: a label's score, a picked entry."""
+    """The same, and `along` (NEXT or RUN) times a value further: a label's score, a picked entry.
+
+    Of a number that is no integer the fraction is cut off; it is not NaN, and shows something that is there.
+    """
 
     place: int
     strides: Strides

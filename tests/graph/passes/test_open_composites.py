@@ -25,7 +25,11 @@ def type_of(op, sample, dtype="float32"):
     return node_type(op, tuple(sample.attributes.items()), specs)
 
 
-@pytest.mark.parametrize(("op", "sample"), COMPOSITES)
+# Ops that go through the same entries more than once, in another order or with others beside them.
+LAYERED = {"scatter", "scatter_add", "top_k", "k_max_pool", "cumsum"}
+
+
+@pytest.mark.parametrize(("op", "sample"), [case for case in COMPOSITES if case.values[0].name not in LAYERED])
 def test_a_composite_is_a_run(op, sample):
     body = body_of_type(type_of(op, sample))[0]
     assert all(node.type.op.composite is None for node in body.nodes)

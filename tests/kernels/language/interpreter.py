@@ -122,7 +122,9 @@ def _row(kernel, call, strides, i):
             case Load():
                 value = call.places[step.place].memory[positions(step)]
             case LoadAt():
-                value = call.places[step.place].memory[positions(step) + values[step.index] * strides[step][-1]]
+                value = call.places[step.place].memory[
+                    positions(step) + np.asarray(values[step.index], int) * strides[step][-1]
+                ]
             case Constant(text):
                 value = dtype.type(float.fromhex(text))
             case Integer(number):

@@ -124,7 +124,7 @@ class Maker:
         access = Load(where, tuple(kinds), self._column(), entry=int(random.random() < 0.2))
         along = 0
         if self.integers and random.random() < 0.15:
-            self.steps.append(Integer(int(random.integers(2))))
+            self.steps.append(Integer(int(random.integers(2))) if random.random() < 0.7 else Constant((2.6).hex()))
             along = int(random.choice([NEXT, RUN]))
             access = LoadAt(where, tuple(kinds), len(self.steps) - 1, along, access.column)
             numbers.append(1 if along == NEXT else int(random.integers(-2, 3)))

@@ -1,0 +1,311 @@
+"""Entries by their number along an axis: where the largest is, and what an index says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.columns import Columns, current_graph
+from edbatch.graph.expression import Expression
+from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
+from edbatch.graph.operand import Operand
+from edbatch.graph.ops.compare import alike, greater, greater_equal, less, where
+from edbatch.graph.ops.loss import unpick
+from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples_over_axes, sum
+from edbatch.graph.ops.shape import checked_axis, embed, reshape, unsqueeze
+from edbatch.graph.record import array_input, checked_shape, constant_node, graph_of, record, to_operand
+from edbatch.graph.sources import ONES
+from edbatch.graph.spec import Shape
+from edbatch.graph.trace import Payload
+
+# A number of an entry is a number like any other: float32 has all integers up to this one.
+_MOST_FLOAT32 = 2**24
+
+
+def ramp(count: int, first: int = 0) -> Expression:
+    """So many integers from the first on: a constant of a body."""
+    return array_input(current_graph(), np.arange(first, first + count))
+
+
+FIRST = declare(Op("first", reduced_shape, reduction="first", gradient=no_gradient, samples=samples_over_axes()))
+first = over_axes(FIRST)  # the number of the first entry that is not 0, or -1
+
+
+def _argmax(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
+    return first(alike(x, max(x, axes, keepdims=True)), (axes, keepdims))
+
+
+def _argmin(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
+    return first(alike(x, min(x, axes, keepdims=True)), (axes, keepdims))
+
+
+_argmax_over = over_axes(composite("argmax", reduced_shape, _argmax, samples_over_axes(), flat=True))
+_argmin_over = over_axes(composite("argmin", reduced_shape, _argmin, samples_over_axes(), flat=True))
+
+
+def _one_axis(name: str, axis: Any) -> Any:
+    if axis is not None and not isinstance(axis, int | np.integer):
+        raise EdBatchError(f"{name}: expected an axis, or None for all, got {shown(axis)}")
+    return axis
+
+
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Expression:
+    """The number of the largest entry along an axis, or among all entries, row by row; as NumPy's.
+
+    Of several that are equal it is the first; NaN counts as the largest. The number is of the dtype of `x`, and an
+    index for `gather` and `one_hot`. No gradient flows through it.
+
+    Args:
+        x: expression with at least one axis.
+        axis: None: all.
+        keepdims: leave the axis (or all) in with size 1.
+
+    Raises:
+        EdBatchError: there is no such axis, or several are given.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.argmax(eb.input([[1.0, 3.0, 3.0], [5.0, 2.0, 0.0]]), axis=1)
+        >>> y.value()
+        array([1., 0.], dtype=float32)
+    """
+    return _argmax_over(x, (_one_axis("argmax", axis), keepdims))
+
+
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Expression:
+    """The number of the smallest entry along an axis, or among all; as `argmax`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.argmin(eb.input([2.0, -1.0, -1.0]))
+        >>> y.value()
+        np.float32(1.0)
+    """
+    return _argmin_over(x, (_one_axis("argmin", axis), keepdims))
+
+
+def _names(index: Expression, numbers: Expression) -> Expression:
+    """1 where an index, without its fraction, is a number that an entry has."""
+    beyond = index - numbers
+    return greater_equal(beyond, 0) * less(beyond, 1)
+
+
+ONE_HOT = composite(
+    "one_hot",
+    lambda shape, size: (*shape, size),
+    lambda index, size: _names(unsqueeze(index, -1), ramp(size)),
+    (Sample(((),), {"size": 4}), Sample(((3,),), {"size": 5}), Sample(((2, 3),), {"size": 1})),
+    flat=True,
+)
+
+
+def one_hot(index: Any, size: int) -> Expression:
+    """Zeros with a 1 at an index, along a new last axis; PyTorch's `one_hot`.
+
+    Args:
+        index: an integer (negative counts from the end; no part of the type), an array or a list of integers, or an
+            expression, as of `argmax`, of which fractions are cut off; of what is not in [0, size) all are zeros.
+        size: how many entries there are; part of the type.
+
+    Returns:
+        [*shape of the index, size], through which no gradient flows.
+
+    Raises:
+        EdBatchError: an integer is out of range, or the index is none.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     values = eb.forward([eb.one_hot(1, 3), eb.one_hot([2, 0], 3)])
+        >>> values
+        [array([0., 1., 0.], dtype=float32), array([[0., 0., 1.],
+               [1., 0., 0.]], dtype=float32)]
+    """
+    (size,) = checked_shape("one_hot: size", size)
+    if isinstance(index, Operand):
+        return record(ONE_HOT, (index,), size=size)
+    graph = current_graph()
+    if isinstance(index, Payload | int | np.integer):
+        return unpick(constant_node(graph, ONES, ()), index, size)
+    return record(ONE_HOT, (_indices("one_hot", graph, index, size),), size=size)
+
+
+def _indices(place: str, graph: Columns, given: Any, size: int) -> Any:
+    """Indices below `size` as an operand: an expression as it is; integers are checked, and counted from the beginning.
+
+    Raises:
+        EdBatchError: one is no integer, out of range, or larger than what the dtype of the graph tells apart.
+    """
+    if graph.dtype == np.float32 and size > _MOST_FLOAT32:
+        raise EdBatchError(f"{place}: float32 tells at most {_MOST_FLOAT32:,} entries apart, got {size:,}")
+    if isinstance(given, Operand):
+        return given
+    try:
+        found = np.asarray(given)
+    except ValueError:
+        found = np.empty(0)
+    if found.dtype.kind not in "iu" or not found.size:
+        raise EdBatchError(f"{place}: expected integers or an expression as the index, got {shown(given)}")
+    wrong = found[(found < -size) | (found >= size)]
+    if wrong.size:
+        raise EdBatchError(f"{place}: index {wrong.flat[0]} is out of range for {size} entries")
+    return array_input(graph, found % size)
+
+
+def _fits(x: Shape, index: Shape, axis: int) -> None:
+    text = f"expected an index with the axes of the values, none but axis {axis} longer than theirs"
+    expect(len(x) == len(index) > 0, text)
+    expect(all(few <= size for at, (few, size) in enumerate(zip(index, x, strict=True)) if at != axis), text)
+
+
+def _gather_shape(x: Shape, index: Shape, axis: int) -> Shape:
+    _fits(x, index, axis)
+    return index
+
+
+def _where_named(index: Any, size: int, axis: int) -> Expression:
+    """[..., size, entries of the index, ...]: 1 where an index names the entry."""
+    numbers = reshape(ramp(size), (size, *[1] * (index.ndim - axis)))
+    return _names(unsqueeze(index, axis), numbers)
+
+
+def among_zeros(x: Expression, shape: Shape) -> Expression:
+    """In the corner of zeros of a shape."""
+    return x if x.shape == shape else embed(x, shape, tuple((0, size, 1) for size in x.shape))
+
+
+def _summed_at(index: Any, x: Any, shape: Shape, axis: int) -> Expression:
+    """Zeros of a shape with entries of x added where an index says, in their order: the transpose of `gather`."""
+    named = _where_named(index, shape[axis], axis)
+    found = sum(where(named, unsqueeze(x, axis), 0), axis + 1)
+    return among_zeros(found, shape)
+
+
+GATHER = declare(
+    Op(
+        "gather",
+        _gather_shape,
+        picks=True,
+        gradient=lambda g, out, x, index, axis: (_summed_at(index, g, x.shape, axis), None),
+        samples=(
+            Sample(((5,), (3,)), {"axis": 0}, low=0.0, high=4.9),
+            Sample(((3, 4), (2, 4)), {"axis": 0}, low=0.0, high=2.9),
+            Sample(((3, 4), (2, 6)), {"axis": 1}, low=0.0, high=3.9),
+            Sample(((2, 2, 3), (2, 1, 2)), {"axis": 1}, low=0.0, high=1.9),
+        ),
+    )
+)
+
+
+def gather(x: Any, index: Any, axis: int) -> Expression:
+    """Entries by their number along an axis: `out[i, j] = x[i, index[i, j]]` along axis 1; as PyTorch's `gather`.
+
+    With as many entries along all other axes it is NumPy's `take_along_axis`. Several entries of the index may be
+    equal; their gradients are added in order.
+
+    Args:
+        x: expression or parameter.
+        index: with as many axes, none but `axis` longer than that of `x`: integers (negative ones count from the end),
+            or an expression, as of `argmax`, of which fractions are cut off. What an expression names and is not there
+            is NaN.
+        axis: of one sample's value.
+
+    Returns:
+        Expression of the shape of the index.
+
+    Raises:
+        EdBatchError: the shapes do not fit, an integer is out of range, or there is no such axis.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     x = eb.input([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        ...     y = eb.gather(x, [[2, 0], [1, 1]], axis=1)
+        >>> y.value()
+        array([[3., 1.],
+               [5., 5.]], dtype=float32)
+    """
+    x, index, at = _along_axis("gather", x, index, axis)
+    return record(GATHER, (x, index), axis=at)
+
+
+def _along_axis(name: str, x: Any, index: Any, axis: int, *others: Any) -> tuple[Any, Any, int]:
+    """What is indexed and the index as operands, and the axis."""
+    graph = graph_of(name, [one for one in (x, index, *others) if isinstance(one, Operand)])
+    x = to_operand(name, graph, x)
+    at = checked_axis(name, x.spec, axis)
+    return x, _indices(f"{name}({x.spec!r})", graph, index, x.shape[at]), at
+
+
+def _scatter_shape(x: Shape, index: Shape, values: Shape, axis: int) -> Shape:
+    _fits(x, index, axis)
+    expect(values == index, "expected as many values as indices")
+    return x
+
+
+def _scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
+    count = index.shape[axis]
+    numbers = reshape(ramp(count, 1), (count, *[1] * (index.ndim - axis - 1)))
+    last = max(where(_where_named(index, x.shape[axis], axis), numbers, 0), axis + 1)  # 0: none
+    new = among_zeros(record(GATHER, (values, last - greater(last, 0)), axis=axis), x.shape)
+    return where(among_zeros(last, x.shape), new, x)
+
+
+_SCATTERED = (
+    Sample(((5,), (3,), (3,)), {"axis": 0}, low=0.0, high=4.9),
+    Sample(((3, 4), (4, 3), (4, 3)), {"axis": 0}, low=0.0, high=2.9),
+    Sample(((2, 3), (2, 4), (2, 4)), {"axis": 1}, low=0.0, high=2.9),
+)
+SCATTER = composite("scatter", _scatter_shape, _scatter, _SCATTERED)
+SCATTER_ADD = composite(
+    "scatter_add",
+    _scatter_shape,
+    lambda x, index, values, axis: x + _summed_at(index, values, x.shape, axis),
+    _SCATTERED,
+)
+
+
+def scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
+    """x with other values where an index says: `out[i, index[i, j]] = values[i, j]` along axis 1; PyTorch's `scatter`.
+
+    Of several values for one entry the last along the axis stays, as with NumPy's `put_along_axis`; what stays gets the
+    gradient.
+
+    Args:
+        x: expression or parameter.
+        index: as of `gather`; what an expression names and is not there changes nothing.
+        values: of the shape of the index.
+        axis: of one sample's value.
+
+    Raises:
+        EdBatchError: as `gather`; or there are not as many values as indices.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.scatter(eb.zeros(4), [1, 3], eb.input([5.0, 6.0]), axis=0)
+        >>> y.value()
+        array([0., 5., 0., 6.], dtype=float32)
+    """
+    x, index, at = _along_axis("scatter", x, index, axis, values)
+    return record(SCATTER, (x, index, values), axis=at)
+
+
+def scatter_add(x: Any, index: Any, values: Any, axis: int) -> Expression:
+    """x and what is added to it where an index says: `out[i, index[i, j]] += values[i, j]`; PyTorch's `scatter_add`.
+
+    Arguments and errors are those of `scatter`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.scatter_add(eb.ones(3), [1, 1], eb.input([5.0, 6.0]), axis=0)
+        >>> y.value()
+        array([ 1., 12.,  1.], dtype=float32)
+    """
+    x, index, at = _along_axis("scatter_add", x, index, axis, values)
+    return record(SCATTER_ADD, (x, index, values), axis=at)

@@ -1,0 +1,158 @@
+"""Entries by their number: ties, what is not a number, indices of any kind, and what is refused."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+NAN = np.nan
+ROWS = [[1.0, 3.0, 3.0], [NAN, 2.0, NAN], [-np.inf, -np.inf, -np.inf], [0.0, -0.0, -1.0]]
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, -2])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_first_of_equal_entries_as_numpy(name, axis):
+    with eb.Graph():
+        x = eb.input(ROWS)
+        got = getattr(eb, name)(x, axis, keepdims=True).value()
+    np.testing.assert_array_equal(got, getattr(np, name)(np.array(ROWS), axis, keepdims=True))
+
+
+def test_a_single_entry_is_the_first():
+    with eb.Graph():
+        x = eb.input([[0.0], [5.0]])
+        assert eb.forward([eb.argmax(x, 1), eb.argmin(x[:1])])[0].tolist() == [0, 0]
+        assert eb.argmax(eb.scalar(3)).value() == 0
+
+
+def test_indices_that_are_computed_in_cells():
+    @eb.cell
+    def best(x, number):
+        found = eb.argmax(x, 1, keepdims=True)
+        return eb.gather(x * 2, found, 1), eb.one_hot(number, 3), eb.gather(x, eb.abs(found - 1) + 0.5, 1)
+
+    random = np.random.default_rng(0)
+    data = random.normal(size=(6, 2, 3))
+    with eb.Graph(policy="sufficient") as graph:
+        xs = [eb.input(x) for x in data]
+        found = [best(x, at % 3) for at, x in enumerate(xs)]
+        loss = eb.sum([eb.sum(out[0]) for out in found])
+        loss.backward()
+        for at, (x, out) in enumerate(zip(data, found, strict=True)):
+            where = x.argmax(1)[:, None]
+            np.testing.assert_allclose(out[0].value(), 2 * np.take_along_axis(x, where, 1), rtol=1e-6)
+            assert out[1].value().tolist() == np.eye(3)[at % 3].tolist()
+            np.testing.assert_allclose(out[2].value(), np.take_along_axis(x, abs(where - 1), 1), rtol=1e-6)
+            np.testing.assert_array_equal(xs[at].gradient(), 2 * (x == x.max(1, keepdims=True)))
+    assert graph.report().batches <= 4
+
+
+def test_what_is_not_there_is_not_a_number():
+    with eb.Graph():
+        x = eb.input([1.0, 2.0, 3.0])
+        y = eb.gather(x, eb.input([-1.0, 2.9, 3.0, np.inf, NAN, -0.5, 1e30]), 0)
+        eb.sum(y).backward()
+        np.testing.assert_array_equal(y.value(), [NAN, 3, NAN, NAN, NAN, NAN, NAN])
+        np.testing.assert_array_equal(x.gradient(), [0, 0, 1])
+        assert eb.one_hot(eb.input([3.0, -1.0, NAN]), 3).value().tolist() == [[0] * 3] * 3
+        assert eb.scatter(x, eb.input([5.0, 1.0]), eb.ones(2), 0).value().tolist() == [1, 1, 3]
+
+
+def test_gradients_of_entries_that_are_read_more_than_once_are_added():
+    index = np.array([0, 2, 2, -1, 0])
+    with eb.Graph():
+        x, weights = eb.input([1.0, 2.0, 3.0]), eb.input([1.0, 10.0, 100.0, 1000.0, 10000.0])
+        eb.sum(eb.gather(x, index, -1) * weights).backward()
+        assert x.gradient().tolist() == [10001, 0, 1110]
+
+
+def test_the_last_of_several_values_stays():
+    with eb.Graph():
+        x, values = eb.input([1.0, 2.0, 3.0]), eb.input([7.0, 8.0, 9.0])
+        y = eb.scatter(x, [1, 1, 0], values, 0)
+        eb.sum(y * eb.input([1.0, 10.0, 100.0])).backward()
+        assert y.value().tolist() == [9, 8, 3]
+        assert x.gradient().tolist() == [0, 0, 100]
+        assert values.gradient().tolist() == [0, 10, 1]
+
+
+def test_infinite_entries_that_are_not_chosen_do_not_matter():
+    with eb.Graph():
+        x = eb.input([np.inf, 2.0, NAN])
+        assert eb.scatter(x, [0, 2], eb.zeros(2), 0).value().tolist() == [0, 2, 0]
+        assert eb.gather(x, [1], 0).value().tolist() == [2]
+        assert eb.cumsum(eb.input([1.0, np.inf, 1.0]), 0).value().tolist() == [1, np.inf, np.inf]
+
+
+@pytest.mark.parametrize(("size", "k"), [(1, 1), (5, 5), (33, 2), (40, 1), (64, 40), (200, 3)])
+def test_the_largest_with_ties_as_a_stable_sort(size, k):
+    random = np.random.default_rng(size)
+    data = random.integers(-4, 4, (3, size)).astype(float)
+    data[1, random.random(size) < 0.1] = np.inf
+    data[2, random.random(size) < 0.1] = -np.inf
+    with eb.Graph():
+        x = eb.input(data)
+        values, numbers = eb.top_k(x, k)
+        pooled = eb.k_max_pool(x.T, k, 0)
+        want = np.argsort(-data, axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(numbers.value(), want)
+        np.testing.assert_array_equal(values.value(), np.take_along_axis(data, want, 1))
+        np.testing.assert_array_equal(pooled.value(), np.take_along_axis(data, np.sort(want, 1), 1).T)
+        eb.sum(pooled).backward()
+        gradient = np.zeros(data.shape)
+        np.put_along_axis(gradient, want, 1, 1)
+        np.testing.assert_array_equal(x.gradient(), gradient)
+
+
+@pytest.mark.parametrize("size", [5, 40])
+def test_not_a_number_is_larger_than_all(size):
+    data = np.zeros(size)
+    data[[1, 3]] = NAN
+    data[4] = np.inf
+    with eb.Graph():
+        assert (
+            eb.top_k(eb.input(data), 4 if size == 5 else 2)[1].value().tolist() == [1, 3, 4, 0][: 4 if size == 5 else 2]
+        )
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 64, 65, 1100])
+def test_sums_of_all_entries_up_to_each(size):
+    data = np.random.default_rng(size).normal(size=(2, size, 2))
+    weights = np.random.default_rng(1).normal(size=data.shape)
+    with eb.Graph(dtype="float64"):
+        x = eb.input(data)
+        y = eb.cumsum(x, -2)
+        eb.sum(y * eb.input(weights)).backward()
+        np.testing.assert_allclose(y.value(), data.cumsum(1), rtol=1e-10, atol=1e-12)
+        want = np.flip(np.flip(weights, 1).cumsum(1), 1)
+        np.testing.assert_allclose(x.gradient(), want, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: eb.argmax(x, (0, 1)), "expected an axis"),
+        (lambda x: eb.argmax(x, 2), "no axis 2"),
+        (lambda x: eb.one_hot(3, 3), "out of range"),
+        (lambda x: eb.one_hot([1, 3], 3), "out of range"),
+        (lambda x: eb.one_hot(1.5, 3), "integer"),
+        (lambda x: eb.one_hot("a", 3), "integer"),
+        (lambda x: eb.gather(x, [0, 1], 0), "axes of the values"),
+        (lambda x: eb.gather(x, [[0], [1], [0]], 1), "longer"),
+        (lambda x: eb.gather(x, [[0, 2, 0]], 0), "out of range"),
+        (lambda x: eb.gather(x, [[0.5]], 0), "expected integers"),
+        (lambda x: eb.gather(x, [[]], 0), "expected integers"),
+        (lambda x: eb.gather(x, [[0]], 2), "no axis 2"),
+        (lambda x: eb.scatter(x, [[0]], eb.zeros((1, 2)), 0), "as many values"),
+        (lambda x: eb.scatter_add(x, [[0, 0]], eb.zeros(2), 0), "as many values"),
+        (lambda x: eb.top_k(x, 4), r"k in \[1, 3\]"),
+        (lambda x: eb.top_k(x, 0), "at least 1"),
+        (lambda x: eb.top_k(eb.scalar(1), 1), "no axis"),
+        (lambda x: eb.k_max_pool(x, (1, 2)), "an integer k"),
+        (lambda x: eb.cumsum(x, 2), "no axis 2"),
+        (lambda x: eb.cumsum(x, None), "integer axis"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
+        call(eb.input([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
