@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
-from edbatch.graph import init
-from edbatch.graph.cell import cell
-from edbatch.graph.collection import ParameterCollection
+from edbatch.graph.cell.cell import cell
 from edbatch.graph.draws import seed
-from edbatch.graph.exchange import from_dlpack
 from edbatch.graph.expression import Expression
+from edbatch.graph.model import init
+from edbatch.graph.model.collection import ParameterCollection
+from edbatch.graph.model.exchange import from_dlpack
+from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
 from edbatch.graph.options import options
-from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph, forward

@@ -8,12 +8,12 @@ import threading
 from functools import cached_property
 from typing import Any
 
-from edbatch.blocks import Block, Blocks
+from edbatch.base.blocks import Block, Blocks
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.later import Later
 
 #: Per kind of device, the module whose `open_backend(number)` gives what computes there.
-BACKENDS = {"cpu": Later("edbatch.kernels.numpy_backend"), "cuda": Later("edbatch.kernels.cuda.backend")}
+BACKENDS = {"cpu": Later("edbatch.kernels.cpu.backend"), "cuda": Later("edbatch.kernels.cuda.backend")}
 
 
 class Device:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import edbatch
-from edbatch.exclusive import lock
+from edbatch.base.exclusive import lock
 
 FOLDER = str(Path(edbatch.__file__).parent)
 FOREVER = sys.maxsize

@@ -11,9 +11,9 @@ import pytest
 
 import edbatch as eb
 from edbatch import devices
+from edbatch.base.later import Later
 from edbatch.devices import Device, current_device, device
-from edbatch.graph.stacking import column_range, stacked
-from edbatch.later import Later
+from edbatch.graph.cell.stacking import column_range, stacked
 from edbatch.models import LSTM, from_torch
 from tests.emulated import arrays
 from tests.training.optimizing import give, gradients_of, model_of

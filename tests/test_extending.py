@@ -265,7 +265,7 @@ assert describe("majority", ["I", "O"], 1) == "I O (most)"
     "drop_double_negations.py": """
 import numpy as np
 from edbatch.graph.options import Options
-from edbatch.graph.passes import prepare_for_batching
+from edbatch.graph.cell.passes import prepare_for_batching
 from tests.graph.bodies import compute, names, trace
 
 def function(x):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch import compiled
+from edbatch.compiling import compiled
 from edbatch.policy import qlearning
 from edbatch.runtime import learned
 from tests.interrupts import FOREVER, Interrupt

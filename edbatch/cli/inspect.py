@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, cast
 
+from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command
 from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
-from edbatch.later import Later
 from edbatch.policy import Heuristic, get_policy
 
 if TYPE_CHECKING:

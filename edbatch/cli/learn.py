@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 import edbatch as eb
+from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command, add_json, check_folder, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.script import graphs_from_script
 from edbatch.errors import EdBatchError
-from edbatch.later import Later
 from edbatch.policy import Heuristic, Policy, TypedGraph, get_policy, lower_bound, read_graph
 
 if TYPE_CHECKING:

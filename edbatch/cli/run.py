@@ -9,11 +9,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import edbatch as eb
+from edbatch.base.files import write_atomically
+from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command, add_json, check_folder, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.errors import EdBatchError
-from edbatch.files import write_atomically
-from edbatch.later import Later
 
 if TYPE_CHECKING:
     from edbatch.models.compare import Measured, MiniBatch, Probabilities

@@ -7,9 +7,9 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command, add_json
 from edbatch.cli.output import print_json, print_table
-from edbatch.later import Later
 from edbatch.policy import Policy, TypedGraph, get_policy, lower_bound, read_graph
 
 tqdm = Later("tqdm")

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import GeneratorType, ModuleType
 
 import edbatch as eb
-from edbatch.files import read_text
+from edbatch.base.files import read_text
 from edbatch.policy.typed_graph import TypedGraph
 
 MODULE = "__edbatch_script__"  # not "__main__": `if __name__ == "__main__"` blocks stay asleep

@@ -11,14 +11,14 @@ from time import process_time
 from typing import Any
 
 import edbatch as eb
+from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command
 from edbatch.cli.output import counted
-from edbatch.later import Later
 from edbatch.policy import TypedGraph, get_policy, lower_bound
 from edbatch.policy.heuristics import RULES
 
-code_cache = Later("edbatch.code_cache")
-compiled = Later("edbatch.compiled")
+code_cache = Later("edbatch.compiling.cache")
+compiled = Later("edbatch.compiling.compiled")
 encodings = Later("edbatch.policy.encodings")
 tqdm = Later("tqdm")
 trainer = Later("edbatch.policy.trainer")

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
+from edbatch.base.files import read_text, write_atomically
 from edbatch.data.lines import clipped
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text, write_atomically
 
 _INTEGERS = re.compile(r"\s*[0-9]{1,9}(\s+[0-9]{1,9})*\s*", re.ASCII)
 

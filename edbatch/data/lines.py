@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from edbatch.base.files import read_text, write_atomically
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text, write_atomically
 
 _Sample = TypeVar("_Sample")
 

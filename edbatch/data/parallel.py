@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import NamedTuple
 
+from edbatch.base.files import read_text, write_atomically
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text, write_atomically
 
 _WORD = re.compile(r"\S+", re.ASCII)  # a no-break space is part of a word
 

@@ -6,8 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
+from edbatch.base.files import read_text
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text
 
 
 class Vocabulary:

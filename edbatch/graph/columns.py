@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from edbatch.blocks import Blocks
+from edbatch.base.blocks import Blocks
 from edbatch.errors import EdBatchError
 from edbatch.graph.draws import next_graph
 from edbatch.graph.expression import Expression
@@ -20,8 +20,8 @@ from edbatch.graph.spec import Spec, float_dtype
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
 if TYPE_CHECKING:
-    from edbatch.graph.body import Body
-    from edbatch.graph.compiled import Compiled
+    from edbatch.graph.cell.body import Body
+    from edbatch.graph.cell.compiled import Compiled
 
 #: Of graphs, and of traces.
 graphs: Blocks[Columns] = Blocks("edbatch_graph")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
+from edbatch.base.exact import is_told, kinds
 from edbatch.errors import EdBatchError, shown
-from edbatch.exact import is_told, kinds
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op

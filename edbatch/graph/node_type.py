@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from edbatch.base.exact import exact
+from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError
-from edbatch.exact import exact
-from edbatch.exclusive import lock
 from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Spec, reclaim, spec_of
 
 if TYPE_CHECKING:
     from edbatch.devices import Device
-    from edbatch.graph.parameters import Parameter
+    from edbatch.graph.model.parameters import Parameter
 
 Attributes = tuple[tuple[str, Any], ...]
 

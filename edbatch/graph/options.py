@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from inspect import Parameter, Signature
 from typing import Any
 
-from edbatch.blocks import Blocks
+from edbatch.base.blocks import Blocks
 from edbatch.errors import EdBatchError, checked_flag, shown
 
 _NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile")

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.exact import exact
 from edbatch.errors import EdBatchError, shown
-from edbatch.exact import exact
+from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import Columns, current_graph
-from edbatch.graph.exchange import refuse_masked
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.exchange import refuse_masked
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.model.writes import last_write
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
-from edbatch.graph.parameters import Parameter
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import MOST_ENTRIES, Shape, spec_of
-from edbatch.graph.trace import Payload, Trace
-from edbatch.graph.writes import last_write
 
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:

@@ -13,7 +13,7 @@ from edbatch.errors import EdBatchError, shown
 
 if TYPE_CHECKING:
     from edbatch.devices import Device
-    from edbatch.graph.parameters import Parameter
+    from edbatch.graph.model.parameters import Parameter
 
 Shape = tuple[int, ...]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from edbatch.exact import exact
+from edbatch.base.exact import exact
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 
 
 class Groups(NamedTuple):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.records import record_type
+from edbatch.base.records import record_type
 
 
 class Storage(IntEnum):

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.kernels.program import RESULT, SCRATCH
-from edbatch.memory.plan import GATHER, GATHER_MANY
+from edbatch.memory.plan.format import GATHER, GATHER_MANY
 
 INTEGER_BYTES = 4  # of an integer of a call
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.policy.ratio import repeating_types
 from edbatch.policy.typed_graph import Columns, GraphColumns
 

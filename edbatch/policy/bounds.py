@@ -2,8 +2,8 @@
 
 from typing import Literal, get_args
 
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.later import Later
 from edbatch.policy.typed_graph import TypedGraph
 
 bound_loops = Later("edbatch.policy.bound_loops")

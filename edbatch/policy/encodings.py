@@ -15,7 +15,7 @@ Equal frequencies are ordered by type, so that a state is a function of the fron
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.policy.critical import is_critical
 from edbatch.policy.frontier import Frontier
 

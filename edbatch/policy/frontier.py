@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.policy.typed_graph import GraphColumns
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
 from edbatch.policy.encodings import CRITICAL, encode
 from edbatch.policy.frontier import Frontier, Record, finished, new_frontier, new_record, ready_types, run_batch

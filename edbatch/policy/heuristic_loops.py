@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.policy.critical import is_critical, new_critical, run_critical_batch
 from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import best_ratio, new_blockers, new_direct_blockers, unblock_direct

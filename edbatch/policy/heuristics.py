@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.later import Later
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy_file import VERSION, HeuristicFile, write_policy
 from edbatch.policy.schedule import Schedule

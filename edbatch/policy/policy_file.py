@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from edbatch.base.files import read_text, write_atomically
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text, write_atomically
 from edbatch.policy.training import Training
 
 VERSION = 1

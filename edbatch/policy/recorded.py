@@ -6,8 +6,8 @@ import os
 
 import numpy as np
 
+from edbatch.base.files import read_text, write_atomically
 from edbatch.errors import EdBatchError
-from edbatch.files import read_text, write_atomically
 from edbatch.policy.typed_graph import TypedGraph
 
 

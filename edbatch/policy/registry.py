@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.later import Later
 from edbatch.policy.heuristics import RULES, Heuristic
 from edbatch.policy.policy import Policy
 from edbatch.policy.policy_file import FSMFile, read_policy

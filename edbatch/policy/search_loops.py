@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.policy.critical import Critical, first_reach, is_critical, remaining_depths, run_critical_batch
 from edbatch.policy.frontier import Frontier, finished, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.typed_graph import Columns, GraphColumns

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 
 
 class StateTable(NamedTuple):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 
 
 @compiled(small=True)

@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.later import Later
 
 topology = Later("edbatch.policy.topology")
 

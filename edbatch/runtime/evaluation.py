@@ -7,33 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.stopwatch import Clock, Moment, booked
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.writes import now
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
-from edbatch.graph.writes import now
-from edbatch.memory.arenas import Arenas
-from edbatch.memory.plan import Plan
-from edbatch.memory.planner import make_plan
+from edbatch.memory.plan.arenas import Arenas
+from edbatch.memory.plan.format import Plan
+from edbatch.memory.plan.planner import make_plan
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.advice import Use, advice
-from edbatch.runtime.backward import Backward
+from edbatch.runtime.backward.backward import Backward
+from edbatch.runtime.backward.ran import Ran
+from edbatch.runtime.backward.saving import SavingTable
 from edbatch.runtime.execute import Executor
 from edbatch.runtime.learned import default_policy
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.lower import UNKNOWN, contract, decode, with_sources
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.ran import Ran
 from edbatch.runtime.report import Report
-from edbatch.runtime.saving import SavingTable
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.type_table import shared_table
-from edbatch.stopwatch import Clock, Moment, booked
 
 
 class Evaluation:

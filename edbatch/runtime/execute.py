@@ -13,10 +13,10 @@ from edbatch.graph.node_type import parameter_array
 from edbatch.graph.options import current_options
 from edbatch.kernels.program import NONE
 from edbatch.kernels.tables import Memory
-from edbatch.memory.arenas import Arenas
-from edbatch.memory.plan import STRIDED, Batch, Operand, Plan
+from edbatch.memory.plan.arenas import Arenas
+from edbatch.memory.plan.format import STRIDED, Batch, Operand, Plan
+from edbatch.runtime.backward.operand_rows import gather, read_evenly
 from edbatch.runtime.lines import Lines
-from edbatch.runtime.operand_rows import gather, read_evenly
 from edbatch.runtime.type_table import TypeTable
 
 _BYTES = np.dtype(np.uint8)

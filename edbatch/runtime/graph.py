@@ -13,32 +13,32 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from edbatch.blocks import Block
+from edbatch.base.blocks import Block
+from edbatch.base.exclusive import Whole, exclusive, original
+from edbatch.base.later import Later
+from edbatch.base.stopwatch import Moment
 from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, EdBatchWarning, checked_flag, shown
-from edbatch.exclusive import Whole, exclusive, original
-from edbatch.graph.body import Body
+from edbatch.graph.cell.body import Body
+from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.columns import DAMAGED, Columns, graphs
-from edbatch.graph.compiled import Compiled
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.views import NODE_MASK
-from edbatch.later import Later
 from edbatch.policy.policy import Policy
 from edbatch.policy.recorded import write_graph
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
-from edbatch.runtime.compile_cell import compile_cell
+from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.report import Report
-from edbatch.stopwatch import Moment
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
-backward = Later("edbatch.runtime.backward")
+backward = Later("edbatch.runtime.backward.backward")
 running = Later("edbatch.runtime.evaluation")
 
 
@@ -203,7 +203,7 @@ class Graph(Columns):
         return evaluation.typed_graph(evaluation.split(), 0)[1]
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
-        """The body of a cell made ready to run; see `runtime.compile_cell`."""
+        """The body of a cell made ready to run; see `runtime.compile.cell`."""
         return compile_cell(body, arguments, self.options)
 
     def type_of(self, expression: Expression) -> NodeType:

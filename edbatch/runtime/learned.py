@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
+from edbatch.base.stopwatch import Moment
 from edbatch.errors import EdBatchWarning
 from edbatch.graph.lines import users_line
 from edbatch.policy.bounds import lower_bound
@@ -12,7 +13,6 @@ from edbatch.policy.policy import Policy
 from edbatch.policy.qlearning import learn
 from edbatch.policy.registry import get_policy, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
-from edbatch.stopwatch import Moment
 
 # A model whose shapes vary per sample has new types in every mini-batch. When this many seconds have gone into
 # policies that never came to use again, learning stops.

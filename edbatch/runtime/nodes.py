@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.columns import Columns
+from edbatch.memory.plan.columns import Columns
 
 #: Nodes and operands of a graph: plans count in 32 bits, and name every operand several times.
 MOST = 2**28

@@ -8,11 +8,11 @@ from textwrap import fill
 
 import numpy as np
 
-from edbatch.later import Later
-from edbatch.memory.plan import GATHER, STRIDED, Plan
-from edbatch.memory.windows import Windows
+from edbatch.base.later import Later
+from edbatch.base.table import Table
+from edbatch.memory.plan.format import GATHER, STRIDED, Plan
+from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.advice import Use, short
-from edbatch.table import Table
 
 tabulate = Later("tabulate")
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.graph.passes.split_stages import EARLY
-from edbatch.graph.split import Split, in_core, split_type
-from edbatch.graph.type_body import outputs_seen
+from edbatch.graph.cell.passes.split_stages import EARLY
+from edbatch.graph.cell.split import Split, in_core, split_type
+from edbatch.graph.cell.type_body import outputs_seen
 from edbatch.graph.views import NODE_BITS
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.split_loops import SplitColumns, make_parts, present, recurrent_operands, repeats, views_read

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
-from edbatch.memory.columns import Columns, NodeColumns
+from edbatch.compiling.compiled import compiled
+from edbatch.memory.plan.columns import Columns, NodeColumns
 
 MOST_INTEGERS = 1 << 24  # look-ups of more entries are not compared
 

@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edbatch.base.exclusive import exclusive, lock
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
-from edbatch.exclusive import exclusive, lock
-from edbatch.graph.cell_entry import CellOp
+from edbatch.graph.cell.entry import CellOp
+from edbatch.graph.cell.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.node_type import TYPES, NodeType, parameter_array
 from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
-from edbatch.graph.type_body import body_of_type, columns_of_type, node_operands
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import OfLists
-from edbatch.memory.addresses import KEPT
-from edbatch.memory.pool import pool_of
-from edbatch.memory.windows import Windows
+from edbatch.memory.plan.addresses import KEPT
+from edbatch.memory.plan.pool import pool_of
+from edbatch.memory.plan.windows import Windows
 
 if TYPE_CHECKING:
-    from edbatch.runtime.cell_program import Program
-    from edbatch.runtime.output_sets import OutputSets
-    from edbatch.runtime.program_table import DerivativePrograms, ProgramTable
+    from edbatch.runtime.backward.output_sets import OutputSets
+    from edbatch.runtime.compile.program import Program
+    from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
 
 
 class BoundType:
@@ -38,7 +38,7 @@ class BoundType:
         call: `call(out, *operands, *payload)` fills `out` [n, *shape].
         operands: specs of what `call` takes; a program finds parameters by itself.
         window: plain window of the results.
-        derivatives: what has been compiled to go back through it; see `runtime.derivatives`.
+        derivatives: what has been compiled to go back through it; see `runtime.compile.derivatives`.
     """
 
     __slots__ = ("call", "derivatives", "operands", "type", "window")
@@ -75,7 +75,7 @@ def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:
     """What computes a batch of a type: `kernel(out, *operands, *payload)`."""
     if not runs_as_program(type):
         return bind(type, backend)
-    from edbatch.runtime.cell_program import Program  # imports Numba
+    from edbatch.runtime.compile.program import Program  # imports Numba
 
     return Program(body_of_type(type)[0], columns_of_type(type), partial(bind, backend=backend), places_of, backend)
 
@@ -123,12 +123,12 @@ class TypeTable:
         pool: of buffers there.
         windows: of all arenas.
         local: per type id the type's number; -1 before it was seen.
-        n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.planner`.
+        n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.plan.planner`.
         has_early, has_late, looks_up: per type, whether it is a cell of which there may be something to split off (see
             `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type; `splits` holds how
             it was done (see `runtime.split`).
-        holds_parameters, ends_gradients: per type; see `runtime.reach`.
-        kept: per type, where results are kept with what is saved: nothing is; see `runtime.saving`.
+        holds_parameters, ends_gradients: per type; see `runtime.backward.reach`.
+        kept: per type, where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
         view_windows: per code of a view, its window; -1 before it was seen.
     """
 
@@ -148,21 +148,21 @@ class TypeTable:
     @cached_property
     def programs(self) -> ProgramTable:
         """Of the types that are compiled."""
-        from edbatch.runtime.program_table import ProgramTable  # imports Numba
+        from edbatch.runtime.compile.program_table import ProgramTable  # imports Numba
 
         return ProgramTable()
 
     @cached_property
     def saving_programs(self) -> ProgramTable:
         """Of the types that are compiled, in runs that save."""
-        from edbatch.runtime.program_table import ProgramTable
+        from edbatch.runtime.compile.program_table import ProgramTable
 
         return ProgramTable()
 
     @cached_property
     def output_sets(self) -> OutputSets:
         """Of the types' outputs, those that gradients flow into."""
-        from edbatch.runtime.output_sets import OutputSets  # imports Numba
+        from edbatch.runtime.backward.output_sets import OutputSets  # imports Numba
 
         return OutputSets()
 
@@ -191,7 +191,7 @@ class TypeTable:
     @cached_property
     def derivative_programs(self) -> DerivativePrograms:
         """Of what goes back through the types."""
-        from edbatch.runtime.program_table import DerivativePrograms
+        from edbatch.runtime.compile.program_table import DerivativePrograms
 
         return DerivativePrograms()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.model.parameters import LookupParameters, Parameter
 
 
 def backend_of(parameter: Parameter) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.files import write_atomically
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.files import write_atomically
-from edbatch.later import Later
 
 figures = Later("matplotlib.figure")
 

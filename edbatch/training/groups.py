@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.collection import ParameterCollection
-from edbatch.graph.parameters import Parameter
+from edbatch.graph.model.collection import ParameterCollection
+from edbatch.graph.model.parameters import Parameter
 
 Parameters = ParameterCollection | Parameter | Iterable[Parameter | ParameterCollection]
 Group = dict[str, Any]  # "params", and hyper-parameters by name, as in PyTorch

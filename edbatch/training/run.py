@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.exclusive import Whole
+from edbatch.base.files import checked_path
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
-from edbatch.exclusive import Whole
-from edbatch.files import checked_path
 from edbatch.graph import draws
-from edbatch.graph.checkpoint import saved_metadata
-from edbatch.graph.collection import ParameterCollection
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.checkpoint import saved_metadata
+from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.ops import sum as sum_of
 from edbatch.graph.options import options
-from edbatch.later import Later
 from edbatch.policy.policy import Policy
 from edbatch.runtime.graph import Graph
 from edbatch.training.curve import Curve

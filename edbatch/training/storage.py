@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.language.given import PLACE, filled, given_of
 from edbatch.training.arrays import as_stored, backend_of, in_rows, zeros
 from edbatch.training.rule import CONSTANTS, GRADIENT, PARAMETER, Rule, kernel_of

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+from edbatch.kernels.cpu.machine_code import address_of
+from edbatch.kernels.cpu.pointers import call_kernel
 from edbatch.kernels.language.analysis import scratch_rows
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import NEXT, RUN, SAME, Kernel, Load, Place, Store
-from edbatch.kernels.machine_code import address_of
-from edbatch.kernels.pointers import call_kernel
 from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command
 

@@ -20,7 +20,7 @@ import numpy as np
 import edbatch as eb
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.ops import compare, indices, loss, matrix, shape
-from edbatch.runtime import cell_program
+from edbatch.runtime.compile import program as cell_program
 from scripts.bench.measure import Runs, interleaved
 from scripts.bench.report import Tables, command
 

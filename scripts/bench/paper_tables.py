@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.graph.cell_entry import CellOp
-from edbatch.graph.compiled import Compiled
+from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
-from edbatch.kernels import machine_code
-from edbatch.kernels.numpy_backend import NumPyBackend
+from edbatch.kernels.cpu import machine_code
+from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.memory.layout import RESULT, Layout, lay_out
 from edbatch.policy import Schedule, TypedGraph
 from edbatch.runtime.type_table import kernel_of

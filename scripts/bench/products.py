@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.graph.cell_entry import CellOp
+from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.spec import ParameterSpec, Spec
 
 

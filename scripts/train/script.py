@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import edbatch as eb
-from edbatch.files import read_text
+from edbatch.base.files import read_text
 from edbatch.models.workloads import get_workload
 from scripts import data_folder
 

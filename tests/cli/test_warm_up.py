@@ -3,10 +3,10 @@
 import pytest
 
 import edbatch as eb
-from edbatch import compiled
 from edbatch.cli import warm_up
-from edbatch.code_cache import cache_folder
-from edbatch.fingerprint import callees
+from edbatch.compiling import compiled
+from edbatch.compiling.cache import cache_folder
+from edbatch.compiling.fingerprint import callees
 from edbatch.models.workloads import WORKLOADS
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import edbatch as eb
-from edbatch.memory.pool import BufferPool
+from edbatch.memory.plan.pool import BufferPool
 from tests.arrays import on_host
 from tests.fuzz import oracle
 from tests.fuzz.program import Program

@@ -8,7 +8,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.ops import __all__ as ops
-from edbatch.memory.pool import pool_of
+from edbatch.memory.plan.pool import pool_of
 from tests.fuzz import oracle
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Program, Statement

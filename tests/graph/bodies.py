@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from edbatch.graph.body import operands_of
-from edbatch.graph.cell_trace import Arguments, run
+from edbatch.graph.cell.body import operands_of
+from edbatch.graph.cell.trace import ARGUMENT, Trace
+from edbatch.graph.cell.tracing import Arguments, run
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec, spec_of
-from edbatch.graph.trace import ARGUMENT, Trace
-from edbatch.graph.watch import Watch
+from edbatch.graph.watch.watch import Watch
 from tests.arrays import on_host
 from tests.oracle import ORACLE
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind, Share, no_gradient
-from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import to_node
 from edbatch.graph.views import look
 from tests.arrays import on_host

@@ -32,7 +32,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.watch_state import READS_STATE
+from edbatch.graph.watch.state import READS_STATE
 
 CASES, REFUSED = {}, {}
 

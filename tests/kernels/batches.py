@@ -25,8 +25,8 @@ from edbatch.kernels.program import (
     step_table,
 )
 from edbatch.kernels.tables import Memory, Programs
-from edbatch.memory.addresses import COLUMNS, KEPT, ROWS, Kept, Rows
-from edbatch.memory.plan import (
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Kept, Rows
+from edbatch.memory.plan.format import (
     BATCH,
     GATHER,
     GATHER_MANY,

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.list_kernels import REDUCTIONS
-from edbatch.kernels.numpy_backend import NumPyBackend
 
 ORACLE = {
     "sum_list": lambda x: x.sum(0),

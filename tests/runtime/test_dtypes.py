@@ -5,8 +5,8 @@ import pytest
 
 import edbatch as eb
 from edbatch.devices import device
-from edbatch.runtime.backward_plan import BackwardPlan
-from edbatch.runtime.cell_program import Variant
+from edbatch.runtime.backward.plan import BackwardPlan
+from edbatch.runtime.compile.program import Variant
 from edbatch.runtime.execute import Executor
 
 DIM = 6

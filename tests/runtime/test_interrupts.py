@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch import compiled
-from edbatch.memory.pool import pool_of
+from edbatch.compiling import compiled
+from edbatch.memory.plan.pool import pool_of
 from tests.interrupts import FOREVER, Interrupt
 
 pytestmark = [

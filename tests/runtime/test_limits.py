@@ -6,7 +6,7 @@ import pytest
 import edbatch as eb
 from edbatch.devices import current_device
 from edbatch.runtime import nodes, type_table
-from edbatch.runtime.cell_program import Program
+from edbatch.runtime.compile.program import Program
 
 
 def step(model):

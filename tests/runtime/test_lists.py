@@ -5,7 +5,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.devices import device
-from edbatch.runtime.backward_plan import BackwardPlan
+from edbatch.runtime.backward.plan import BackwardPlan
 from edbatch.runtime.execute import Executor
 
 torch = pytest.importorskip("torch")

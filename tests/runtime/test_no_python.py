@@ -7,7 +7,7 @@ import edbatch as eb
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Kind
 from edbatch.graph.views import look
-from edbatch.runtime import cell_program
+from edbatch.runtime.compile import program as cell_program
 from tests.graph.test_ops import CASES
 from tests.oracle import ORACLE
 

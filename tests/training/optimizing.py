@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.stacking import stacked
+from edbatch.graph.cell.stacking import stacked
 from tests.arrays import beside
 
 STEPS = 6

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.stacking import stacked
-from edbatch.kernels.numpy_backend import NumPyBackend
+from edbatch.graph.cell.stacking import stacked
+from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.training.arrays import as_stored, gradient_of, in_rows, is_finite, norm, one_row
 from tests.training.optimizing import give, gradients_of, model_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.stacking import stacked
+from edbatch.graph.cell.stacking import stacked
 from tests.arrays import beside
 from tests.training.optimizing import give, gradients_of, model_of
 

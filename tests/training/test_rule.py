@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
+from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.cuda.backend import CudaBackend
 from edbatch.kernels.cuda.loops import source_of
-from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.training.rule import PARAMETER, SLOTS, Rule, kernel_of
 from tests.emulated.driver import EmulatedDriver, with_cpp
 from tests.kernels import nvrtc

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.stacking import stacked
+from edbatch.graph.cell.stacking import stacked
 from edbatch.training.arrays import sent
 from edbatch.training.rule import Rule
 from edbatch.training.storage import Storage, by_storage, is_whole

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edbatch as eb
-from edbatch.graph.stacking import stacked
+from edbatch.graph.cell.stacking import stacked
 from tests.training.optimizing import give, gradients_of, model_of
 
 

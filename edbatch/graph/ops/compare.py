@@ -7,9 +7,9 @@ from typing import Any
 
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, declare, no_gradient
 from edbatch.graph.ops.declaring import binary_op, broadcast_shape
-from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import record
 
 

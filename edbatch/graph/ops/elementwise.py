@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import expect
 from edbatch.graph.ops.compare import greater
 from edbatch.graph.ops.declaring import attributed_op, binary_op, two_operands, unary_op
-from edbatch.graph.parameters import Parameter
 
 
 def _share(a: Any, b: Any) -> Expression:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
@@ -18,7 +19,6 @@ from edbatch.graph.ops.shape import checked_axis, embed, reshape, unsqueeze
 from edbatch.graph.record import array_input, checked_shape, constant_node, graph_of, record, to_operand
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import Shape
-from edbatch.graph.trace import Payload
 
 # A number of an entry is a number like any other: float32 has all integers up to this one.
 _MOST_FLOAT32 = 2**24

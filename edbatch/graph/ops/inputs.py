@@ -8,14 +8,14 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import current_graph
-from edbatch.graph.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
+from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import intern
 from edbatch.graph.op import Kind, Op, declare
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.shape import is_advanced
-from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import array_input, checked_index, checked_shape, constant_node, parameter_node
 from edbatch.graph.sources import ONES, ZEROS
 from edbatch.graph.spec import Spec, spec_of

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import current_graph
-from edbatch.graph.exchange import refuse_masked
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
+from edbatch.graph.model.exchange import refuse_masked
+from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
@@ -20,10 +22,8 @@ from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
 from edbatch.graph.ops.reduce import max, mean, sum
 from edbatch.graph.ops.shape import reshape, stop_gradient
-from edbatch.graph.parameters import LookupParameters, Parameter
 from edbatch.graph.record import checked_index, checked_label, checked_number, record, to_expression, to_operand
 from edbatch.graph.spec import Shape
-from edbatch.graph.trace import Trace
 
 
 def _vector_and_index(shape: Shape, **_: Any) -> Shape:

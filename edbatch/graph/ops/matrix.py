@@ -9,12 +9,12 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import reshape, unsqueeze
-from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import graph_of, record, to_node, to_operand
 from edbatch.graph.spec import Shape
 

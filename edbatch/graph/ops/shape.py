@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.exact import is_told, kinds
 from edbatch.errors import EdBatchError, shown
-from edbatch.exact import is_told, kinds
+from edbatch.graph.cell.trace import Payload
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
-from edbatch.graph.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_shape, entries_of, graph_of, record, to_expression, to_node
 from edbatch.graph.spec import Shape, Spec
-from edbatch.graph.trace import Payload
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
 # A static index: per axis an int or a (start, stop, step) triple, hashable as part of a type.

@@ -12,11 +12,11 @@ import numpy as np
 from numba import types
 from numba.core import cgutils
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 from edbatch.errors import EdBatchError
+from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS, int64_address, intrinsic
+from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
 from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, COMPUTE_FLOAT64, DEFAULT_ALGORITHM, FLOAT32, FLOAT64
-from edbatch.kernels.pointers import ONE_BITS, SINGLE_ONE_BITS, int64_address, intrinsic
-from edbatch.kernels.products import Matrices, Matrix, Sizes
 
 
 class Gpu(IntEnum):
@@ -79,7 +79,7 @@ def call_gemm(context, gpu, itemsize, sizes, a, b, c, add):
     Args:
         gpu: address of an array as of `Gpu`.
         itemsize: bytes of an entry.
-        sizes, a, b, c: see `kernels.products`.
+        sizes, a, b, c: see `kernels.cpu.products`.
         add: not 0: to what C holds.
     """
 
@@ -182,7 +182,7 @@ def launch(
 
 @compiled
 def multiply(gpu: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
-    """out = x @ w [+ out], row by row; arguments as of `kernels.products.multiply`."""
+    """out = x @ w [+ out], row by row; arguments as of `kernels.cpu.products.multiply`."""
     # Read by columns, a matrix of rows is its transpose: outᵀ = wᵀ xᵀ.
     status = call_gemm(int64_address(gpu), itemsize, Sizes(sizes.n, sizes.m, sizes.k), w, x, out, add)
     if status != 0 and gpu[_STATUS] == 0:
@@ -193,7 +193,7 @@ def multiply(gpu: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix,
 def multiply_each(
     gpu: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
 ) -> None:
-    """out_i = a_i @ b_i for every call i; arguments as of `kernels.products.multiply_each`."""
+    """out_i = a_i @ b_i for every call i; arguments as of `kernels.cpu.products.multiply_each`."""
     turned = Sizes(sizes.n, sizes.m, sizes.k)
     status = call_gemm_strided(int64_address(gpu), itemsize, calls, turned, b, a, out)
     if status != 0 and gpu[_STATUS] == 0:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.gather import WORD
+from edbatch.kernels.cpu.pointers import int64_address
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS_OF_X,
@@ -15,8 +17,6 @@ from edbatch.kernels.cuda.geometry import (
     parts,
     spread,
 )
-from edbatch.kernels.gather import WORD
-from edbatch.kernels.pointers import int64_address
 from edbatch.kernels.program import COLUMN, ELEMENT
 from edbatch.kernels.tables import Rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
 
 THREADS = 256  # of a block
 MOST_BLOCKS = 65535  # CUDA's limit for y and z; kernels go on from there by themselves

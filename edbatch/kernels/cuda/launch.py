@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiled import compiled
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
 from edbatch.kernels.cuda.calls import launch, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import (
     MOVE,
@@ -21,7 +22,6 @@ from edbatch.kernels.cuda.enqueue import (
     move,
 )
 from edbatch.kernels.cuda.geometry import THREADS, over_rows
-from edbatch.kernels.products import Matrices, Matrix, Sizes
 from edbatch.kernels.program import (
     ADD,
     ADD_ROWS,
@@ -57,7 +57,7 @@ from edbatch.kernels.tables import (
     result_rows,
     window_rows,
 )
-from edbatch.memory.plan import GATHER, GATHER_MANY, SHARED
+from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED
 
 INDEX = 4  # bytes of an integer in a plan's index buffer
 

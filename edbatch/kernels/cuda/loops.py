@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.kernels.call import Call
+from edbatch.kernels.cpu.products import Matrix, Sizes
 from edbatch.kernels.cuda import calls, enqueue, launch, row_ops, row_source
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
@@ -24,7 +25,6 @@ from edbatch.kernels.language import cuda
 from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
-from edbatch.kernels.products import Matrix, Sizes
 from edbatch.kernels.program import ADD_ROWS, LISTS, Each, Task
 from edbatch.kernels.tables import Batches, Integers, Memory, Programs, Rows, Slots
 
@@ -35,7 +35,7 @@ KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("flo
 
 
 class CudaLoops:
-    """The same functions as `kernels.numpy_loops`.
+    """The same functions as `kernels.cpu.loops`.
 
     Args:
         driver: of the GPU.
@@ -93,14 +93,14 @@ class CudaLoops:
         return [self._made[one] for one in wanted]
 
     def of_lists(self, make: Callable[[int], Kernel]) -> Task:
-        """See `kernels.numpy_loops.of_lists`."""
+        """See `kernels.cpu.loops.of_lists`."""
         kernel = make(32)
         (handle,) = self.handles([kernel])
         each = Each.COLUMN if analysis_of(kernel).grouped else Each.ELEMENT if kernel.places[-1].elements else Each.ROW
         return Task(LISTS, np.dtype(kernel.dtype).itemsize, handle, operands=len(kernel.places) - 1, each=each)
 
     def compute_lists(self, task: Task, offsets: Any, operands: Sequence[Any], out: Any) -> None:
-        """See `kernels.numpy_loops.compute_lists`."""
+        """See `kernels.cpu.loops.compute_lists`."""
         xp, address = self._driver.xp, self._driver.address
         target = xp.ascontiguousarray(out)
         total, width, stride = len(operands[0]), target.size // len(target), target.nbytes // len(target)
@@ -112,7 +112,7 @@ class CudaLoops:
             out[...] = target
 
     def adding(self, dtype: np.dtype) -> Task:
-        """See `kernels.numpy_loops.adding`."""
+        """See `kernels.cpu.loops.adding`."""
         kernels = (self._kernels[f"{name}_{_name(dtype)}"] for name in ("add_rows", "add_all", "add_grouped"))
         return Task(ADD_ROWS, dtype.itemsize, *kernels)
 
@@ -123,28 +123,28 @@ class CudaLoops:
         self._launch(f"error_function_{_name(out.dtype)}", parts(n, THREADS), 1, THREADS, 1, values)
 
     def copy_rows(self, n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
-        """See `kernels.gather.copy_rows`."""
+        """See `kernels.cpu.gather.copy_rows`."""
         self._move(Rows(source, source_stride, width), 0, 0, n, target, target_stride)
 
     def gather_rows(
         self, n: int, source: int, source_stride: int, rows: Indices, begin: int, target: int, target_stride: int,
         width: int,
     ) -> None:  # fmt: skip
-        """See `kernels.gather.gather_rows`."""
+        """See `kernels.cpu.gather.gather_rows`."""
         self._move(Rows(source, source_stride, width), rows.at(begin), 0, n, target, target_stride)
 
     def gather_rows_to(
         self, n: int, source: int, source_stride: int, rows: Indices, begin: int, to: int, target: int,
         target_stride: int, width: int,
     ) -> None:  # fmt: skip
-        """See `kernels.gather.gather_rows_to`."""
+        """See `kernels.cpu.gather.gather_rows_to`."""
         self._move(Rows(source, source_stride, width), rows.at(begin), rows.at(to), n, target, target_stride)
 
     def add_rows(
         self, source: Any, source_begin: int, source_stride: int, n: int, target: Any, target_begin: int,
         target_stride: int, width: int,
     ) -> None:  # fmt: skip
-        """See `kernels.scatter.add_rows`."""
+        """See `kernels.cpu.scatter.add_rows`."""
         begin = self._entry(source, source_begin), self._entry(target, target_begin)
         if target_stride == 0:
             self._add_all(n, begin[0], source_stride, begin[1], width, source.dtype)
@@ -156,7 +156,7 @@ class CudaLoops:
         self, source: Any, source_begin: int, source_stride: int, indices: Indices, positions: int, rows: int, n: int,
         target: Any, target_column: int, target_width: int, width: int,
     ) -> None:  # fmt: skip
-        """See `kernels.scatter.add_rows_at`: in the order of the rows, whatever the order of threads."""
+        """See `kernels.cpu.scatter.add_rows_at`: in the order of the rows, whatever the order of threads."""
         begin, to = self._entry(source, source_begin), self._entry(target, target_column)
         groups = group(indices.host[rows : rows + n])
         if groups is None:
@@ -168,13 +168,13 @@ class CudaLoops:
         self._add_groups(groups, members, begin, source_stride, to, target_width, width, source.dtype)
 
     def add_at(self, array: Any, rows: np.ndarray, values: Any) -> None:
-        """See `kernels.numpy_loops.add_at`; in one order, whatever the order of threads."""
+        """See `kernels.cpu.loops.add_at`; in one order, whatever the order of threads."""
         if group(rows) is not None:
             rows, values = self.sum_equal(rows, values)
         array[self.upload(rows)[:]] += values
 
     def add_all(self, rows: Any, whole: Any) -> None:
-        """See `kernels.numpy_loops.add_all`."""
+        """See `kernels.cpu.loops.add_all`."""
         if not len(rows):
             return
         if not rows[0].flags.c_contiguous:
@@ -187,7 +187,7 @@ class CudaLoops:
             whole += total
 
     def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
-        """See `kernels.numpy_loops.add_product`."""
+        """See `kernels.cpu.loops.add_product`."""
         xp, address = self._driver.xp, self._driver.address
         size = whole.itemsize
         if whole.strides[0] != size or whole.strides[1] < size * len(whole):
@@ -201,7 +201,7 @@ class CudaLoops:
         check(self._gpu)
 
     def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
-        """See `kernels.numpy_loops.sum_equal`."""
+        """See `kernels.cpu.loops.sum_equal`."""
         xp = self._driver.xp
         if (indices[1:] > indices[:-1]).all():
             return np.array(indices, np.int64), xp.array(rows)
@@ -220,7 +220,7 @@ class CudaLoops:
         return found.astype(np.int64), total
 
     def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
-        """See `kernels.numpy_loops.prepared`."""
+        """See `kernels.cpu.loops.prepared`."""
         (handle,) = self.handles([kernel])
 
         def run(n: int) -> None:
@@ -230,7 +230,7 @@ class CudaLoops:
         return run
 
     def run_steps(self, programs: Programs, first: int, slots: Slots, integers: Integers, m: int) -> int:
-        """See `kernels.numpy_loops.run_steps`."""
+        """See `kernels.cpu.loops.run_steps`."""
         payload = self._driver.address(integers.indices) + launch.INDEX * integers.begin
         at: int = launch.enqueue_steps(self._gpu, programs, 0, first, slots, payload, integers.stride, m)
         check(self._gpu)
@@ -239,7 +239,7 @@ class CudaLoops:
     def run_batches(
         self, first: int, stop: int, plan: Any, indices: Indices, memory: Memory, programs: Any, scratch: int
     ) -> int:
-        """See `kernels.numpy_loops.run_batches`."""
+        """See `kernels.cpu.loops.run_batches`."""
         batches = Batches(plan.batches, plan.operands, plan.segments)
         end = stop
 

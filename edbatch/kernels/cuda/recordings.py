@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 
+from edbatch.base.exclusive import Whole
 from edbatch.errors import EdBatchWarning
-from edbatch.exclusive import Whole
 from edbatch.kernels.cuda.driver import Driver, Recording
 
 

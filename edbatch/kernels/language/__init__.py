@@ -9,5 +9,6 @@
     llvm         kernels for the CPU: text in LLVM's language
     cuda         kernels for GPUs: CUDA C++
 
-It knows neither graphs nor plans; who makes machine code of the texts is `kernels.machine_code` and the GPU's driver.
+It knows neither graphs nor plans; who makes machine code of the texts is `kernels.cpu.machine_code` and the GPU's
+driver.
 """

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.list_kernels import REDUCTIONS
-from edbatch.kernels.numpy_backend import NumPyBackend
 
 CPU = NumPyBackend()
 seeds = st.integers(0, 10**6)

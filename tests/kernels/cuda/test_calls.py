@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edbatch as eb
+from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
 from edbatch.kernels.cuda import calls
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu
 from edbatch.kernels.cuda.loops import CudaLoops
-from edbatch.kernels.products import Matrices, Matrix, Sizes
 from tests.emulated.driver import EmulatedDriver, with_cpp
 
 sizes = st.integers(1, 6)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edbatch as eb
+from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
-from edbatch.kernels.numpy_backend import NumPyBackend
 from edbatch.kernels.program import (
     ADD,
     ARGUMENT_OF,

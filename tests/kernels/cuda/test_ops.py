@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.parameters import LookupParameters, Parameter
+from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.models.workloads import WORKLOADS
-from edbatch.runtime import cell_program, type_table
-from edbatch.runtime.backward_plan import BackwardPlan
+from edbatch.runtime import type_table
+from edbatch.runtime.backward.plan import BackwardPlan
+from edbatch.runtime.compile import program as cell_program
 from edbatch.runtime.execute import Executor
 from tests.arrays import on_host
 from tests.graph import test_gradients, test_ops

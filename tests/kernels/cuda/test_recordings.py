@@ -7,12 +7,12 @@ import pytest
 
 import edbatch as eb
 from edbatch.errors import EdBatchWarning
-from edbatch.graph.stacking import stacked
+from edbatch.graph.cell.stacking import stacked
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.tables import Memory
-from edbatch.memory.addresses import COLUMNS, KEPT, ROWS
-from edbatch.memory.plan import BATCH, OPERAND, SEGMENT
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS
+from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT
 from tests.kernels.batches import SLICE, adding, additions, kept, programs, run, summing, sums
 
 

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from edbatch.kernels.cpu.machine_code import address_of
+from edbatch.kernels.cpu.pointers import call_kernel
 from edbatch.kernels.cuda.geometry import spread
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.language import cuda
@@ -13,8 +15,6 @@ from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
-from edbatch.kernels.machine_code import address_of
-from edbatch.kernels.pointers import call_kernel
 from tests.emulated.driver import EmulatedDriver
 from tests.kernels.language.random_kernels import given
 

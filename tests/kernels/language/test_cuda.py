@@ -21,7 +21,7 @@ from edbatch.kernels.language.ir import NEXT, SAME, Compute, Constant, Kernel, L
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
 from edbatch.models.tree_lstm import TreeLSTM
-from edbatch.runtime import fused_steps
+from edbatch.runtime.compile import fused_steps
 from tests.emulated.driver import EmulatedDriver, run_thread, with_cpp
 from tests.kernels import nvrtc
 from tests.kernels.language.calls import geometries, launch, module_of, of_function, on_cpu, on_gpu

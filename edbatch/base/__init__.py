@@ -1,0 +1,1 @@
+"""What all of the package may use, and knows nothing of it."""

@@ -1,0 +1,41 @@
+"""Tables for a terminal, and for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from edbatch.base.later import Later
+
+tabulate = Later("tabulate")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts below their headers; `print` it, or let a notebook show it.
+
+    Args:
+        headers: one per column.
+        rows: of as many texts.
+        align: per column "left" or "right".
+
+    Example:
+        >>> print(Table(("name", "entries"), [("W", "320"), ("b", "5")], ("left", "right")))
+        name      entries
+        ------  ---------
+        W             320
+        b               5
+    """
+
+    headers: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    align: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self._format("simple")
+
+    def _repr_html_(self) -> str:
+        return self._format("html")
+
+    def _format(self, form: str) -> str:
+        return tabulate.tabulate(self.rows, self.headers, form, colalign=self.align, disable_numparse=True)

@@ -1,0 +1,299 @@
+"""Functions that Numba compiles: the one decorator, and the cache on disk that serves all of them.
+
+A compiled function is found again by what it is made of: its byte code and options, those of all functions that it
+calls, the constants that it reads, the types of its arguments, the versions of Python, NumPy, Numba and llvmlite, and
+the processor. So nothing stale is ever run, wherever the change was, and every virtual environment with the same
+versions shares the same files.
+"""
+
+# mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from time import thread_time
+from typing import Any, TypeVar, overload
+from weakref import WeakSet
+
+import numpy as np
+
+from edbatch.base.exclusive import Whole
+from edbatch.base.stopwatch import compiling
+from edbatch.errors import EdBatchError
+
+with compiling:
+    import llvmlite.binding as llvm
+    from numba.core import registry, serialize, sigutils, types
+    from numba.core.caching import NullCache
+    from numba.core.compiler import CompileResult
+
+    from edbatch.compiling import cache
+    from edbatch.compiling.fingerprint import DIGEST, callees, fingerprint, type_text
+    from edbatch.compiling.library import our_libraries
+    from edbatch.compiling.shown import shown
+
+# What LLVM cannot see to lie apart it checks at run time, and gives up vector instructions where that takes more than
+# a few checks; and it checks once for all rows, not row by row, so that reading and writing parts of the same rows
+# looks like an overlap. Generated kernels say that nothing overlaps (see `kernels.language.llvm`), what Numba compiles
+# cannot. The settings are the process's: other code that Numba compiles later is checked the same way.
+llvm.set_option("edbatch", "-runtime-memory-check-threshold=1000")
+llvm.set_option("edbatch", "-hoist-runtime-checks=false")
+
+# A small function is interpreted by Python until that has taken so many seconds, or its arrays have more entries than
+# this. Compiling takes 0.1 to 5 s a function, interpreting some microseconds an entry.
+PATIENCE = 0.2
+SMALL = 20_000
+
+functions: WeakSet[Compiled] = WeakSet()  # all there are in this process
+
+
+class Compiled(registry.CPUDispatcher):
+    """A function that is compiled when it is first called, once per machine.
+
+    Integers are int64, whatever the caller has: one version of a function serves all of them. It is called by Numba's
+    code in C; a `__call__` in Python would take as long as a small loop.
+
+    Args:
+        function: to be compiled.
+        options: see `numba.njit`.
+    """
+
+    def __init__(self, function: Callable, options: dict[str, Any]) -> None:
+        settings = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
+        super().__init__(function, targetoptions=settings)
+        self._cache = _Disk(self)
+        functions.add(self)
+
+    def compile(self, sig: Any) -> Any:
+        """The entry point of the version for a signature; compiled, or loaded, if there is none."""
+        given, _ = sigutils.normalize_signature(sig)
+        signature = tuple(map(_wide, given))
+        found = self.overloads.get(signature)
+        if found is not None and (_thread.depth > 0 or _is_callable(found)):
+            return found.entry_point
+        # An interrupt in one of Numba's generators would end it for the whole process, and all compiling with it.
+        with Whole(), compiling, our_libraries(self.targetctx.codegen()), _deeper(self):
+            found = self.overloads.get(signature)  # another thread may have compiled it meanwhile
+            if found is not None and not _is_callable(found):
+                del self.overloads[signature]
+            if self._cache.has(signature):
+                return super().compile(signature)
+            with shown(self):
+                return super().compile(signature)
+
+    def add_overload(self, result: Any) -> None:
+        """Use a version from now on: in callers, and for calls from Python if it has code for these."""
+        if _is_callable(result):
+            super().add_overload(result)
+        else:
+            self.overloads[tuple(result.signature.args)] = result
+
+
+class Small(Compiled):
+    """A function whose time is about linear in the size of its arrays, and that Python can run too.
+
+    It does until compiling pays, together with the small functions that it calls. What is on disk already pays at once.
+    Where it pays, the function becomes one of the class `Compiled`, unless functions that are interpreted call it.
+
+    Args:
+        function, options: see `Compiled`.
+    """
+
+    def __init__(self, function: Callable, options: dict[str, Any]) -> None:
+        super().__init__(function, options)
+        self._pays = False
+        self._is_called = False  # by a small function that was interpreted
+        self._interpreted = -1.0  # processor seconds; below zero: nobody has looked on the disk
+
+    def __call__(self, *args: Any) -> Any:
+        """Run it, in Python or compiled."""
+        if _interpreting.get():
+            return self.py_func(*args)
+        if not self._pays:
+            self._pays = self._judge(args)
+            if not self._pays:
+                return self._interpret(args)
+            if not self._is_called:
+                self.__class__ = Compiled  # type: ignore[assignment]
+        return registry.CPUDispatcher.__call__(self, *args)  # it may be no `Small` any more
+
+    def _judge(self, args: tuple[Any, ...]) -> bool:
+        """Whether to use compiled code from now on."""
+        if self._interpreted < 0:
+            self._interpreted = 0.0
+            kinds = [self.typeof_pyval(value) for value in args]
+            signature = tuple(map(_wide, self.fold_argument_types(kinds, {})[1]))
+            if self._cache.has(signature):
+                return True
+            for function in callees(self) - {self}:
+                if hasattr(function, "_is_called"):
+                    function.__class__, function._is_called = Small, True
+        return self._interpreted > PATIENCE or _entries(args) > SMALL
+
+    def _interpret(self, args: tuple[Any, ...]) -> Any:
+        start = thread_time() - compiling.processor_seconds
+        try:
+            # Whatever ends it, with its context it is over that this thread interprets.
+            return _plain(copy_context().run(self._in_python, args))
+        finally:
+            self._interpreted += thread_time() - compiling.processor_seconds - start
+
+    def _in_python(self, args: tuple[Any, ...]) -> Any:
+        _interpreting.set(True)
+        with np.errstate(over="ignore"):  # compiled integers wrap around in silence
+            return self.py_func(*args)
+
+
+def _is_callable(result: Any) -> bool:
+    """Whether Python can call a version."""
+    return bool(result.library.get_pointer_to_function(result.fndesc.llvm_cpython_wrapper_name))
+
+
+def _only_for_callers() -> bool:
+    """Whether what is compiled now need not be called from Python: but all that is compiled ahead may be."""
+    return _thread.depth > 1 and PATIENCE >= 0
+
+
+@contextmanager
+def _deeper(function: Compiled) -> Iterator[None]:
+    """What a caller's compilation needs is not made to be called from Python: unpacking arguments is much code."""
+    compiler = function._compiler
+    before = compiler.targetoptions
+    _thread.depth += 1
+    try:
+        compiler.targetoptions = {**before, "no_cpython_wrapper": _only_for_callers()}
+        yield
+    finally:
+        _thread.depth -= 1
+        compiler.targetoptions = before
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """In its block, functions are compiled when they are first called."""
+    global PATIENCE
+    before, PATIENCE = PATIENCE, -1.0
+    try:
+        yield
+    finally:
+        PATIENCE = before
+
+
+def _plain(result: Any) -> Any:
+    """What compiled code gives back: Python's numbers instead of NumPy's."""
+    if isinstance(result, np.generic):
+        return result.item()
+    if isinstance(result, tuple):
+        items = map(_plain, result)
+        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    return result
+
+
+def _entries(values: tuple[Any, ...]) -> int:
+    """Of all arrays among these, and in tuples among these."""
+    total = 0
+    for value in values:
+        if isinstance(value, np.ndarray):
+            total += value.size
+        elif isinstance(value, tuple):
+            total += _entries(value)
+    return total
+
+
+_F = TypeVar("_F", bound=Callable)
+
+
+@overload
+def compiled(function: _F, /) -> _F: ...
+@overload
+def compiled(*, small: bool = False, **options: Any) -> Callable[[_F], _F]: ...
+def compiled(function: Any = None, /, *, small: bool = False, **options: Any) -> Any:
+    """Have Numba compile a function (without Python objects) when it is first called, and keep the code on disk.
+
+    Args:
+        function: calls compiled functions and NumPy, and reads constants, of its module.
+        small: for the loops over graphs and plans, see `Small`; not for those over numbers, which have to give the
+            same bits always.
+        options: of `numba.njit`: error_model, fastmath, inline.
+
+    Example:
+        >>> @compiled
+        ... def twice(x):
+        ...     return x + x
+        >>> twice(4)
+        8
+    """
+    kind = Small if small else Compiled
+    return kind(function, options) if function is not None else lambda function: kind(function, options)
+
+
+def _wide(kind: Any) -> Any:
+    """The type that a version of a function is compiled for, given an argument's."""
+    kind = types.unliteral(kind)
+    if isinstance(kind, types.StarArgTuple | types.StarArgUniTuple):  # `*args` are a tuple to who calls from Python
+        return types.BaseTuple.from_types(kind.types)
+    return types.int64 if isinstance(kind, types.Integer) and kind.signed else kind
+
+
+#: Whether small functions run in Python now.
+_interpreting = ContextVar("edbatch_interpreting", default=False)
+
+
+class _Thread(threading.local):
+    depth = 0  # of functions whose callees are being compiled
+
+
+_thread = _Thread()
+
+
+class _Disk(NullCache):
+    """Numba's cache of one function, in our folder. Whatever is wrong with it, the function is compiled."""
+
+    def __init__(self, function: Compiled) -> None:
+        self._made_of = function
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(cache.cache_folder())
+
+    def _keys(self, signature: Any) -> list[bytes]:
+        """Of the versions that serve, best last: one for Python serves callers that are compiled, too."""
+        digest = hashlib.blake2b(cache.environment(), digest_size=DIGEST)
+        digest.update(fingerprint(self._made_of))
+        for kind in signature:
+            digest.update(type_text(kind).encode())
+        keys = [digest.digest()]
+        if _only_for_callers():
+            digest.update(b"callee")
+            keys.append(digest.digest())
+        return keys
+
+    def has(self, signature: Any) -> bool:
+        """Whether something was compiled before."""
+        return any(cache.path_of(key).exists() for key in self._keys(signature))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled before; None: nothing, or nothing that can be used."""
+        for key in reversed(self._keys(sig)):
+            content = cache.kept(key)
+            if content is None:
+                continue
+            try:
+                target_context.refresh()
+                return CompileResult._rebuild(target_context, *pickle.loads(content))
+            except Exception as error:  # of another build of these versions: any error there may be
+                problem = f"cannot be used ({type(error).__name__}: {error})"
+                cache.warn(f"{cache.path_of(key)}: {problem}", heals=True)
+        return None
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        """Keep what was compiled."""
+        if cres.library.has_dynamic_globals:
+            raise EdBatchError(f"{cres.fndesc.qualname}: has addresses of this process in it and cannot be kept")
+        cache.keep(self._keys(sig)[-1], serialize.dumps(cres._reduce()))

@@ -1,0 +1,90 @@
+"""What of a body may run together: each batch one kernel, if its operands lie side by side (section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from edbatch.graph.cell.body import Body, Node
+from edbatch.graph.cell.stacking import space_of
+from edbatch.graph.op import Kind
+from edbatch.graph.spec import ParameterSpec
+
+
+def computing(body: Body) -> list[int]:
+    """The nodes that compute: no sources, and nothing that only places values side by side."""
+    return [
+        number
+        for number, node in enumerate(body.nodes)
+        if node.type.op.kind is not Kind.SOURCE and node.type.op.places is None
+    ]
+
+
+def operand_nodes(body: Body) -> list[list[int]]:
+    """Per node the computing nodes that it reads, be it through a concatenation."""
+    found: list[list[int]] = []
+    for node in body.nodes:
+        below: dict[int, None] = {}
+        for value in node.operands:
+            op = body.nodes[value.node].type.op
+            if op.places is not None:
+                below.update(dict.fromkeys(found[value.node]))
+            elif op.kind is not Kind.SOURCE:
+                below[value.node] = None
+        found.append(list(below))
+    return found
+
+
+def batch_kind(body: Body, number: int, stack: bool) -> Hashable:
+    """Computing nodes of one kind may be one batch.
+
+    Products of several weights with one vector (of different vectors, they would be several products to a BLAS), and
+    what is done to them with biases; other element-wise ops with equal attributes and shapes; for other ops, nodes of
+    one type.
+
+    Args:
+        body: the body.
+        number: of the node.
+        stack: whether parameters may be stacked; parameters that are parts of different stacks already never are.
+    """
+    node = body.nodes[number]
+    type = node.type
+    if is_product(node):
+        weight = type.operands[0]
+        assert isinstance(weight, ParameterSpec)
+        return ("product", node.operands[0], space_of(weight)) if stack else number
+    if type.op.elementwise:
+        spaces = tuple(space_of(spec) if isinstance(spec, ParameterSpec) else None for spec in type.operands)
+        if any(spaces) and not stack:
+            return number
+        products = [value.node for value in node.operands if any(spaces) and is_product(body.nodes[value.node])]
+        return (
+            (type.op.name, type.attributes, type.out, tuple(operand.shape for operand in type.operands)),
+            spaces,
+            tuple(batch_kind(body, product, stack) for product in products),
+        )
+    return type, len(node.operands)
+
+
+def is_product(node: Node) -> bool:
+    """Whether it is a matrix that is a parameter times a vector."""
+    return (
+        node.type.op.name == "matmul"
+        and len(node.operands) == 1
+        and len(node.type.out.shape) == 1
+        and isinstance(node.type.operands[0], ParameterSpec)
+    )
+
+
+def partly_read(body: Body) -> set[int]:
+    """The nodes of which some reader sees a part: to it they are one value, wherever what they are made of lies."""
+    read = [value for node in body.nodes for value in node.operands] + list(body.outputs)
+    return {value.node for value in read if value.view is not None and value.view.out.size < value.view.root.size}
+
+
+def products_alone(body: Body, stack: bool) -> list[list[int]]:
+    """Batches of the products of one vector; every other node by itself."""
+    batches: dict[Hashable, list[int]] = {}
+    for number in computing(body):
+        kind = batch_kind(body, number, stack) if is_product(body.nodes[number]) else number
+        batches.setdefault(kind, []).append(number)
+    return list(batches.values())

@@ -1,0 +1,203 @@
+"""The body of a cell: the small graph that every call of the cell computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.cell.trace import Trace
+from edbatch.graph.node_type import TYPES, Attributes, NodeType
+from edbatch.graph.op import Kind, Op
+from edbatch.graph.ops.shape import INDEX, RESHAPE
+from edbatch.graph.spec import ParameterSpec, Spec, spec_of
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, view_of
+
+Steps = tuple[tuple[Op, Attributes], ...]  # views, one of the other
+
+
+@dataclass(frozen=True)
+class Value:
+    """A node of the body, or what a view shows of it."""
+
+    node: int
+    view: View | None = None
+
+    def moved(self, new: dict[int, int]) -> Value:
+        """The same of the node that `new` gives."""
+        return Value(new[self.node], self.view)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation.
+
+    Args:
+        type: its type.
+        operands: one per operand that is no parameter.
+        payload: integers; -1 - k stands for the cell's k-th integer argument.
+        value: of a constant: what fills it (a number, an array or a parameter's spec).
+        cuts: if several nodes were merged, as products of stacked weights are, or it is a concatenation whose memory
+            others read as its operands': where in its vector those but the first begin.
+    """
+
+    type: NodeType
+    operands: tuple[Value, ...]
+    payload: tuple[int, ...] = ()
+    value: Any = None
+    cuts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a cell computes: nodes in an order in which operands precede their users.
+
+    Args:
+        arguments: specs of the expressions it is given; the first nodes of the body.
+        nodes: the arguments, then the operations.
+        outputs: what it returns, flattened.
+        payloads: number of integers it is given.
+    """
+
+    arguments: tuple[Spec, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Value, ...]
+    payloads: int
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of all values."""
+        return self.nodes[0].type.out.dtype
+
+
+def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
+    """Values and parameters in the order of the op's operands."""
+    if node.type.op.variadic:
+        return node.operands
+    values = iter(node.operands)
+    return tuple(operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands)
+
+
+def renumbered(body: Body, kept: list[Node], new: dict[int, int]) -> Body:
+    """The body with nodes `kept`, whose operands and outputs are renumbered by `new`."""
+    return replace(
+        body,
+        nodes=tuple(replace(node, operands=tuple(value.moved(new) for value in node.operands)) for node in kept),
+        outputs=tuple(value.moved(new) for value in body.outputs),
+    )
+
+
+def spec_of_value(body: Body, value: Value) -> Spec:
+    """Shape and dtype of a value."""
+    return value.view.out if value.view is not None else body.nodes[value.node].type.out
+
+
+def origin(body: Body, value: Value) -> tuple[int, Steps]:
+    """The node that a value is a view of, and the views that it is seen through; a view that is a copy is a view."""
+    steps: Steps = () if value.view is None else value.view.steps
+    node = body.nodes[value.node]
+    while node.type.op.kind is Kind.VIEW:
+        steps = ((node.type.op, node.type.attributes), *steps)
+        (value,) = node.operands
+        steps = (*(() if value.view is None else value.view.steps), *steps)
+        node = body.nodes[value.node]
+    return value.node, steps
+
+
+def slice_of(body: Body, node: int, begin: int, end: int) -> Value:
+    """Entries of a node that is a vector; the node if that is all of them."""
+    out = body.nodes[node].type.out
+    return Value(
+        node, None if (begin, end) == (0, out.size) else view_of(out, 0, INDEX, (("index", ((begin, end, 1),)),))
+    )
+
+
+def joined(body: Body, places: Iterable[tuple[int, Value]]) -> list[tuple[int, Value]]:
+    """What lies in a row, with neighbouring slices of a vector that are neighbours there, too, as one.
+
+    Args:
+        places: (column that it begins at, value).
+    """
+    found: list[tuple[int, Value]] = []
+    for column, value in places:
+        interval = _interval(body, value)
+        before = _interval(body, found[-1][1]) if found and interval is not None else None
+        if before is not None and interval is not None and found[-1][1].node == value.node:
+            begin, end = before
+            if interval[0] == end and column == found[-1][0] + end - begin:
+                found[-1] = found[-1][0], slice_of(body, value.node, begin, interval[1])
+                continue
+        found.append((column, value))
+    return found
+
+
+def _interval(body: Body, value: Value) -> tuple[int, int] | None:
+    """Which entries of a vector a value is; None if it is something else."""
+    out, view = body.nodes[value.node].type.out, value.view
+    if len(out.shape) != 1:
+        return None
+    if view is None:
+        return 0, out.size
+    place = columns_of(view) if [op for op, _ in view.steps] == [INDEX] and len(view.out.shape) == 1 else None
+    return None if place is None else (place[0], sum(place))
+
+
+def body_of(trace: Trace, arguments: tuple[Spec, ...], outputs: list[int], payloads: int) -> Body:
+    """What a trace has recorded; `outputs` are ids of its expressions."""
+    nodes = []
+    at = 0
+    for id in trace.types:
+        type = TYPES[id]
+        n = type.n_args
+        if type.op.variadic:
+            n = trace.args[at]
+            at += 1
+        ints = trace.args[at : at + n]
+        at += n
+        n_operands = n - type.op.payload
+        value: Any = None
+        if type.op.name == "input":
+            value, ints, n_operands = trace.inputs[ints[0]], [], 0
+        nodes.append(Node(type, tuple(map(to_value, ints[:n_operands])), tuple(ints[n_operands:]), value))
+    return Body(arguments, tuple(nodes), tuple(map(to_value, outputs)), payloads)
+
+
+def to_value(id: int) -> Value:
+    """An expression's id as a value."""
+    return Value(id & NODE_MASK, VIEWS[id >> NODE_BITS])
+
+
+def row_of(body: Body, dtype: Any) -> tuple[tuple[int, ...], Spec, tuple[tuple[int, Spec], ...]]:
+    """How the outputs of a call lie side by side in one row, its node's value.
+
+    Returns:
+        per output the column it begins at; the spec of the row; and per output, how to see it in the row: the step
+        from the node's id to the expression's, and its spec.
+    """
+    specs = [spec_of_value(body, value) for value in body.outputs]
+    begins: dict[Value, int] = {}
+    width = 0
+    for value, spec in zip(body.outputs, specs, strict=True):
+        if value not in begins:
+            begins[value] = width
+            width += spec.size
+    columns = tuple(begins[value] for value in body.outputs)
+    if len(begins) == 1:
+        return columns, specs[0], tuple((0, spec) for spec in specs)
+    row = spec_of((width,), dtype)
+    return columns, row, tuple((step_to(row, column, spec), spec) for column, spec in zip(columns, specs, strict=True))
+
+
+def step_to(row: Spec, column: int, spec: Spec) -> int:
+    """The step from a row's id to that of a value which begins at a column of it; 0 if it is the row."""
+    if spec is row:
+        return 0
+    index = (column,) if spec.shape == () else ((column, column + spec.size, 1),)
+    view = view_of(row, 0, INDEX, (("index", index),))
+    assert view is not None
+    if len(spec.shape) > 1:
+        view = view_of(view.out, view.code, RESHAPE, (("shape_to", spec.shape),))
+        assert view is not None
+    return view.code << NODE_BITS

@@ -1,0 +1,355 @@
+"""Cells: static subgraphs, marked by a decorator, that add one node to the graph a call (section 3)."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+import warnings
+from collections.abc import Callable
+from functools import partial, update_wrapper
+from typing import Any, TypeVar
+from weakref import ref
+
+import numpy as np
+
+from edbatch.base.exact import exact
+from edbatch.base.exclusive import lock
+from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.graph.cell.call import fast_caller
+from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
+from edbatch.graph.cell.tables import Described
+from edbatch.graph.cell.trace import traced
+from edbatch.graph.cell.tracing import Arguments, is_expression, is_integer, trace_cell
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.missing_operators import KEYWORD_ONLY
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
+from edbatch.graph.watch.guard import MISSING
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Traces of one cell for one tuple of argument shapes, from which on there is a warning: where a number is another
+#: each time, and where something else is (a stack may have many layers that are traced one by one).
+MANY, VERY_MANY = 16, 100
+
+#: How many attributes every call looks at, at most; each takes about 15 ns.
+WATCHED = 8
+
+_numbers = itertools.count()
+
+
+def cell(function: F) -> F:
+    """Mark a function of expressions as a static subgraph: each call adds ONE node to the graph.
+
+    In a recurrence (a step that takes a state from the step before), products that do not need the state run before it
+    for all steps at once, and what the next step does not need runs after it: such a call is computed as up to
+    three nodes.
+
+    The function is traced once per tuple of argument shapes; from then on a call only records its arguments. It gives
+    the same numbers as without the decorator, in less time: the graph is smaller, and the body runs as one batch
+    whose intermediates stay in the processor's cache.
+
+    What else it reads (attributes, also of classes, items of lists and dictionaries, globals, variables of functions
+    around it, arrays, which parameters a collection has and which are frozen) is compared, exactly, with what it was,
+    at the first call in each graph for each object: if it has changed, the function is traced again, and where it is
+    back at an earlier value, the earlier trace is found. Inside one graph it must not change, but for attributes of the
+    object itself that are numbers, truth values or texts, also where the class has a default for them: eight of these
+    are looked at in every call. A number that is another in every mini-batch is better an argument: that is a value,
+    and needs no new trace.
+
+    What cannot be compared is refused by name: values and gradients of parameters, files and which there are, the time,
+    random numbers (but `eb.dropout`), what tells the state of the process (`inspect.stack`, `os.getpid`, `id`), objects
+    written in C that hold more than numbers. Three things are taken to stay as they are: functions of EdBatch, NumPy
+    and Python's library (who replaces `eb.tanh` by another function clears no trace), what these keep for a thread (the
+    precision that decimal arithmetic rounds to, though `decimal.getcontext` is refused), and a file that is read by
+    iterating over it.
+
+    Args:
+        function: a function, method, class method, static method, or any other object that can be called. Its
+            arguments are expressions (parameters, numbers and arrays become such), or integers that the body
+            indexes with (a look-up index, a label; annotate them `int`: such calls are recorded faster). What
+            decides what it computes (a flag, a name, a size) must be a keyword-only parameter, `def c(x, *, s="a")`,
+            and is fixed when it is traced, once per value. The function may use parameters and other cells, and
+            return an expression or any nesting of tuples, lists and dictionaries of them.
+
+    Raises:
+        EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
+            (two traces differ), reads what cannot be watched, or returns something else than expressions.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> W = model.add_parameters((2, 2), name="W", init=0.5)
+        >>> @eb.cell
+        ... def step(h, x):
+        ...     h = eb.tanh(W @ h + x)
+        ...     return h, h * 2
+        >>> with eb.Graph() as graph:
+        ...     h, twice = step(eb.zeros(2), eb.ones(2))
+        ...     h, twice = step(h, eb.ones(2))
+        >>> twice.value().round(3)
+        array([1.885, 1.885], dtype=float32)
+        >>> graph.report().nodes
+        2
+
+        What became of it: where its variables lie, and how each batch of its body reaches its operands.
+
+        >>> step.layout()
+        step([2], [2])
+        variable    is            space      place            size    bytes
+        ----------  ------------  ---------  -------------  ------  -------
+        h           argument      row        columns 0:2         2        8
+        x           argument      row        columns 2:4         2        8
+        ...
+        W           parameter     its own                        4       16
+        >>> step.explain()
+        step([2], [2]): 4 batches, no fewer are possible
+        batch     operand    variables    reached       bytes  stopped by
+        --------  ---------  -----------  ----------  -------  ------------
+        matmul    result     matmul       contiguous        0
+        matmul    0          W            contiguous        0
+        matmul    1          h            contiguous        0
+        ...
+    """
+    if isinstance(function, classmethod | staticmethod):
+        return type(function)(cell(function.__func__))
+    if not callable(function) or isinstance(function, type):
+        raise EdBatchError(f"cell: expected a function, got {function!r}")
+    made = Cell(function)
+    call: Any = update_wrapper(fast_caller(made), function)
+    made.fast = call
+    call.layout, call.explain, call.compiled = made.layout, made.explain, made.compiled
+    return call
+
+
+class Cell(Described):
+    """A decorated function and what has been traced of it.
+
+    Attributes:
+        name: of the function, with its class.
+        fast: what the user calls.
+        is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
+        parameters: all its parameters.
+        has_static: whether it has arguments that are given by keyword only.
+        watched: attributes of the owner that every call looks at; `defaulted`: those that an owner may lack, because
+            its class has a default.
+        traces: all traces of all owners.
+        attribute: under which an owner keeps what was recorded last, and (with `_all`) all traces.
+    """
+
+    fast: Any
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.traces = []
+        named: Any = function.func if isinstance(function, partial) else function
+        self.name = getattr(named, "__qualname__", type(named).__qualname__).replace("<locals>.", "")
+        # Two cells may have one name: in a class and in another that inherits from it, say.
+        self.attribute = re.sub(r"\W", "_", f"_cell_{self.name}_{next(_numbers)}")
+        self.signature = inspect.signature(function)
+        self.parameters = list(self.signature.parameters.values())
+        self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
+        self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
+        self.watched: tuple[str, ...] = ()
+        self.defaulted: frozenset[str] = frozenset()
+        self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
+
+    @property
+    def positional(self) -> list[inspect.Parameter]:
+        """Those of its positional arguments, without the owner."""
+        return [p for p in self.parameters[self.is_method :] if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are positional arguments, and all must be given."""
+        return bool(self.positional) and all(
+            p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional
+        )
+
+    def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """The careful way: any arguments, first calls, calls inside a trace."""
+        graph = graph_of(f"cell {self.name}", [*args, *keywords.values()])
+        if graph.inlines:
+            return self.function(*args, **keywords)
+        given = self.arguments(args, keywords, graph)
+        entry = self.entry(given, graph)
+        for at in entry.labels:
+            checked_label(given.operands[at], entry.specs[at], f"cell {self.name}, argument {given.labels[at]}")
+        if any(given.operands[at] < 0 for at in entry.mixed):  # it counts from several ends: no one index stands for it
+            return traced(graph, lambda: self.function(*args, **keywords))
+        ids = [x.id for x in given.operands if isinstance(x, Expression)]
+        integers = [
+            checked_index(x, limit, f"cell {self.name}, argument {label}")
+            for label, x, limit in zip(given.labels, given.operands, entry.specs, strict=True)
+            if is_integer(x)
+        ]
+        node = graph.add(entry.type, [*ids, *integers, *graph.draw(entry.draws)]).id
+        return entry.structure.build([Expression(graph, node + step, spec) for step, spec in entry.outs])
+
+    def arguments(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Arguments:
+        """The arguments of a call, told apart.
+
+        Raises:
+            EdBatchError: one is of a kind that a cell does not take there.
+            TypeError: the function does not take such arguments.
+        """
+        if any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
+            bound = self.signature.bind(*args, **keywords)
+            args, keywords = bound.args, bound.kwargs
+        is_method = bool(args) and not is_operand(args[0]) and (self.is_method or _may_own(args[0]))
+        if is_method != self.is_method and (is_method or (args and is_operand(args[0]))):
+            self.is_method = is_method
+            self._renew_fast()
+        owner, args = args[: self.is_method], args[self.is_method :]
+        labels = [self.label(at) for at in range(len(args))]
+        operands = [self.operand(x, label, at, graph) for at, (x, label) in enumerate(zip(args, labels, strict=True))]
+        named = {key: x for key, x in sorted(keywords.items()) if is_expression(x) or isinstance(x, Parameter)}
+        static = {key: x for key, x in keywords.items() if key not in named}
+        return Arguments(owner, (*operands, *named.values()), (*labels, *named), len(named), static)
+
+    def label(self, at: int) -> str:
+        """What the function calls a positional argument."""
+        if at < len(self.positional) and (p := self.positional[at]).kind is not p.VAR_POSITIONAL:
+            return p.name
+        return f"{self.positional[-1].name}[{at - len(self.positional) + 1}]" if self.positional else str(at)
+
+    def operand(self, x: Any, label: str, at: int, graph: Columns) -> Any:
+        """A positional argument as a cell takes it: an expression, a parameter or an integer."""
+        place = f"cell {self.name}, argument {label}"
+        if at < len(self.positional) and self.positional[at].annotation in (int, "int") and not is_integer(x):
+            raise EdBatchError(f"{place}: expected an integer, got {type(x).__name__} {x!r}")
+        if is_integer(x):
+            return x
+        if not is_operand(x):
+            parts = ""
+            if isinstance(x, tuple | list | dict):
+                listed = f"*{label}.values()" if isinstance(x, dict) else f"*{label}"
+                parts = f"pass its parts as arguments: {self.name.rpartition('.')[2]}({listed}, ...); "
+            raise EdBatchError(
+                f"{place}: expected an expression, a parameter, a number or an array, got {type(x).__name__}; {parts}"
+                + KEYWORD_ONLY
+            )
+        return to_operand(place, graph, x)
+
+    def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
+        """Where the traces of an owner are kept: among its attributes, if it may have any.
+
+        Raises:
+            EdBatchError: neither is possible there, nor can it be known when it is no more.
+        """
+        if not owner:
+            return vars(self)
+        (one,) = owner
+        kind = type(one)
+        if hasattr(one, "__dict__") and not isinstance(one, type):
+            return vars(one)
+        found = self._kept.get(id(one))
+        if found is None:
+            key = id(one)
+            try:
+                held = ref(one, lambda _: self._kept.pop(key, None))
+            except TypeError:
+                raise EdBatchError(
+                    f"cell {self.name}: expected an object with a __dict__, where its traces are kept, or "
+                    f"'__weakref__' among its __slots__, got {kind.__name__}"
+                ) from None
+            found = self._kept.setdefault(key, (held, {}))
+        return found[1]
+
+    def entry(self, given: Arguments, graph: Columns) -> Entry:
+        """What a call with such arguments records; traced at the first."""
+        kept = self.kept(given.owner)
+        traces: Traces = kept.get(self.attribute + "_all")  # type: ignore[assignment]
+        if traces is None:
+            traces = kept.setdefault(self.attribute + "_all", Traces())
+            self.traces.append(ref(traces, self.traces.remove))
+        shapes = tuple(None if is_integer(x) else x.spec for x in given.operands)
+        named = given.labels[len(shapes) - given.keywords :]
+        try:
+            static = tuple(exact(item) for item in sorted(given.static.items()))
+        except TypeError as error:
+            raise EdBatchError(
+                f"cell {self.name}: what is given by keyword must be hashable ({error}), or be an expression"
+            ) from None
+        key = (shapes, named, graph.dtype, graph.variant, static)
+        own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
+        right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
+        if not given.static and not named:
+            watched = self._watch(right, own)
+            if not any(map(is_expression, given.operands)):
+                watched = (*watched, graph.dtype)
+            kept[self.attribute + graph.variant] = LastCall(right, watched)
+        return right.entry
+
+    def _watch(self, variant: Variant, own: Any) -> tuple[Any, ...]:
+        """Have every call look at what it can; the attributes' values."""
+        defaults = variant.guard.defaults
+        names = dict.fromkeys([*self.watched, *filter(str.isidentifier, [*variant.guard.numbers, *defaults])])
+        chosen = tuple(name for name in names if name in own or name in defaults)[:WATCHED] if self.is_method else ()
+        lacking = self.defaulted.union(name for name in chosen if name in defaults)
+        if not set(chosen) <= set(self.watched) or lacking != self.defaulted:
+            self.watched = (*self.watched, *(name for name in chosen if name not in self.watched))[:WATCHED]
+            self.defaulted = lacking
+            self._renew_fast()
+        return tuple(own.get(name, MISSING) for name in self.watched)
+
+    def _renew_fast(self) -> None:
+        """Make the fast way anew; last calls of another form are then refused by it."""
+        self.fast.__code__ = fast_caller(self).__code__
+
+    def _right(self, traces: Traces, key: Any, graph: Columns, own: Any) -> tuple[Variant, ...]:
+        """The variants of one key, first the one that is right now; none if none is."""
+        known = traces.get(key, ())
+        for variant in known:
+            if variant.guard.holds(own.get):
+                variant.serial = graph.serial
+                traces[key] = (variant, *(other for other in known if other is not variant))
+                return traces[key]
+        return ()
+
+    def _traced(self, traces: Traces, key: Any, given: Arguments, graph: Columns, own: Any) -> tuple[Variant, ...]:
+        """The variants of one key, first a new one."""
+        with lock:  # tracing may stack parameters
+            right = self._right(traces, key, graph, own)  # by another thread
+            if right:
+                return right
+            known = tuple(variant for variant in traces.get(key, ()) if not variant.guard.is_over)[: VERY_MANY - 1]
+            made = trace_cell(self.name, self.function, given, graph, known)
+            traces[key] = (made, *known)
+        if not traces.warned:
+            self._warn_of_many(traces, key, known, own)
+        return (made, *known)
+
+    def _warn_of_many(self, traces: Traces, key: Any, known: tuple[Variant, ...], own: Any) -> None:
+        """Say so if a cell is traced again and again, and what for."""
+        *alike, static = key
+        values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
+        numbers = [name for _, (_, name), (kind, *_) in static if kind is float] if values else []
+        change = known[0].guard.change(own.get) if known else None
+        if change is not None:
+            what, is_number, count = *change, len(known) + 1
+        elif values:
+            what, is_number, count = f"{', '.join(numbers) or 'a keyword'} is another", bool(numbers), len(values) + 1
+        else:
+            return
+        if count < (MANY if is_number else VERY_MANY):
+            return
+        traces.warned = True
+        warnings.warn(
+            f"cell {self.name} has been traced {count} times: {what}. Each time costs more than a hundred calls; "
+            "pass what changes as an expression, as any number is that is given by position",
+            EdBatchWarning,
+            stacklevel=6,
+        )
+
+
+def is_operand(x: Any) -> bool:
+    """Whether an argument is an expression, or becomes one."""
+    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray)
+
+
+def _may_own(x: Any) -> bool:
+    """Whether an argument is an object of a class that has methods, so that it may be what others call `self`."""
+    return isinstance(x, type) or type(x).__module__ != "builtins"

@@ -1,0 +1,368 @@
+"""Derivatives: from a body to the body that computes its gradients, by the rules of the op table.
+
+Backpropagation through a static subgraph is a static subgraph: the reverse sweep over the body's nodes is recorded on a
+trace, and what it records goes through the same passes and is compiled like any other body.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from edbatch.graph.cell.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
+from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
+from edbatch.graph.cell.flow import reached
+from edbatch.graph.cell.gradient_sum import fit, only, stops, sum_of, total
+from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels
+from edbatch.graph.cell.stacking import some_rows
+from edbatch.graph.cell.trace import ARGUMENT, Payload, Trace, traced
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import TYPES, intern, parameter_of
+from edbatch.graph.op import Kind, Share, no_gradient
+from edbatch.graph.ops.loss import UNPICK
+from edbatch.graph.ops.matrix import MATMUL, OUTER
+from edbatch.graph.ops.shape import INDEX, TRANSPOSE
+from edbatch.graph.options import Options
+from edbatch.graph.sources import INPUT, PARAMETER
+from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, columns_of, look, view_of
+
+
+class Given(IntEnum):
+    """What a derivative is given."""
+
+    OPERAND = 0  # the n-th argument of the body
+    RESULT = 1  # the row of its outputs
+    SAVED = 2  # the value of the body's n-th node, kept by the forward run
+    GRADIENT = 3  # the gradient of the row of its outputs
+
+
+@dataclass(frozen=True)
+class Term:
+    """A sum over calls that is a parameter's gradient, or a part of it.
+
+    Args:
+        parameter: whose.
+        parts: where its values lie, or which of the values they are that the forward run saved. One: the sum of it.
+            Two, [m] and [k], or [n, m] and [n, k]: the sum of aᵀ b, ONE product for all calls.
+        index: for rows of the parameter, the integer of a call (-1 - k), or the constant, that says which row; else
+            None.
+        view: the part of the parameter that it is the gradient of; None: all of it.
+    """
+
+    parameter: ParameterSpec
+    parts: tuple[Place | Value, ...]
+    index: int | None = None
+    view: View | None = None
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The derivative of a body.
+
+    Args:
+        body: computes it; its integers are those of the body it is of.
+        columns, width: per output of `body`, where it begins in a row, and the row's entries.
+        given: per argument what it is, see `Given`.
+        operands: per argument of the body it is of, where its gradient lies; None where none flows or was asked for.
+        terms: gradients of parameters.
+    """
+
+    body: Body
+    columns: tuple[int, ...]
+    width: int
+    given: tuple[tuple[Given, int], ...]
+    operands: tuple[Place | None, ...]
+    terms: tuple[Term, ...]
+
+
+def derivative(
+    body: Body,
+    row: Spec,
+    steps: Sequence[int],
+    needed: Sequence[bool],
+    saved: Sequence[int] = (),
+    live: Collection[int] | None = None,
+) -> Derivative:
+    """The body that computes the gradients of a body's arguments, and what its parameters' gradients are sums of.
+
+    What the reverse sweep reads of the forward computation is taken from the result where it is there, from what was
+    saved, or is computed again from the arguments.
+
+    Args:
+        body: of a cell, or of a single op.
+        row, steps: the row of its outputs, and per output the step from the row's id to its own; see `body.row_of`.
+        needed: per argument, whether its gradient is asked for.
+        saved: nodes whose values are given.
+        live: the outputs that gradients flow into, by number; None: all.
+    """
+    sweep = _Sweep(body, row, steps, saved, live)
+    return traced(sweep.trace, lambda: sweep.run(needed))
+
+
+def output_gradients(body: Body, row: Spec, steps: Sequence[int], live: Collection[int] | None = None) -> Derivative:
+    """The body that computes, of what a body returns, all that flows to it: also from where the body itself reads it.
+
+    Args:
+        body, row, steps, live: as of `derivative`.
+
+    Returns:
+        A derivative without terms whose `operands` are of the body's outputs.
+    """
+    sweep = _Sweep(body, row, steps, (), live)
+    return traced(sweep.trace, lambda: sweep.run([True] * len(body.arguments), of_outputs=True))
+
+
+def worth_saving(body: Body, row: Spec, steps: Sequence[int]) -> tuple[int, ...]:
+    """The nodes whose values the derivative reads and would have to compute again by more than element-wise ops."""
+    returned = {value.node for _, value in joined(body, _returned(body, steps)) if value.view is None}
+    costly = [
+        number
+        for number, node in enumerate(body.nodes)
+        if node.type.op.kind is Kind.COMPUTE and not node.type.op.elementwise and number not in returned
+    ]
+    found = derivative(body, row, steps, [True] * len(body.arguments), costly)
+    read = {number for kind, number in found.given if kind is Given.SAVED}
+    read |= {part.node for term in found.terms for part in term.parts if isinstance(part, Value)}
+    return tuple(sorted(read))
+
+
+class _Sweep:
+    """The trace of one derivative."""
+
+    def __init__(
+        self, body: Body, row: Spec, steps: Sequence[int], saved: Sequence[int], live: Collection[int] | None
+    ) -> None:
+        self.body = body
+        live = range(len(body.outputs)) if live is None else live
+        self.reached = reached(body, live)
+        self.trace = trace = Trace("derivative", row.dtype)
+        arguments = [trace.argument(spec) for spec in body.arguments]
+        result = trace.argument(row)
+        kept = {number: trace.argument(body.nodes[number].type.out) for number in saved}
+        gradient = trace.argument(row)
+        self.given = [(Given.OPERAND, number) for number in range(len(arguments))]
+        self.given += [(Given.RESULT, 0), *((Given.SAVED, number) for number in saved), (Given.GRADIENT, 0)]
+        # Values of the body's nodes, and gradients that flow into them: (the view they were read through, gradient).
+        self.values: dict[int, Expression] = {**dict(enumerate(arguments)), **kept}
+        self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
+        self.terms: list[tuple[ParameterSpec, View | None, Expression]] = []
+        flowing = {body.outputs[number] for number in live}
+        returned = _returned(body, steps)
+        for column, value in joined(body, returned):
+            spec = spec_of_value(body, value)
+            if value.view is None:
+                self.values.setdefault(value.node, Expression(trace, result.id + step_to(row, column, spec), spec))
+        for column, value in joined(body, (place for place in returned if place[1] in flowing)):
+            spec = spec_of_value(body, value)
+            if not stops(value.view):
+                flow = Expression(trace, gradient.id + step_to(row, column, spec), spec)
+                self.flows[value.node].append((value.view, flow))
+
+    def run(self, needed: Sequence[bool], of_outputs: bool = False) -> Derivative:
+        requires = [True] * len(self.body.nodes) if of_outputs else self._requires(needed)
+        for number in range(len(self.body.nodes)):
+            if number not in self.values:
+                self._replay(number)
+        gradients: dict[int, Expression] = {}
+        totals: dict[int, Expression] = {}
+        for number in reversed(range(len(self.body.nodes))):
+            node = self.body.nodes[number]
+            if node.type.op is PARAMETER and not of_outputs and requires[number] and self.reached[number].all():
+                self._parts_of_parameter(node.type.attributes[0][1], self.flows[number])
+            gradient = total(node.type.out, self.flows[number]) if requires[number] else None
+            if gradient is None:
+                continue
+            totals[number] = gradient
+            if node.type.op is ARGUMENT:
+                gradients[number] = gradient
+            elif node.type.op is PARAMETER:
+                self._to_parameter(number, node.type.attributes[0][1], gradient)
+            elif node.type.op.kind is not Kind.SOURCE and node.type.op.gradient is not no_gradient:
+                self._step_back(number, gradient, requires)
+        if of_outputs:
+            self.terms.clear()
+            origins = [origin(self.body, value) for value in self.body.outputs]
+            return self._finish(
+                [_seen_through(steps, totals[node]) if node in totals else None for node, steps in origins]
+            )
+        return self._finish([gradients.get(number) for number in range(len(self.body.arguments))])
+
+    def _requires(self, needed: Sequence[bool]) -> list[bool]:
+        """Per node, whether something whose gradient is wanted goes into it."""
+        requires: list[bool] = []
+        for number, node in enumerate(self.body.nodes):
+            op = node.type.op
+            if op is ARGUMENT:
+                requires.append(needed[number])
+                continue
+            found = op is PARAMETER or any(isinstance(operand, ParameterSpec) for operand in node.type.operands)
+            found = found or any(requires[value.node] and not stops(value.view) for value in node.operands)
+            requires.append(found and op.gradient is not no_gradient)
+        return requires
+
+    def _replay(self, number: int) -> None:
+        """Record a node once more; the passes drop it again if nobody reads it."""
+        node, trace = self.body.nodes[number], self.trace
+        if node.value is not None:
+            trace.inputs.append(node.value)
+            self.values[number] = trace.add(intern(INPUT, (), (), node.type.out), (len(trace.inputs) - 1,))
+        else:
+            ids = [self._seen(value).id for value in node.operands]
+            counted = [len(ids)] if node.type.op.variadic else []
+            self.values[number] = trace.add(node.type, [*counted, *ids, *node.payload])
+
+    def _seen(self, value: Value) -> Expression:
+        return _shown(self.values[value.node], value)
+
+    def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
+        """Let a node's gradient flow on to its operands."""
+        node, out = self.body.nodes[number], self.values[number]
+        operands = operands_of(node)
+        if node.type.op.elementwise or node.type.op.places is not None or self.reached[number].all():
+            self._flow(number, gradient, out, operands, requires)
+            return
+        for begin, end in self._runs(number):  # of a product, with the weights of some rows
+            chosen = [some_rows(x, begin, end) if isinstance(x, ParameterSpec) else x for x in operands]
+            self._flow(number, gradient[begin:end], out[begin:end], chosen, requires)
+
+    def _flow(
+        self, number: int, gradient: Expression, out: Expression, operands: Sequence[Any], requires: list[bool]
+    ) -> None:
+        """Let the gradient of a node, or of some rows of a product, flow to operands."""
+        node = self.body.nodes[number]
+        rule = node.type.op.gradient
+        assert rule is not None, node.type
+        xs: list[Any] = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
+        if isinstance(rule, Share):
+            flows: Any = shared(rule, gradient, out, xs)
+        else:
+            integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
+            flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
+            flows = flows if isinstance(flows, tuple | list) else (flows,)
+            if node.type.op.elementwise:
+                flows = [self._of_reached(number, flow) for flow in flows]
+            elif node.type.op.places is not None and node.cuts:
+                flows = [flow if part else None for flow, part in zip(flows, self.reached[number], strict=True)]
+        for operand, x, flow in zip(operands, xs, flows, strict=True):
+            if flow is None:
+                continue
+            if isinstance(operand, ParameterSpec):
+                self._to_parameter(number, operand, fit(flow, x.shape))
+            elif requires[operand.node] and not stops(operand.view):
+                self.flows[operand.node].append((operand.view, fit(flow, x.shape)))
+
+    def _to_parameter(self, number: int, spec: ParameterSpec, gradient: Expression) -> None:
+        """A parameter's gradient, through a node; of a stack, that of the parts that gradients flow into.
+
+        A gradient of zero is something else: weight decay and momentum go on with it.
+        """
+        node = self.body.nodes[number]
+        if self.reached[number].all() or spec.shape != node.type.out.shape:
+            self.terms.append((spec, None, gradient))
+        else:
+            runs = self._runs(number)
+            self.terms += [(some_rows(spec, begin, end), None, gradient[begin:end]) for begin, end in runs]
+
+    def _runs(self, number: int) -> list[tuple[int, int]]:
+        """Where nodes that were merged and that gradients flow into lie in the result: neighbours together."""
+        node = self.body.nodes[number]
+        parts = zip(self.reached[number].tolist(), (0, *node.cuts), (*node.cuts, node.type.out.size), strict=True)
+        runs = [list(run) for some, run in groupby(parts, itemgetter(0)) if some]
+        return [(run[0][1], run[-1][2]) for run in runs]
+
+    def _of_reached(self, number: int, flow: Expression | None) -> Expression | None:
+        """What flows from a node that was merged of several: nothing from those of them that no gradient reaches."""
+        if flow is None or self.reached[number].all() or flow.shape != self.body.nodes[number].type.out.shape:
+            return flow
+        return only(flow, self._runs(number))
+
+    def _parts_of_parameter(self, spec: ParameterSpec, flows: list[tuple[Any, Expression]]) -> None:
+        """Take out the gradients of small parts of a parameter: no call makes an array of its size for them."""
+        in_place = (INDEX, TRANSPOSE)  # whatever the order of the gradient's memory
+        parts = [(view, x) for view, x in flows if view is not None and all(op in in_place for op, _ in view.steps)]
+        if 2 * sum(x.spec.size for _, x in parts) > spec.size:
+            parts = []
+        unpicked = [x for view, x in flows if view is None and x.id <= NODE_MASK]
+        parts += [(None, x) for x in unpicked if self.trace.type_of(x).op is UNPICK]
+        for view, x in parts:
+            flows[:] = [flow for flow in flows if flow[0] is not view or flow[1] is not x]  # == is no question to ask
+            self.terms.append((spec, view, x))
+
+    def _finish(self, gradients: list[Expression | None]) -> Derivative:
+        """The derivative's body: simplified, without what it does not read."""
+        arguments = tuple(TYPES[id].out for id in self.trace.types[: len(self.given)])
+        flowing = [x for x in gradients if x is not None]
+        ids = [x.id for x in flowing] + [x.id for *_, x in self.terms]
+        body = body_of(self.trace, arguments, ids, self.body.payloads)
+        outputs = list(body.outputs[: len(flowing)])
+        summed: list[tuple[int, int, int | None]] = []
+        for (_, view, _), value in zip(self.terms, body.outputs[len(flowing) :], strict=True):
+            values, index = _summed(body, value) if view is None else ([value], None)
+            summed.append((len(outputs), len(outputs) + len(values), index))
+            outputs += values
+        body = replace(body, outputs=tuple(outputs))
+        body = prepare_for_kernels(prepare_for_batching(body, Options()), Options())
+        saved = {at: number for at, (kind, number) in enumerate(self.given) if kind is Given.SAVED}
+        body, columns, width, places = in_a_row(body, saved)
+        flowed = iter(places)
+        operands = tuple(None if x is None else next(flowed) for x in gradients)
+        terms = tuple(
+            Term(spec, tuple(places[begin:end]), index, view)
+            for (spec, view, _), (begin, end, index) in zip(self.terms, summed, strict=True)
+        )
+        body, given = without_unread(body, self.given)
+        return Derivative(body, columns, width, given, operands, terms)  # type: ignore[arg-type]
+
+
+def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:
+    """What a body returns, each once, and where it begins in the row that the steps are from."""
+    found: dict[tuple[int, Value], None] = {}
+    for value, step in zip(body.outputs, steps, strict=True):
+        view = VIEWS[step >> NODE_BITS]
+        place = (0, 0) if view is None else columns_of(view)
+        assert place is not None
+        found[place[0], value] = None
+    return list(found)
+
+
+def _shown(x: Expression, value: Value) -> Expression:
+    """What a value shows, of x in the place of its node."""
+    return _seen_through(value.view.steps if value.view is not None else (), x)
+
+
+def _seen_through(steps: Steps, x: Expression) -> Expression:
+    for op, attributes in steps:
+        x = look(x, op, attributes)
+    return x
+
+
+def shared(rule: Share, gradient: Expression, out: Expression, xs: Sequence[Expression]) -> list[Expression]:
+    """What flows to each operand of a variadic op."""
+    if rule.weight is None:
+        return [gradient / len(xs) if rule.divided else gradient] * len(xs)
+    weights = [rule.weight(out, x) for x in xs]
+    if rule.divided:
+        gradient = gradient / sum_of(weights)
+    return [gradient * weight for weight in weights]
+
+
+def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:
+    """How a sum over calls is best computed: the values it needs of each call, and the integer that names a row."""
+    node = body.nodes[value.node]
+    if value.view is None and len(node.operands) == 2 and node.type.op is OUTER:
+        return list(node.operands), None
+    if value.view is None and len(node.operands) == 2 and node.type.op is MATMUL and len(node.type.out.shape) == 2:
+        left, right = node.operands
+        shape = node.type.operands[0]
+        view = view_of(shape, 0 if left.view is None else left.view.code, TRANSPOSE, (("axes", (1, 0)),))
+        if view is not None:
+            return [Value(left.node, view), right], None
+    if value.view is None and node.type.op is UNPICK:
+        return list(node.operands), node.payload[0]
+    return [value], None

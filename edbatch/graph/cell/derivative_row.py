@@ -1,0 +1,59 @@
+"""The row that a derivative computes: where each of its values lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from edbatch.graph.cell.body import Body, Value, renumbered, spec_of_value
+from edbatch.graph.spec import Spec
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value lies: the column it begins at in a row, and its spec."""
+
+    column: int
+    spec: Spec
+
+
+def in_a_row(body: Body, given: Mapping[int, int]) -> tuple[Body, tuple[int, ...], int, list[Place | Value]]:
+    """Lay a body's outputs side by side.
+
+    Args:
+        given: arguments that are no outputs even if they are returned, with what they are called.
+
+    Returns:
+        The body with outputs that are each at a column of their own; these columns; the row's entries; and per output
+        of the body as it was its place, or the value among `given` that it is.
+    """
+    outputs: list[Value] = []
+    columns: list[int] = []
+    width = 0
+    found: dict[Value, Place] = {}
+    places: list[Place | Value] = []
+    for value in body.outputs:
+        if value.node in given:
+            places.append(Value(given[value.node], value.view))
+            continue
+        if value not in found:
+            found[value] = Place(width, spec_of_value(body, value))
+            outputs.append(value)
+            columns.append(width)
+            width += found[value].spec.size
+        places.append(found[value])
+    return replace(body, outputs=tuple(outputs)), tuple(columns), width, places
+
+
+def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]:
+    """The body without arguments that nothing reads, and what remains of `given`, one per argument."""
+    read = {value.node for node in body.nodes for value in node.operands} | {value.node for value in body.outputs}
+    chosen = [number for number in range(len(body.nodes)) if number in read or number >= len(body.arguments)]
+    new = {number: position for position, number in enumerate(chosen)}
+    kept = [number for number in chosen if number < len(body.arguments)]
+    body = renumbered(body, [body.nodes[number] for number in chosen], new)
+    body = replace(body, arguments=tuple(node.type.out for node in body.nodes[: len(kept)]))
+    return body, tuple(given[number] for number in kept)

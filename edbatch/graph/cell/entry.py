@@ -1,0 +1,149 @@
+"""What is kept of the traces of a cell: what a call records, and while it is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from edbatch.graph.cell.body import Body
+from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.structure import Structure, flatten
+from edbatch.graph.node_type import NodeType
+from edbatch.graph.op import Op
+from edbatch.graph.spec import Spec
+from edbatch.graph.watch.guard import Guard
+
+NO_BODY = Body((), (), (), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class CellOp(Op):
+    """The op of one traced cell; the runtime compiles its kernel from the body.
+
+    Args:
+        body: what it computes.
+        compiled: what is known of it.
+        columns: per output of the body, where it begins in a row of the result.
+        codes: per output, the view that shows it in a row.
+        names: of its operands, then of its integers.
+        has_early, has_late: whether something in it may not wait for a recurrence, or not be needed by it.
+        looks_up: whether it has a large product of what is looked up alone, which is the same for equal integers.
+        splits: how it has been split so far (see `graph.cell.split`).
+        is_early: whether it is a part that was split off, which no user holds.
+    """
+
+    body: Body = NO_BODY
+    columns: tuple[int, ...] = ()
+    compiled: Compiled = field(default_factory=lambda: Compiled(NO_BODY))
+    codes: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    has_early: bool = False
+    has_late: bool = False
+    looks_up: bool = False
+    splits: dict[Any, Any] = field(default_factory=dict)
+    is_early: bool = False
+
+
+def cell_op(name: str, body: Body, columns: tuple[int, ...], **known: Any) -> CellOp:
+    """The op of a body; `known`: more of `CellOp`."""
+    return CellOp(name, _inferred, _inferred, payload=body.payloads, body=body, columns=columns, **known)
+
+
+def _inferred(*_: Any) -> Any:
+    raise AssertionError("a cell's result comes from its trace and its kernel from the runtime")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a call records, for one tuple of argument specs.
+
+    Args:
+        specs: per argument its spec; for an integer, the size that it indexes.
+        type: type of the node.
+        draws: how many integers a call draws, for what is random in it; they follow those it is given.
+        outs: per returned expression the step from the node's id to the expression's, and its spec.
+        structure: how the expressions are returned.
+        traced: the body as it was traced.
+        mixed: the arguments that are integers and index things of different sizes.
+        labels: those that are labels.
+    """
+
+    specs: tuple[Any, ...]
+    type: NodeType
+    draws: int
+    outs: tuple[tuple[int, Spec], ...]
+    structure: Structure
+    traced: Body
+    mixed: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
+
+    @property
+    def form(self) -> int:
+        """1: a single expression, 2: a pair of them, 0: anything else, and what draws."""
+        if self.draws:
+            return 0
+        if self.structure.kind is None:
+            return 1
+        return 2 if self.structure == flatten((0, 0))[1] else 0
+
+    @property
+    def out(self) -> Any:
+        """What the fast way reads: of a single expression its spec, of a pair `outs` in one tuple, else this."""
+        return (self, self.outs[0][1], (*self.outs[0], *self.outs[-1]))[self.form]
+
+
+@dataclass
+class Variant:
+    """An entry, and what must be as it was when it was traced.
+
+    Args:
+        entry: what a call records.
+        guard: of what the trace read.
+        serial: of the graph in which the guard was last seen to hold.
+    """
+
+    entry: Entry
+    guard: Guard
+    serial: int
+
+
+class Traces(dict[Any, tuple[Variant, ...]]):
+    """The variants of a cell that its owner keeps, by specs and keywords, those that were right last before others.
+
+    A copy of the owner has parameters of its own, and starts anew.
+    """
+
+    warned = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Traces, ()
+
+
+class LastCall:
+    """What the fast way compares a call with; see `Traces` of copies.
+
+    Attributes:
+        call: a plain tuple: unpacking one of a class of our own takes twice as long. At its end, attributes of the
+            owner that every call looks at, and the serial number of the graph in which `variant` was last seen to be
+            right.
+    """
+
+    __slots__ = ("call", "variant")
+
+    def __init__(self, variant: Variant | None = None, watched: tuple[Any, ...] = ()) -> None:
+        self.variant = variant
+        self.call: tuple[Any, ...] = ()
+        if variant is not None:
+            x = variant.entry
+            self.call = *x.specs, x.type.id, x.form, x.out, *watched, variant.serial
+
+    def renew(self, own: Any, serial: int) -> bool:
+        """Whether it is right in another graph; `own` is the owner's dictionary."""
+        if self.variant is None or not self.variant.guard.holds(own.get):
+            return False
+        self.variant.serial = serial
+        self.call = (*self.call[:-1], serial)
+        return True
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LastCall, ()

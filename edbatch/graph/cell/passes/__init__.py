@@ -1,0 +1,49 @@
+"""The passes that a cell's body goes through before it is compiled: each a function from body to body."""
+
+from edbatch.graph.cell.body import Body
+from edbatch.graph.cell.passes.drop_dead import drop_dead
+from edbatch.graph.cell.passes.join_biases import join_biases
+from edbatch.graph.cell.passes.merge_equal import merge_equal
+from edbatch.graph.cell.passes.open_affines import open_affines
+from edbatch.graph.cell.passes.open_composites import open_composites, open_lists
+from edbatch.graph.cell.passes.parameters_as_values import parameters_as_values
+from edbatch.graph.cell.passes.rows_for_steps import rows_for_steps
+from edbatch.graph.cell.passes.sink_views import sink_views
+from edbatch.graph.options import Options
+
+__all__ = [
+    "open_affines",
+    "open_composites",
+    "open_lists",
+    "prepare_for_batching",
+    "prepare_for_kernels",
+    "prepare_for_splitting",
+    "rows_for_steps",
+]
+
+
+def prepare_for_batching(body: Body, options: Options, named: bool = False) -> Body:
+    """The same computation in fewer and simpler nodes.
+
+    Args:
+        body: the body.
+        options: which passes are switched off.
+        named: whether users hold what the body returns, and may ask for its gradient: then what reads a result goes on
+            reading it, and nothing else does.
+    """
+    return drop_dead(open_affines(merge_equal(body, named) if options.merge else body))
+
+
+def prepare_for_kernels(body: Body, options: Options, named: bool = False) -> Body:
+    """After batches have become nodes: composites opened, biases and slices where the kernels want them.
+
+    Args:
+        body, options, named: as of `prepare_for_batching`.
+    """
+    body = join_biases(open_composites(body), options.fuse)
+    return drop_dead(sink_views(parameters_as_values(body), named) if options.fuse else body)
+
+
+def prepare_for_splitting(body: Body) -> Body:
+    """After batches have become nodes: each bias goes with its product, wherever that goes (see `split_stages`)."""
+    return drop_dead(join_biases(body, fuse=False))

@@ -1,0 +1,200 @@
+"""Pass: runs of nodes that one loop computes, and the order in which everything runs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edbatch.graph.cell.body import Body, Node, Value
+from edbatch.graph.cell.passes.entries import along, by_rows, divided
+from edbatch.graph.cell.passes.goes_through import GoesThrough, goes_through
+from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec, Shape, Spec
+
+#: Values that a run reads and stores at most: CUDA passes the places of 170, compilers give up long before.
+MOST_PLACES = 128
+
+
+@dataclass(frozen=True)
+class Run:
+    """Nodes that one kernel computes: of values of one size, and of one number for each group of their entries.
+
+    Args:
+        nodes: in an order in which operands precede their users.
+        sizes: of the axes along which entries are numbered, row by row.
+        reduced: per axis, whether the entries along it are of one group; the other axes number the groups.
+        stores: those of the nodes whose values something outside the run reads.
+    """
+
+    nodes: tuple[int, ...]
+    sizes: Shape
+    reduced: tuple[bool, ...]
+    stores: tuple[int, ...]
+
+    def axes_of(self, entries: int) -> list[int]:
+        """The axes of a value of so many entries: all, or those that number the groups."""
+        return axes_of(self.sizes, self.reduced, entries)
+
+
+def axes_of(sizes: Sequence[int], reduced: Sequence[bool], entries: int) -> list[int]:
+    """See `Run.axes_of`."""
+    return [axis for axis, inside in enumerate(reduced) if not inside or entries == math.prod(sizes)]
+
+
+def fuse(body: Body) -> list[Run | int]:
+    """What to run, in order: runs, and single nodes.
+
+    A node's stage is the number of changes between runs, and between runs and other nodes, on the way to it; a node
+    joins a run of its stage that goes through the same entries (see `_Growing`). Everything that a stage reads from
+    memory is of an earlier stage. A run that reads and stores more than `MOST_PLACES` values becomes several.
+    """
+    stages: list[int] = []
+    others: dict[int, list[int]] = defaultdict(list)
+    runs: dict[int, list[_Growing]] = defaultdict(list)
+    of_node: dict[int, _Growing] = {}
+    for number, node in enumerate(body.nodes):
+        below = [value.node for value in node.operands]
+        if not is_fusible(node):
+            stages.append(max((stages[one] + (one in of_node) for one in below), default=0))
+            if node.type.op.kind is not Kind.SOURCE:
+                others[stages[-1]].append(number)
+            continue
+        least = max((stages[one] + 1 for one in below), default=1)
+        last = {of_node[one] for one in below if one in of_node and stages[one] + 1 == least}
+        candidates = [run for run in last if all(of_node.get(one) is run or stages[one] + 1 < least for one in below)]
+        through = goes_through(body, node)
+        joined = next((run for run in (*candidates, *runs[least]) if run.take(number, node, through)), None)
+        if joined is None:
+            joined = _Growing(least, through.size)
+            assert joined.take(number, node, through), node.type
+            runs[least].append(joined)
+        of_node[number] = joined
+        stages.append(joined.stage)
+    order: list[Run | int] = []
+    for stage in sorted({*others, *runs}):
+        order += others[stage]
+        for run in runs[stage]:
+            order += _runs(body, tuple(run.nodes), tuple(run.sizes), tuple(run.reduced))
+    return order
+
+
+def alone(body: Body, number: int) -> Run:
+    """The run of one node."""
+    node = body.nodes[number]
+    through = goes_through(body, node)
+    run = _Growing(0, through.size)
+    assert run.take(number, node, through), node.type
+    return Run((number,), tuple(run.sizes), tuple(run.reduced), (number,))
+
+
+def is_fusible(node: Node) -> bool:
+    """Whether a node can be part of a run: element-wise ops, reductions, picks, and copies of what views show."""
+    op = node.type.op
+    return bool(op.scalar or op.reduction or op.picks) or op.kind is Kind.VIEW
+
+
+class _Growing:
+    """A run while nodes are found for it.
+
+    Attributes:
+        stage: see `fuse`.
+        nodes, sizes, reduced: of the run; axes are divided as its nodes need it.
+    """
+
+    def __init__(self, stage: int, size: int) -> None:
+        self.stage = stage
+        self.nodes: dict[int, bool] = {}  # whether there is one number for each entry
+        self.sizes = [size]
+        self.reduced = [False]
+
+    def take(self, number: int, node: Node, through: GoesThrough) -> bool:
+        """Whether a node goes through the entries, or the groups, as the others do; then it is one of them."""
+        axes = axes_of(self.sizes, self.reduced, through.size)
+        if math.prod(self.sizes[axis] for axis in axes) != through.size:
+            return False
+        parts = divided([self.sizes[axis] for axis in axes], through.breaks)
+        if parts is None:
+            return False
+        of_axis = [[size] for size in self.sizes]
+        for axis, found in zip(axes, parts, strict=True):
+            of_axis[axis] = found
+        sizes = [size for found in of_axis for size in found]
+        reduced = [inside for found, inside in zip(of_axis, self.reduced, strict=True) for _ in found]
+        if any(through.reduced):
+            inside = through.reduced_along(sizes) if through.size == math.prod(sizes) else None
+            if inside is None or (any(reduced) and inside != reduced):
+                return False
+            reduced = inside
+        if node.type.op.picks and any(value.node in self.nodes for slot, value in through.values(node) if not slot):
+            return False  # what is at another entry is not there yet
+        if not all(
+            self._in_registers(value.node, through, slot, sizes, reduced)
+            for slot, value in through.values(node)
+            if value.node in self.nodes
+        ):
+            return False
+        self.sizes, self.reduced = sizes, reduced
+        grouped = any(reduced) and (any(through.reduced) or through.size != math.prod(sizes))
+        self.nodes[number] = not grouped
+        return True
+
+    def _in_registers(self, below: int, through: GoesThrough, slot: int, sizes: list[int], reduced: list[bool]) -> bool:
+        """Whether what is read of a node in the run is, at each entry, what was computed there."""
+        axes = axes_of(sizes, reduced, through.size)
+        mine = by_rows([sizes[axis] for axis in range(len(sizes)) if self.nodes[below] or not reduced[axis]])
+        strides = iter(mine)
+        lies = [next(strides) if self.nodes[below] or not inside else 0 for inside in reduced]
+        want = tuple(lies[axis] if sizes[axis] > 1 else 0 for axis in axes)
+        got = along(through.shape, through.strides[slot], [sizes[axis] for axis in axes])
+        if self.nodes[below] and len(axes) < len(sizes):
+            return False
+        return through.firsts[slot] == 0 and got == want
+
+
+def _runs(body: Body, nodes: tuple[int, ...], sizes: Shape, reduced: tuple[bool, ...]) -> list[Run]:
+    """One run, or as many as it takes."""
+    run = Run(nodes, sizes, reduced, _stores(body, set(nodes)))
+    if len(nodes) == 1 or len(reads(body, run)[0]) + len(run.stores) <= MOST_PLACES:
+        return [run]
+    half = len(nodes) // 2
+    return _runs(body, nodes[:half], sizes, reduced) + _runs(body, nodes[half:], sizes, reduced)
+
+
+def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:
+    """Which nodes of a run are read outside."""
+    read = {value.node for value in body.outputs}
+    for number, node in enumerate(body.nodes):
+        if number not in inside:
+            read |= {value.node for value in node.operands}
+    return tuple(sorted(inside & read))
+
+
+def is_contiguous(body: Body, value: Value) -> bool:
+    """Whether a row of the value lies in memory as its entries are numbered."""
+    node = body.nodes[value.node]
+    if node.type.op is PARAMETER and len(node.type.out.shape) > 1:  # stored by columns
+        return False
+    if value.view is None:
+        return True
+    root: Spec = value.view.root
+    return bool(value.view.look(np.empty((2, *root.shape), np.float32))[0].flags.c_contiguous)
+
+
+def reads(body: Body, run: Run) -> tuple[list[Value | ParameterSpec], dict[tuple[int, int], int]]:
+    """What a run reads from outside, each once; and (node, operand slot) -> position in that list."""
+    found: dict[Value | ParameterSpec, int] = {}
+    places: dict[tuple[int, int], int] = {}
+    for number in run.nodes:
+        node = body.nodes[number]
+        values = iter(node.operands)
+        for slot, spec in enumerate(node.type.operands):
+            operand: Value | ParameterSpec = spec if isinstance(spec, ParameterSpec) else next(values)
+            if isinstance(operand, Value) and operand.node in run.nodes:
+                continue
+            places[number, slot] = found.setdefault(operand, len(found))
+    return list(found), places

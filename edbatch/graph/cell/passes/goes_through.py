@@ -1,0 +1,126 @@
+"""How a node of a run goes through its operands: along which axes, and where their entries lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from edbatch.graph.cell.body import Body, Node, Value, operands_of
+from edbatch.graph.cell.passes.entries import Strides, along, breaks, broadcast, by_rows, shown, with_gaps
+from edbatch.graph.op import Kind
+from edbatch.graph.ops.shape import RESHAPE
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec, Shape
+
+Operand = Value | ParameterSpec
+
+
+@dataclass(frozen=True)
+class GoesThrough:
+    """How a node goes through its operands.
+
+    Args:
+        shape: the axes that it goes along.
+        reduced: per axis, whether it makes one number of the entries along it.
+        strides: per operand, where its entries lie along these axes.
+        firsts: per operand, where the first entry is in the value that it is seen of.
+        numbers: strides of what else tells entries apart: "index", their number on the first axis, "position", that of
+            all.
+        along: of an op that picks, the distance between what it may show.
+    """
+
+    shape: Shape
+    reduced: tuple[bool, ...]
+    strides: tuple[Strides, ...]
+    firsts: tuple[int, ...]
+    numbers: dict[str, Strides]
+    along: int = 0
+
+    @property
+    def size(self) -> int:
+        """Entries that it goes through."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def breaks(self) -> list[int]:
+        """Where axes have to be told apart; see `entries.breaks`."""
+        told = [*self.strides, *self.numbers.values()]
+        return breaks(self.shape, [*told, self._kept] if any(self.reduced) else told)
+
+    @property
+    def _kept(self) -> Strides:
+        """Strides that tell axes which are reduced from others."""
+        return tuple(stride * (not inside) for stride, inside in zip(by_rows(self.shape), self.reduced, strict=True))
+
+    def reduced_along(self, sizes: list[int]) -> list[bool]:
+        """Per axis of these sizes, whether it is reduced."""
+        strides = along(self.shape, self._kept, sizes)
+        assert strides is not None
+        return [stride == 0 and size > 1 for stride, size in zip(strides, sizes, strict=True)]
+
+    @staticmethod
+    def values(node: Node) -> Iterator[tuple[int, Value]]:
+        """The operands that are values, and their positions among all."""
+        return ((slot, operand) for slot, operand in enumerate(operands_of(node)) if isinstance(operand, Value))
+
+
+def goes_through(body: Body, node: Node, strides_of: Callable[[Operand], Strides] | None = None) -> GoesThrough:
+    """How a node of a run goes through its operands.
+
+    Args:
+        strides_of: how the value that an operand is seen of, or a parameter, lies; by default as if nothing were known
+            of parameters that are stored by columns, but which axes they have.
+    """
+    type, operands = node.type, operands_of(node)
+    seen = []
+    for operand in operands:
+        spec = operand if isinstance(operand, ParameterSpec) else body.nodes[operand.node].type.out
+        lies = _guess(body, operand, spec.shape) if strides_of is None else strides_of(operand)
+        seen.append(shown(_look(operand, node), spec.shape, lies))
+    op = type.op
+    if op.picks:
+        return _picked(seen, **dict(type.attributes))
+    shape = type.out.shape if op.scalar or (op.kind is Kind.VIEW and op is not RESHAPE) else seen[0][0]
+    axes = dict(type.attributes)["axes"] if op.reduction else ()
+    return GoesThrough(
+        shape,
+        tuple(axis in axes and size > 1 for axis, size in enumerate(shape)),
+        tuple(broadcast(of, strides, shape) for of, strides, _ in seen),
+        tuple(first for *_, first in seen),
+        _numbers(op.scalar, shape) if op.payload else {},
+    )
+
+
+def _picked(seen: list[tuple[Shape, Strides, int]], axis: int = 0) -> GoesThrough:
+    """How an op that picks goes through what it picks from, and through the indices, if they are an operand."""
+    (shape, strides, first), *indices = seen
+    if not indices:
+        return GoesThrough(shape[1:], (False,) * (len(shape) - 1), (strides[1:],), (first,), {}, strides[0])
+    ((shape, of_indices, first_index),) = indices
+    others = tuple(0 if at == axis else stride for at, stride in enumerate(strides))
+    found = (broadcast(shape, others, shape), broadcast(shape, of_indices, shape))
+    return GoesThrough(shape, (False,) * len(shape), found, (first, first_index), {}, strides[axis])
+
+
+def _numbers(scalar: str, shape: Shape) -> dict[str, Strides]:
+    """What an expression reads of where an entry is."""
+    found = {"index": tuple(int(axis == 0) for axis in range(len(shape))), "position": by_rows(shape)}
+    return {name: strides for name, strides in found.items() if name in scalar}
+
+
+def _look(operand: Operand, node: Node) -> Callable[[Any], Any] | None:
+    """How an operand is looked at; by the copy of a view, as the view shows it."""
+    view = operand.view if isinstance(operand, Value) else None
+    look: Callable[[Any], Any] | None = None if view is None else view.look
+    op, attributes = node.type.op, dict(node.type.attributes)
+    if op.kind is not Kind.VIEW or op is RESHAPE:
+        return look
+    return lambda x: op.forward(x if look is None else look(x), **attributes)
+
+
+def _guess(body: Body, operand: Operand, shape: Shape) -> Strides:
+    is_parameter = isinstance(operand, ParameterSpec) or body.nodes[operand.node].type.op is PARAMETER
+    return with_gaps(shape) if is_parameter and len(shape) > 1 else by_rows(shape)

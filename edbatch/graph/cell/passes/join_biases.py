@@ -1,0 +1,50 @@
+"""Pass: `W @ x + b` as one node, which adds the bias in place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edbatch.graph.cell.body import Body, Node
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import OPS
+from edbatch.graph.spec import ParameterSpec
+
+
+def join_biases(body: Body, fuse: bool) -> Body:
+    """Make an `affine` of every product whose only use is to have a bias added.
+
+    Args:
+        body: the body.
+        fuse: leave those that only element-wise ops read: there the bias is added in the fused kernel, and not in
+            memory.
+    """
+    uses = [0] * len(body.nodes)
+    kept = [not fuse] * len(body.nodes)  # as `affine`
+    for value in body.outputs:
+        uses[value.node] += 1
+        kept[value.node] = True
+    for node in body.nodes:
+        for value in node.operands:
+            uses[value.node] += 1
+            op = node.type.op
+            kept[value.node] |= not op.scalar
+    nodes = list(body.nodes)
+    for number, node in enumerate(nodes):
+        if node.type.op is not OPS["add"] or len(node.operands) != 1 or not kept[number]:
+            continue
+        (value,) = node.operands
+        product = nodes[value.node]
+        bias = next(operand for operand in node.type.operands if isinstance(operand, ParameterSpec))
+        weight = product.type.operands[0] if product.type.operands else None
+        if (
+            product.type.op is OPS["matmul"]
+            and isinstance(weight, ParameterSpec)
+            and len(product.operands) == 1
+            and value.view is None
+            and uses[value.node] == 1
+            and bias.shape == product.type.out.shape
+            and node.cuts == product.cuts
+        ):
+            type = node_type(OPS["affine"], (), (weight, product.type.operands[1], bias))
+            nodes[number] = Node(type, product.operands, cuts=node.cuts)
+    return replace(body, nodes=tuple(nodes))

@@ -1,0 +1,48 @@
+"""Pass: one node for all that compute the same of the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from edbatch.graph.cell.body import Body, Node, Value, renumbered
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import OPS, Kind
+
+
+def merge_equal(body: Body, named: bool = False) -> Body:
+    """Merge nodes of one type with equal operands and payload.
+
+    Args:
+        body: the body.
+        named: each result keeps a gradient of its own, see `prepare_for_batching`: of what is merged with others, a
+            result is a copy, which all read that read the result.
+    """
+    returned = {value.node for value in body.outputs} if named else set()
+    seen: dict[Any, int] = {}
+    kept: list[Node] = []
+    new: dict[int, int] = {}
+    members: dict[int, int] = {}
+    copies: dict[int, int] = {}  # of what
+    for number, node in enumerate(body.nodes):
+        moved = replace(node, operands=tuple(value.moved(new) for value in node.operands))
+        key = (moved.type, moved.operands, moved.payload, None if moved.value is None else number)
+        if key not in seen:
+            seen[key] = len(kept)
+            kept.append(moved)
+        first = new[number] = seen[key]
+        members[first] = members.get(first, 0) + 1
+        if number in returned and node.type.op.kind is Kind.COMPUTE:  # a view is the other anyway
+            new[number] = len(kept)
+            copies[len(kept)] = first
+            kept.append(Node(node_type(OPS["scale_gradient"], (("scale", 1.0),), (node.type.out,)), (Value(first),)))
+    made = replace(body, nodes=tuple(kept), outputs=tuple(value.moved(new) for value in body.outputs))
+    return _without_copies(made, {copy: of for copy, of in copies.items() if members[of] == 1})
+
+
+def _without_copies(body: Body, copies: dict[int, int]) -> Body:
+    """The body with what some nodes are copies of in their place."""
+    numbers = [number for number in range(len(body.nodes)) if number not in copies]
+    new = {number: position for position, number in enumerate(numbers)}
+    new |= {copy: new[of] for copy, of in copies.items()}
+    return renumbered(body, [body.nodes[number] for number in numbers], new)

@@ -1,0 +1,80 @@
+"""Pass: ops that are written with other ops, as what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from edbatch.graph.cell.body import Body, Node, Value, body_of
+from edbatch.graph.cell.trace import Trace, traced
+from edbatch.graph.node_type import node_type, parameter_of
+from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.views import view_of
+
+
+def open_composites(body: Body) -> Body:
+    """Put the bodies of composites in their places."""
+    while any(node.type.op.composite is not None for node in body.nodes):
+        body = _opened(body, [node.type.op.composite for node in body.nodes])
+    return body
+
+
+def open_lists(body: Body) -> Body:
+    """Put chains of ops of two operands in the places of reductions of lists."""
+    return open_composites(_opened(body, [node.type.op.unrolled for node in body.nodes]))
+
+
+def _body_of(node: Node, function: Callable[..., Any]) -> Body:
+    """What a node computes: its function, traced on what the type says of its operands.
+
+    Raises:
+        EdBatchError: a parameter among them is gone.
+    """
+    type, op = node.type, node.type.op
+    trace = Trace(op.name, type.out.dtype)
+    specs = type.operands * len(node.operands) if op.variadic else type.operands
+    given: list[Any] = [
+        parameter_of(spec) if isinstance(spec, ParameterSpec) else trace.argument(spec) for spec in specs
+    ]
+    given += [trace.payload() for _ in range(op.payload)]
+    result = traced(trace, partial(function, *given, **dict(type.attributes)))
+    arguments = tuple(spec for spec in specs if not isinstance(spec, ParameterSpec))
+    return body_of(trace, arguments, [result.id], op.payload)
+
+
+def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
+    """With what functions record in the places of the nodes that have one."""
+    nodes: list[Node] = []
+    values: dict[int, Value] = {}  # what nodes of `body` are now
+
+    def seen(value: Value, of: dict[int, Value]) -> Value:
+        """A value of nodes that are others now."""
+        found = of[value.node]
+        for op, attributes in value.view.steps if value.view is not None else ():
+            spec = found.view.out if found.view is not None else nodes[found.node].type.out
+            view = view_of(spec, 0 if found.view is None else found.view.code, op, attributes)
+            copied = Node(node_type(op, attributes, (spec,)), (found,))  # of too many views on one another
+            found = add(copied) if view is None else Value(found.node, view)
+        return found
+
+    def add(node: Node) -> Value:
+        nodes.append(node)
+        return Value(len(nodes) - 1)
+
+    for number, (node, function) in enumerate(zip(body.nodes, functions, strict=True)):
+        operands = tuple(seen(value, values) for value in node.operands)
+        if function is None:
+            values[number] = add(replace(node, operands=operands))
+            continue
+        inner = _body_of(node, function)
+        inside: dict[int, Value] = dict(enumerate(operands))
+        for at, one in enumerate(inner.nodes[len(operands) :], len(operands)):
+            payload = tuple(node.payload[-1 - x] if x < 0 else x for x in one.payload)
+            inside[at] = add(
+                replace(one, operands=tuple(seen(value, inside) for value in one.operands), payload=payload)
+            )
+        values[number] = seen(inner.outputs[0], inside)
+    outputs = tuple(seen(value, values) for value in body.outputs)
+    return replace(body, nodes=tuple(nodes), outputs=outputs)

@@ -1,0 +1,131 @@
+"""Pass: copies of what steps cannot read as it lies.
+
+Fused runs read entries wherever they are. But a product of a batch reads a matrix with a row per call, of entries side
+by side: a BLAS takes none whose rows are all at one place. What a cell returns is copied to its row by columns. And a
+parameter that is stored by columns has no view in another shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
+from edbatch.graph.cell.passes.fuse import is_contiguous
+from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.node_type import intern, node_type
+from edbatch.graph.op import OPS, Kind
+from edbatch.graph.ops.shape import INDEX, RESHAPE, TRANSPOSE
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec, spec_of
+
+Operand = Value | ParameterSpec
+
+
+def rows_for_steps(body: Body) -> Body:
+    """Copy, once a call, what products, and the row of the result, are made of and does not lie in rows."""
+    made = _Copies(body)
+    for number, node in enumerate(body.nodes):
+        name, specs = node.type.op.name, node.type.operands
+        operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
+        if name == "affine" and not (isinstance(specs[0], ParameterSpec) and len(specs[1].shape) == 1):
+            product = made.new("matmul", made.factors(operands[:2]))
+            made.add(number, made.node("add", [product, operands[2]]))
+        elif name in ("matmul", "affine"):
+            made.add(number, made.node(name, made.factors(operands), node.cuts))
+        else:
+            given = tuple(x for x in operands if isinstance(x, Value))
+            made.add(number, replace(node, operands=given))
+    outputs = [made.row(made.readable(value)) for value in body.outputs]
+    return replace(body, nodes=tuple(made.nodes), outputs=tuple(outputs))
+
+
+def parameter_matrix(body: Body, operand: Operand) -> tuple[ParameterSpec, bool] | None:
+    """The parameter that an operand is, if it is a matrix, and whether it is transposed; None: it is something else."""
+    if isinstance(operand, ParameterSpec):
+        return (operand, False) if len(operand.shape) == 2 else None
+    node = body.nodes[operand.node]
+    if node.type.op is not PARAMETER or len(node.type.out.shape) != 2:
+        return None
+    steps = operand.view.steps if operand.view is not None else ()
+    if any(op is not TRANSPOSE or dict(attributes)["axes"] != (1, 0) for op, attributes in steps):
+        return None
+    return node.type.attributes[0][1], len(steps) % 2 == 1
+
+
+class _Copies:
+    """The body as it grows.
+
+    Attributes:
+        nodes: of the new body.
+    """
+
+    def __init__(self, body: Body) -> None:
+        self.old = body
+        self.nodes: list[Node] = []
+        self._new: dict[int, int] = {}
+        self._copies: dict[Value, Value] = {}
+
+    def add(self, number: int, node: Node) -> None:
+        """A node of the old body, with operands in the new one."""
+        self._new[number] = len(self.nodes)
+        self.nodes.append(node)
+
+    def node(self, op: str, operands: Sequence[Operand], cuts: tuple[int, ...] = ()) -> Node:
+        """A node of an op without attributes."""
+        specs = tuple(x if isinstance(x, ParameterSpec) else spec_of_value(self._body, x) for x in operands)
+        return Node(node_type(OPS[op], (), specs), tuple(x for x in operands if isinstance(x, Value)), cuts=cuts)
+
+    def new(self, op: str, operands: Sequence[Operand]) -> Value:
+        """The value of a new node."""
+        self.nodes.append(self.node(op, operands))
+        return Value(len(self.nodes) - 1)
+
+    def factors(self, operands: Sequence[Operand]) -> list[Operand]:
+        """Of a product, and its bias: one matrix that is a parameter, the others as rows."""
+        found: list[Operand] = []
+        has_matrix = False
+        for at, operand in enumerate(operands):
+            if at < 2 and not has_matrix and parameter_matrix(self._body, operand) is not None:
+                has_matrix = True
+                found.append(operand)
+            elif isinstance(operand, ParameterSpec) and at < 2:
+                found.append(self.row(self._parameter(operand), fixed=True))
+            else:
+                found.append(operand if isinstance(operand, ParameterSpec) else self.row(operand, fixed=at < 2))
+        return found
+
+    def _parameter(self, spec: ParameterSpec) -> Value:
+        out = spec_of(spec.shape, spec.dtype)
+        self.nodes.append(Node(intern(PARAMETER, (("parameter", spec),), (), out), ()))
+        return Value(len(self.nodes) - 1)
+
+    def readable(self, old: Value) -> Value:
+        """What a value of the old body is in the new one, where runs can read it."""
+        value = old.moved(self._new)
+        is_parameter = self.nodes[value.node].type.op is PARAMETER
+        if is_parameter and old.view is not None and any(op is RESHAPE for op, _ in old.view.steps):
+            return Value(self._copy(Value(value.node)).node, old.view)
+        return value
+
+    def row(self, value: Value, fixed: bool = False) -> Value:
+        """The same with entries side by side; `fixed`: a row for each call, too, if it is a vector."""
+        body, node = self._body, self.nodes[value.node]
+        if not is_contiguous(body, value):
+            return self._copy(value)
+        is_fixed = node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT
+        if fixed and is_fixed and len(spec_of_value(body, value).shape) == 1:
+            return self._copy(value)
+        return value
+
+    @property
+    def _body(self) -> Body:
+        return replace(self.old, nodes=tuple(self.nodes))
+
+    def _copy(self, value: Value) -> Value:
+        if value not in self._copies:
+            spec = spec_of_value(self._body, value)
+            all = (("index", tuple((0, size, 1) for size in spec.shape)),)
+            self.nodes.append(Node(node_type(INDEX, all, (spec,)), (value,)))
+            self._copies[value] = Value(len(self.nodes) - 1)
+        return self._copies[value]

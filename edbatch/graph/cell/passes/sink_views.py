@@ -1,0 +1,81 @@
+"""Pass: a view of an element-wise result becomes the op on views of its operands.
+
+Gates that lie side by side (`sigmoid(gates)`, then a split) become ops of the size of one gate, which fuse with what
+is done to each. No entry is computed twice where the views do not overlap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from edbatch.graph.cell.body import Body, Node, Value, spec_of_value
+from edbatch.graph.cell.passes.entries import in_order
+from edbatch.graph.node_type import node_type
+from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.views import View, columns_of, view_of
+
+
+def sink_views(body: Body, named: bool = False) -> Body:
+    """Replace views of element-wise ops whose operands all have the shape of the result.
+
+    Args:
+        body: the body.
+        named: each result keeps its gradient, see `prepare_for_batching`: what is read of it is read there.
+    """
+    returned = {value.node for value in body.outputs} if named else set()
+    nodes: list[Node] = []
+    new: dict[int, int] = {}
+    sunk: dict[Value, int] = {}
+
+    def moved(value: Value) -> Value:
+        node = body.nodes[value.node]
+        if in_order(value.view) or value.node in returned or not _is_aligned(body, node):
+            return value.moved(new)
+        assert value.view is not None
+        if value not in sunk:
+            operands = []
+            for operand in node.operands:
+                view = seen_through(operand, spec_of_value(body, operand), value.view)
+                if view is None:
+                    return value.moved(new)
+                operands.append(moved(Value(operand.node, view)))
+            type = node_type(node.type.op, node.type.attributes, (value.view.out,) * len(operands))
+            nodes.append(Node(type, tuple(operands), node.payload, cuts=_cuts(node, value.view)))
+            sunk[value] = len(nodes) - 1
+        return Value(sunk[value])
+
+    for number, node in enumerate(body.nodes):
+        operands = tuple(moved(value) for value in node.operands)
+        nodes.append(replace(node, operands=operands))
+        new[number] = len(nodes) - 1
+    return replace(body, nodes=tuple(nodes), outputs=tuple(value.moved(new) for value in body.outputs))
+
+
+def _is_aligned(body: Body, node: Node) -> bool:
+    op = node.type.op
+    return (
+        op.elementwise
+        and bool(node.operands)
+        and not any(isinstance(operand, ParameterSpec) for operand in node.type.operands)
+        and all(spec_of_value(body, value).shape == node.type.out.shape for value in node.operands)
+    )
+
+
+def _cuts(node: Node, view: View) -> tuple[int, ...]:
+    """Where nodes that were merged begin in what a view shows: consecutive entries, if it shows parts of several."""
+    place = columns_of(view) if node.cuts else None
+    if place is None:
+        return ()
+    begin, size = place
+    return tuple(cut - begin for cut in node.cuts if begin < cut < begin + size)
+
+
+def seen_through(operand: Value, spec: Spec, view: View) -> View | None:
+    """`view`, of an operand that is itself seen through a view; None if that takes a copy."""
+    found, code = operand.view, 0 if operand.view is None else operand.view.code
+    for op, attributes in view.steps:
+        found = view_of(spec if found is None else found.out, code, op, attributes)
+        if found is None:
+            return None
+        code = found.code
+    return found

@@ -1,0 +1,247 @@
+"""Pass: a cell in a recurrence as up to three: what is ready before it, what it waits for, what can wait until after.
+
+`W x` of all steps does not depend on the state: taken out of the step, it runs as one product before the first step. So
+does the read-out of all states after the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from edbatch.graph.cell.body import Body, Node, Value, row_of, slice_of, step_to
+from edbatch.graph.cell.passes.sink_views import seen_through
+from edbatch.graph.cell.passes.split_concatenations import concatenated, split_concatenations
+from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.node_type import intern
+from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.views import NODE_BITS, VIEWS
+
+EARLY, CORE, LATE = range(3)
+
+# Entries of a weight whose product with what was looked up takes longer than to look up the product (half a
+# microsecond).
+LEAST_SHARED = 1 << 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the bodies that a body is split into.
+
+    Args:
+        stage: EARLY, CORE or LATE.
+        body: what it computes.
+        columns, row: where its outputs begin in a row of its result, and the spec of that row.
+        given: where its operands, then its integers come from. k: the k-th operand or integer of the whole (numbered
+            after operands); -1 - p: the result of part p, which comes before it.
+        codes: from outputs of the whole that it returns, by number, to the view that shows them in its row.
+    """
+
+    stage: int
+    body: Body
+    columns: tuple[int, ...]
+    row: Spec
+    given: tuple[int, ...]
+    codes: dict[int, int]
+
+
+def split_stages(
+    body: Body, columns: tuple[int, ...], row: Spec, eager: Set[int], needed: Set[int]
+) -> tuple[Part, ...] | None:
+    """Split a body around a recurrence.
+
+    Early is what needs eager arguments and integers only, as far as it ends in ops that do not fuse; element-wise ops
+    after them stay in the core, whose kernels take them along. A product with a concatenation is early for the vectors
+    that are. Late is what no needed output needs. Either must hold
+    a product with a parameter, or it stays in the core.
+
+    Args:
+        body: simplified, not yet prepared for fusing: a bias goes with its product.
+        columns, row: where its outputs lie; the last part has them there, too.
+        eager: arguments that do not wait for the recurrence, by number.
+        needed: outputs that the recurrence reads, by number.
+
+    Returns:
+        Two or three parts, each given what earlier ones compute; the last returns all outputs. None: nothing to split.
+    """
+    body = split_concatenations(body, _ready(body, eager), _ancestors(body, [body.outputs[k].node for k in needed]))
+    free = _free(body)
+    stage = _stages(body, free, eager, needed)
+    present = [EARLY] * (EARLY in stage) + [CORE] + [LATE] * (LATE in stage)
+    if len(present) == 1:
+        return None
+    wanted: dict[int, list[Value]] = {s: [] for s in present}
+    wanted[present[-1]] = list(body.outputs)
+    if present[-1] == LATE:
+        wanted[CORE] = [body.outputs[k] for k in sorted(needed)]
+    for s in reversed(present[:-1]):  # and what later parts read
+        read = {value.node for later in present if later > s for value in _reads(body, stage, later, wanted[later])}
+        crossing = [node for node in sorted(read) if stage[node] == s]
+        wanted[s] += [piece for node in crossing for piece in _pieces(body, node)]
+    parts: list[Part] = []
+    shown: dict[int, tuple[int, int]] = {}  # from a node to the part that returns it, and the view of it there
+    for s in present:
+        made = _part(body, free, stage, s, wanted[s], parts, shown)
+        if made is None:
+            return None
+        part, given = made
+        if s == present[-1]:
+            parts.append(Part(s, part, columns, row, given, {}))
+            break
+        begins, part_row, outs = row_of(part, row.dtype)
+        codes = [step >> NODE_BITS for step, _ in outs]
+        places = dict(zip(wanted[s], begins, strict=True))
+        for node in dict.fromkeys(value.node for value in wanted[s] if stage[value.node] == s):
+            pieces = _pieces(body, node)
+            if places.keys() >= set(pieces):
+                begin, spec = places[pieces[0]], body.nodes[node].type.out
+                if [places[piece] - begin for piece in pieces] != [0, *body.nodes[node].cuts]:
+                    return None  # another result is in their midst
+                shown[node] = len(parts), step_to(part_row, begin, spec) >> NODE_BITS
+        returned = dict(zip(sorted(needed), codes, strict=False)) if s == CORE else {}
+        parts.append(Part(s, part, begins, part_row, given, returned))
+    return tuple(parts)
+
+
+def may_split(body: Body) -> tuple[bool, bool, bool]:
+    """Whether something is early for some eager arguments, whether something is late for some needed outputs, and
+    whether there is a product of what is looked up alone."""
+    free = _free(body)
+    products = [number for number, node in enumerate(body.nodes) if _is_product(body, free, node)]
+    arguments = range(len(body.arguments))
+    factors = [concatenated(body, body.nodes[number]) or (Value(number),) for number in products]
+    has_early = any(not _ancestors(body, [x.node]).issuperset(arguments) for values in factors for x in values)
+    needs = [_ancestors(body, [value.node]) for value in body.outputs]
+    has_late = any(number in a and number not in b for number in products for a in needs for b in needs)
+    dependents = _dependents(body)
+    looks_up = any(
+        number not in dependents and any(spec.size >= LEAST_SHARED for spec in body.nodes[number].type.operands)
+        for number in products
+    )
+    return has_early, has_late, looks_up
+
+
+def _dependents(body: Body) -> set[int]:
+    """The nodes that depend on an argument."""
+    found: set[int] = set()
+    for number, node in enumerate(body.nodes):
+        if node.type.op is ARGUMENT or any(value.node in found for value in node.operands):
+            found.add(number)
+    return found
+
+
+def _free(body: Body) -> list[bool]:
+    """Per node, whether it depends on neither arguments nor integers: each part computes it for itself."""
+    free: list[bool] = []
+    for node in body.nodes:
+        depends = node.type.op is ARGUMENT or any(x < 0 for x in node.payload)
+        free.append(not depends and all(free[value.node] for value in node.operands))
+    return free
+
+
+def _stages(body: Body, free: list[bool], eager: Set[int], needed: Set[int]) -> list[int]:
+    """Per node its stage; -1 for arguments and what is free."""
+    ready = _ready(body, eager)
+    work = [not free[number] and node.type.op is not ARGUMENT for number, node in enumerate(body.nodes)]
+    kept = _ancestors(body, [body.outputs[k].node for k in needed])
+    late = [number for number in range(len(work)) if work[number] and number not in kept]
+    if not any(_is_product(body, free, body.nodes[number]) for number in late):
+        late = []
+    ends = [
+        number
+        for number, node in enumerate(body.nodes)
+        if work[number] and ready[number] and number not in late and not node.type.op.elementwise
+    ]
+    early = _ancestors(body, ends) if any(_is_product(body, free, body.nodes[number]) for number in ends) else set()
+    lateness = set(late)
+    return [
+        -1 if not work[number] else LATE if number in lateness else EARLY if number in early else CORE
+        for number in range(len(work))
+    ]
+
+
+def _ready(body: Body, eager: Set[int]) -> list[bool]:
+    """Per node, whether it depends on no argument but eager ones."""
+    ready: list[bool] = []
+    for number, node in enumerate(body.nodes):
+        ready.append(number in eager if node.type.op is ARGUMENT else all(ready[value.node] for value in node.operands))
+    return ready
+
+
+def _ancestors(body: Body, numbers: list[int]) -> set[int]:
+    """These nodes and all that they need."""
+    found = set(numbers)
+    for number in range(len(body.nodes) - 1, -1, -1):
+        if number in found:
+            found.update(value.node for value in body.nodes[number].operands)
+    return found
+
+
+def _is_product(body: Body, free: list[bool], node: Node) -> bool:
+    """Whether a matrix that is a parameter (or computed from parameters) is multiplied with something that is not."""
+    if node.type.op.name not in ("matmul", "affine") or all(free[value.node] for value in node.operands):
+        return False
+    values = iter(node.operands)
+    return any(
+        len(spec.shape) == 2 and (isinstance(spec, ParameterSpec) or free[next(values).node])
+        for spec in node.type.operands
+    )
+
+
+def _reads(body: Body, stage: list[int], s: int, wanted: list[Value]) -> list[Value]:
+    operands = [value for number, node in enumerate(body.nodes) if stage[number] == s for value in node.operands]
+    return operands + wanted
+
+
+def _pieces(body: Body, node: int) -> list[Value]:
+    """What a part returns of a node: of several that were merged each, for gradients may flow into some of them."""
+    out, cuts = body.nodes[node].type.out, body.nodes[node].cuts
+    if not cuts:
+        return [Value(node)]
+    return [slice_of(body, node, begin, end) for begin, end in zip((0, *cuts), (*cuts, out.size), strict=True)]
+
+
+def _part(
+    body: Body,
+    free: list[bool],
+    stage: list[int],
+    s: int,
+    wanted: list[Value],
+    parts: list[Part],
+    shown: dict[int, tuple[int, int]],
+) -> tuple[Body, tuple[int, ...]] | None:
+    """The body of one stage that returns `wanted`, and what it is given; None if a chain of views is too long."""
+    members = {number for number in range(len(stage)) if stage[number] == s}
+    read = {value.node for value in _reads(body, stage, s, wanted)}
+    members |= {number for number in _ancestors(body, [n for n in read if free[n]]) if free[number]}
+    used_parts = sorted({shown[node][0] for node in read if stage[node] not in (s, -1)})
+    used_arguments = [number for number in range(len(body.arguments)) if number in read]
+    specs = [parts[p].row for p in used_parts] + [body.arguments[number] for number in used_arguments]
+    nodes = [Node(intern(ARGUMENT, (("number", k),), (), spec), ()) for k, spec in enumerate(specs)]
+    new = {number: len(used_parts) + k for k, number in enumerate(used_arguments)}
+    integers: dict[int, int] = {}
+
+    def moved(value: Value) -> Value | None:
+        if value.node in new:
+            return value.moved(new)
+        p, code = shown[value.node]
+        root = Value(used_parts.index(p), VIEWS[code])
+        if value.view is None:
+            return root
+        view = seen_through(root, body.nodes[value.node].type.out, value.view)
+        return None if view is None else Value(root.node, view)
+
+    for number in sorted(members):
+        node = body.nodes[number]
+        operands = [moved(value) for value in node.operands]
+        if None in operands:
+            return None
+        payload = tuple(x if x >= 0 else -1 - integers.setdefault(-1 - x, len(integers)) for x in node.payload)
+        new[number] = len(nodes)
+        nodes.append(replace(node, operands=tuple(x for x in operands if x is not None), payload=payload))
+    outputs = [moved(value) for value in wanted]
+    if None in outputs:
+        return None
+    made = Body(tuple(specs), tuple(nodes), tuple(x for x in outputs if x is not None), len(integers))
+    given = (*(-1 - p for p in used_parts), *used_arguments, *(len(body.arguments) + k for k in integers))
+    return made, given

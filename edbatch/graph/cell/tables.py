@@ -1,0 +1,104 @@
+"""`cell.layout()` and `cell.explain()` as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from weakref import ref
+
+from edbatch.base.later import Later
+from edbatch.errors import EdBatchError
+from edbatch.graph.cell.compiled import Compiled
+
+tabulate = Later("tabulate")
+
+
+class Table(str):
+    """Text that an interactive session shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Described:
+    """What a cell can say of its traces.
+
+    Attributes:
+        name: of the cell.
+        attribute: see `Cell`; with `_all`, under which an owner keeps its traces.
+        traces: all traces of all owners.
+    """
+
+    name: str
+    attribute: str
+    traces: list[ref[Any]]
+
+    def kept(self, owner: tuple[Any, ...]) -> dict[str, Any]:
+        """Where the traces of an owner are kept."""
+        raise NotImplementedError
+
+    def layout(self, owner: Any = None) -> Table:
+        """Where the variables of the cell lie: in the row of a call, and where its parameters are stacked.
+
+        `print(tree.compose.layout())` shows every trace there is, one per tuple of argument shapes, of every owner;
+        `tree.compose.layout(tree)` those of one.
+
+        Args:
+            owner: of a method: the object whose traces are meant.
+
+        Returns:
+            A text: for each trace a table of its variables in memory order, with place, size and bytes (of one call).
+
+        Raises:
+            EdBatchError: the cell has not been called yet, and so not been traced.
+        """
+        return layout_table(self.compiled(owner))
+
+    def explain(self, owner: Any = None) -> Table:
+        """How every batch of the cell's body reaches its operands.
+
+        "contiguous": side by side, in the order of the batch; "broadcast": one variable for the whole batch;
+        "gathered": neither, with the bytes that a call would copy to run this as one batch, and what stopped it.
+        Of what would be gathered, concatenations are copied; products and element-wise ops run one by one instead.
+
+        Args, returns and raises: as `layout`.
+        """
+        return explain_table(self.compiled(owner))
+
+    def compiled(self, owner: Any = None) -> list[tuple[str, Compiled]]:
+        """Name and body of every trace, see `layout`."""
+        if owner is None:
+            traces = [found for reference in self.traces if (found := reference()) is not None]
+        else:
+            traces = [found for found in [self.kept((owner,)).get(self.attribute + "_all")] if found]
+        variants = [variant for one in traces for variants in list(one.values()) for variant in variants]
+        types = dict.fromkeys(variant.entry.type for variant in variants)
+        if not types:
+            raise EdBatchError(f"cell {self.name} has not been traced yet; call it once, then ask for its layout")
+        return [(type.name, type.op.compiled) for type in types]
+
+
+def layout_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
+    """Where the variables of each trace lie; a trace has a name."""
+    return Table(
+        "\n\n".join(f"{_title(*trace)}\n{tabulate.tabulate(trace[1].storage, headers='keys')}" for trace in traces)
+    )
+
+
+def explain_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
+    """How each trace's batches reach their operands."""
+    texts = []
+    for name, compiled in traces:
+        gap = compiled.batches - compiled.split - compiled.least
+        quality = f", at most {gap} more than needed" if gap else ", no fewer are possible"
+        split = f", and {compiled.split} more to copy less" if compiled.split else ""
+        cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
+        head = f"{_title(name, compiled)}: {compiled.batches - compiled.split} batches{quality}{split}{cheapest}"
+        texts.append(f"{head}\n{tabulate.tabulate(compiled.operands, headers='keys')}")
+    return Table("\n\n".join(texts))
+
+
+def _title(name: str, compiled: Compiled) -> str:
+    return name + (f" without {', '.join(compiled.without)}" if compiled.without else "")

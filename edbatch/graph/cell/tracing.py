@@ -1,0 +1,150 @@
+"""Tracing a cell: its function is run on placeholders, twice, and what it records becomes an op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.cell.body import Body, body_of, row_of
+from edbatch.graph.cell.entry import Entry, Variant, cell_op
+from edbatch.graph.cell.passes.split_stages import may_split
+from edbatch.graph.cell.structure import Structure, flatten
+from edbatch.graph.cell.trace import Payload, Trace, traced
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.node_type import intern
+from edbatch.graph.record import to_node, to_operand
+from edbatch.graph.views import NODE_BITS
+from edbatch.graph.watch.watch import Watch
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a call gives.
+
+    Args:
+        owner: the object whose method is called, if it is one.
+        operands: expressions, parameters and integers; those given by keyword last.
+        labels: what the function calls them.
+        keywords: how many are given by keyword.
+        static: what else is given by keyword, and fixed when the cell is traced.
+    """
+
+    owner: tuple[Any, ...]
+    operands: tuple[Any, ...]
+    labels: tuple[str, ...]
+    keywords: int
+    static: dict[str, Any]
+
+    def chosen(self, choose: Callable[[Any], bool]) -> list[str]:
+        """The labels of operands that are chosen."""
+        return [label for label, x in zip(self.labels, self.operands, strict=True) if choose(x)]
+
+
+def is_expression(x: Any) -> bool:
+    """Whether an argument is a node of the graph."""
+    return isinstance(x, Expression)
+
+
+def is_integer(x: Any) -> bool:
+    """Whether an argument is known at run time only."""
+    return isinstance(x, int | np.integer) and not isinstance(x, bool)
+
+
+def trace_cell(
+    name: str, function: Callable[..., Any], given: Arguments, graph: Columns, known: tuple[Variant, ...]
+) -> Variant:
+    """What calls with such arguments record; an entry of `known`, if it computes the same.
+
+    Raises:
+        EdBatchError: the function is none of its arguments and of what can be watched.
+    """
+    watch = Watch()
+    try:
+        body, structure, payloads = run(name, function, given, graph, watch)
+        again = run(name, function, given, graph, watch)
+        if not same(body, again[0]) or structure != again[1]:
+            raise EdBatchError(
+                "keeps state: traced twice, it computes two different things; a cell must be a function of its "
+                "arguments, of parameters, and of what does not change while it runs"
+            )
+        guard = watch.guard(function, given.owner[0] if given.owner else None)
+    except EdBatchError as error:
+        prefix = f"cell {name}"
+        text = str(error)
+        joint = " " if text.startswith("keeps state") else ": "
+        raise EdBatchError(text if text.startswith(prefix) else f"{prefix}{joint}{text}") from None
+    taken = iter(payloads)
+    used = [next(taken) if is_integer(x) else x for x in given.operands]
+    specs = tuple(x.limit if isinstance(x, Payload) else x.spec for x in used)
+    mixed = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and not x.is_alike)
+    labels = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and x.is_label)
+    for variant in known:
+        entry = variant.entry
+        if same(entry.traced, body) and (entry.structure, entry.specs) == (structure, specs):
+            return Variant(entry, guard, graph.serial)
+    entry = _entry(name, given, graph, body, structure, specs, len(list(taken)))
+    return Variant(replace(entry, mixed=mixed, labels=labels), guard, graph.serial)
+
+
+def _entry(
+    name: str, given: Arguments, graph: Columns, body: Body, structure: Structure, specs: tuple[Any, ...], draws: int
+) -> Entry:
+    """A body compiled, as an op."""
+    arguments = given.chosen(is_expression)
+    compiled = graph.compile(body, arguments)
+    columns, row, outs = row_of(compiled.body, graph.dtype)
+    splits = (False,) * 3 if compiled.splittable is None else may_split(compiled.splittable)
+    op = cell_op(
+        name + "".join(f" {key}={value!r}" for key, value in sorted(given.static.items())),
+        compiled.body,
+        columns,
+        compiled=compiled,
+        codes=tuple(step >> NODE_BITS for step, _ in outs),
+        names=(*arguments, *given.chosen(is_integer), *["mask"] * draws),
+        **dict(zip(("has_early", "has_late", "looks_up"), splits, strict=True)),
+    )
+    return Entry(specs, intern(op, (), compiled.body.arguments, row), draws, outs, structure, body)
+
+
+def run(
+    name: str, function: Callable[..., Any], given: Arguments, graph: Columns, watch: Watch
+) -> tuple[Body, Structure, list[Payload]]:
+    """One trace: what the function computes, how it returns it, and the integers it takes and draws."""
+    trace = Trace(name, graph.dtype, graph.options)
+    placed: list[Any] = []
+    for x, label in zip(given.operands, given.labels, strict=True):
+        if is_integer(x):
+            placed.append(trace.payload(label))
+        else:
+            placed.append(x if isinstance(x, Parameter) else trace.argument(x.spec))
+    split = len(placed) - given.keywords
+    named = dict(zip(given.labels[split:], placed[split:], strict=True))
+
+    def call() -> Any:
+        return function(*given.owner, *placed[:split], **named, **given.static)
+
+    leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
+    for x in leaves:
+        if isinstance(x, Expression) and x.graph is not trace:
+            raise EdBatchError("it returns an expression that it did not compute")
+    if not leaves:
+        raise EdBatchError("it returns no expression")
+    nodes = [to_node(trace, to_operand("result", trace, x)) for x in leaves]
+    arguments = tuple(x.spec for x in given.operands if isinstance(x, Expression))
+    return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), structure, trace.payloads
+
+
+def same(a: Body, b: Body) -> bool:
+    """Whether two traces are of one computation."""
+    return a.outputs == b.outputs and len(a.nodes) == len(b.nodes) and all(
+        (x.type, x.operands, x.payload) == (y.type, y.operands, y.payload)
+        and (x.value is None) == (y.value is None)
+        and (x.value is None or (x.value.shape, x.value.tobytes()) == (y.value.shape, y.value.tobytes()))
+        for x, y in zip(a.nodes, b.nodes, strict=True)
+    )  # fmt: skip

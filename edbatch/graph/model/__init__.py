@@ -1,0 +1,1 @@
+"""What a model learns: parameters with their gradients and first values, collections of them, checkpoints."""

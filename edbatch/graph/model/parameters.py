@@ -1,0 +1,373 @@
+"""Parameters: the arrays a model learns, with their gradients."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any, Literal
+
+import numpy as np
+
+from edbatch.base.exclusive import Whole, lock
+from edbatch.base.stopwatch import booked
+from edbatch.devices import Device, current_device
+from edbatch.errors import EdBatchError, checked_flag, shown
+from edbatch.graph.model.exchange import from_dlpack
+from edbatch.graph.model.writes import note_write, share
+from edbatch.graph.operand import Operand
+from edbatch.graph.spec import ParameterSpec
+
+
+class Parameter(Operand):
+    """A learned array that is used whole: `W @ h + b`.
+
+    As an operand it is part of the node's type: all nodes with the same parameter run as one product. `W == b` says
+    whether they are one parameter, so that lists of parameters can be searched (`W in frozen`); beside numbers, arrays
+    and expressions `==` is an error.
+
+    Example:
+        >>> import edbatch as eb
+        >>> model = eb.ParameterCollection(seed=0)
+        >>> b = model.add_parameters((2,), name="b", init=0.5)
+        >>> b.value()
+        array([0.5, 0.5], dtype=float32)
+        >>> b.set_value([1, 2])
+        >>> with eb.Graph():
+        ...     y = b * 3
+        >>> y.value()
+        array([3., 6.], dtype=float32)
+    """
+
+    # What the recording functions read of an operand: a parameter belongs to no graph.
+    graph = None
+    #: Seconds by stage of the graph that a gradient came from last: its update is booked there.
+    stages: dict[str, float] | None = None
+    #: When it was last written to, see `graph.model.writes`; 0: never.
+    written = 0
+    _order: Literal["C", "F"] = "F"
+
+    def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
+        self.name = name
+        self.device = device or current_device()
+        # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
+        self.array = self.device.backend.from_host(array, self._order if array.ndim == 2 else "C")
+        #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.cell.stacking`.
+        self.stack: Parameter | None = None
+        self.rows = slice(None)
+        #: Of a stack: what it is made of, in order.
+        self.parts: tuple[ParameterSpec, ...] = ()
+        #: Of a stack: what neighbours among its parts are together, by the first and the end.
+        self.runs: dict[tuple[int, int], Parameter] = {}
+        self.spec: ParameterSpec = ParameterSpec(self, name, array.shape, array.dtype)
+        self._has_grad = False
+        self._frozen = False
+        self._gradient: Any = None  # zero where no gradient has come
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same parameter, as lists of parameters ask; nothing else is equal to it.
+
+        Raises:
+            EdBatchError: `other` is a number, an array or an expression.
+        """
+        if isinstance(other, Number | np.ndarray | list | tuple | Operand) and not isinstance(other, Parameter):
+            raise EdBatchError(
+                f"== of {self!r}: it is equal to no value, only to itself; compare .value(), or use `is`; "
+                "eb.equal(a, b) is 1 where entries are equal"
+            )
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def value(self) -> np.ndarray:
+        """A copy of the array, on the host."""
+        return np.array(self.device.backend.to_host(self.array), order="C")
+
+    def set_value(self, value: Any) -> None:
+        """Overwrite the array in place; what has already been computed with the old one stays.
+
+        Where going back needs the old one, `backward` of what was computed with it is an error from then on.
+
+        Args:
+            value: numbers; arrays and tensors of other libraries too, see `edbatch.from_dlpack`.
+
+        Raises:
+            EdBatchError: `value` has another shape or is no array of numbers.
+        """
+        given = from_dlpack(value, f"{self!r}.set_value")
+        if given.shape != self.shape:
+            raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
+        with self.device.backend.active():
+            self.array[...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
+        note_write([self])
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
+
+        Both sides see what either writes. A matrix is stored by columns, and a part of a stack has gaps between them,
+        so that the array has strides; libraries that take only arrays without must copy it. A cell that stacks
+        parameters moves them when it is first called: take the array again after that. As long as the parameter lives,
+        each run of a graph compares a checksum of it, to see what was written.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters((2, 3), init=1.0)
+            >>> array = np.from_dlpack(W)
+            >>> array[0, 0] = 7
+            >>> W.value()[0, 0]
+            np.float32(7.0)
+        """
+        share(self)
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where the array is; (1, 0) is the CPU."""
+        return self.array.__dlpack_device__()
+
+    @property
+    def has_grad(self) -> bool:
+        """Whether a gradient has come since the last `zero_grad`."""
+        members = self.members()
+        return members[0]._has_grad if len(members) == 1 else any(member._has_grad for member in members)
+
+    def grad(self) -> np.ndarray:
+        """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
+
+        What is done to the copy changes nothing: `scale_grad` and `set_grad` change the gradient.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters((1, 2), init=1.0)
+            >>> W.has_grad, W.grad()
+            (False, array([[0., 0.]], dtype=float32))
+        """
+        return np.array(self.device.backend.to_host(self.gradient_array()), order="C")
+
+    def gradient_array(self) -> Any:
+        """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""
+        return self._sum() if self.has_grad else self._zeros()
+
+    def set_grad(self, gradient: Any) -> None:
+        """Put another gradient in the place of the sum of those that have come.
+
+        Args:
+            gradient: of the parameter's shape; what `set_value` takes.
+
+        Raises:
+            EdBatchError: `gradient` has another shape or is no array of numbers; or the parameter is frozen.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W.set_grad([1, 2])
+            >>> W.scale_grad(0.5)
+            >>> W.grad()
+            array([0.5, 1. ], dtype=float32)
+        """
+        given = from_dlpack(gradient, f"{self!r}.set_grad")
+        if given.shape != self.shape:
+            raise EdBatchError(f"{self!r}.set_grad: expected shape {self.shape}, got {given.shape}")
+        if self.frozen:
+            raise EdBatchError(f"{self!r}.set_grad: the parameter is frozen, and has no gradient")
+        with lock, Whole(), self.device.backend.active():
+            self.zero_grad()
+            self.accumulator()[0][...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
+
+    def scale_grad(self, factor: float) -> None:
+        """Multiply the gradient that has come, as clipping does; see `set_grad`.
+
+        Raises:
+            EdBatchError: `factor` is no number.
+        """
+        factor = _checked_factor(self, factor)
+        if self.has_grad:
+            with lock, Whole(), self.device.backend.active():
+                whole = self._sum()
+                whole *= factor
+
+    @property
+    def frozen(self) -> bool:
+        """Whether it is left as it is, see `freeze`."""
+        members = self.members()
+        return members[0]._frozen if len(members) == 1 else all(member._frozen for member in members)
+
+    def freeze(self, frozen: bool = True) -> None:
+        """From now on `backward` computes no gradient of it, and no optimizer changes it; `freeze(False)` ends that.
+
+        Gradients that have come are forgotten. What flows through it to other values flows as before, and nothing is
+        compiled anew.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W.freeze()
+            >>> with eb.Graph():
+            ...     x = eb.input([3.0, 4.0])
+            ...     loss = eb.dot(W, x)
+            >>> loss.backward()
+            >>> W.frozen, W.has_grad, x.gradient()
+            (True, False, array([1., 1.], dtype=float32))
+        """
+        flag = checked_flag(f"{self!r}.freeze", frozen)
+        self.zero_grad()
+        for member in self.members():
+            member._frozen = flag
+        if self.stack is not None or self.parts:
+            with self.device.backend.active():
+                self._sum().fill(0)  # the gradient of a stack is computed with that of its frozen parts
+
+    def zero_grad(self) -> None:
+        """Forget the gradients that have come."""
+        if self.has_grad:
+            with self.device.backend.active():
+                self._sum().fill(0)
+            for member in self.members():
+                member._has_grad = False
+
+    def accumulator(self) -> tuple[Any, bool]:
+        """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient.
+
+        Of a stack, what is added to the rows of frozen parts is never read.
+        """
+        fresh = not self.has_grad
+        for member in self.members():
+            member._has_grad = not member._frozen
+            member.stages = booked.get()
+        return self._sum(), fresh
+
+    def add_rows(self, rows: np.ndarray, values: Any) -> None:
+        """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
+        if len(rows):
+            backend, whole = self.device.backend, self.accumulator()[0]
+            with backend.active():
+                found, total = backend.loops.sum_equal(rows, values.reshape(len(rows), -1))
+                whole[backend.indices(found.astype(np.int32))[:]] += total.reshape(-1, *whole.shape[1:])
+
+    def members(self) -> list[Parameter]:
+        """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
+        return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
+
+    def _sum(self) -> Any:
+        if self.stack is not None:
+            return self.stack._sum()[self.rows]
+        if self._gradient is None:
+            self._gradient = self._zeros()
+        return self._gradient
+
+    def _zeros(self) -> Any:
+        with self.device.backend.active():
+            return self.device.backend.zeros_like(self.array)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
+        return type(self), (self.name, self.value(), self.device), {"_frozen": self._frozen}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.spec!r})"
+
+
+class LookupParameters(Parameter):
+    """A learned table whose rows are used one by one: `lookup(embed, word)` or `embed[word]`.
+
+    Look-ups of different rows are one type and one batch. Gradients are kept as the rows that were looked up. Anywhere
+    else a table is a parameter like any other (`embed @ h`: the scores of all words), with a gradient of all its rows.
+
+    Example:
+        >>> import edbatch as eb
+        >>> embed = eb.ParameterCollection().add_lookup_parameters((3, 2), init=1.0)
+        >>> with eb.Graph():
+        ...     loss = eb.cross_entropy(embed @ embed[2], 0)
+        >>> loss.backward()
+        >>> embed.grad().round(2)
+        array([[-0.67, -0.67],
+               [ 0.33,  0.33],
+               [ 0.33,  0.33]], dtype=float32)
+    """
+
+    _order = "C"
+
+    def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
+        super().__init__(name, array, device)
+        self._came: list[tuple[np.ndarray, Any]] = []
+        self._is_dense = False  # whether a gradient of all rows has come; then it is in `_gradient`
+
+    def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
+        """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
+
+        Copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
+        """
+        found = self.gradient_rows()
+        return None if found is None else (found[0].copy(), np.array(self.device.backend.to_host(found[1]), order="C"))
+
+    def gradient_rows(self) -> tuple[np.ndarray, Any] | None:
+        """What `sparse_grad` is a copy of; the gradients are where the table is."""
+        if self._is_dense:
+            return np.arange(self.shape[0]), self._sum()
+        return self._rows()
+
+    def gradient_array(self) -> Any:
+        """The gradient of the whole table, made for this call: `gradient_rows` is what training reads."""
+        backend = self.device.backend
+        with backend.active():
+            dense = self._zeros()
+            if self._is_dense:
+                dense[...] = self._sum()
+            elif (found := self._rows()) is not None:
+                dense[backend.indices(found[0].astype(np.int32))[:]] = found[1]
+        return dense
+
+    def scale_grad(self, factor: float) -> None:
+        """See `Parameter.scale_grad`."""
+        factor = _checked_factor(self, factor)
+        with lock, Whole(), self.device.backend.active():
+            found = self.gradient_rows()
+            if found is not None:
+                found[1][...] *= factor
+
+    def zero_grad(self) -> None:
+        """Forget the gradients that have come."""
+        self._came.clear()
+        if self._is_dense:
+            with self.device.backend.active():
+                self._gradient.fill(0)
+        self._has_grad = self._is_dense = False
+
+    def accumulator(self) -> tuple[Any, bool]:
+        """See `Parameter.accumulator`: the gradient of all rows."""
+        fresh = not self._has_grad
+        self._has_grad = self._is_dense = True
+        self.stages = booked.get()
+        return self._sum(), fresh
+
+    def add_rows(self, rows: np.ndarray, values: Any) -> None:
+        """See `Parameter.add_rows`: rows are kept as they are."""
+        if len(rows):
+            with self.device.backend.active():
+                self._came.append(self.device.backend.loops.sum_equal(rows, values))
+            self._has_grad = True
+            self.stages = booked.get()
+
+    def _sum(self) -> Any:
+        with lock, Whole(), self.device.backend.active():
+            dense, rows = super()._sum(), self._rows()
+            if rows is not None:
+                dense[self.device.backend.indices(rows[0].astype(np.int32))[:]] += rows[1]
+                self._came.clear()
+        return dense
+
+    def _rows(self) -> tuple[np.ndarray, Any] | None:
+        """What has come by row, each once."""
+        backend = self.device.backend
+        with lock, backend.active():
+            if len(self._came) > 1:
+                rows, values = zip(*self._came, strict=True)
+                self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
+            return self._came[0] if self._came else None
+
+
+def _checked_factor(parameter: Parameter, factor: Any) -> float:
+    """A number, maybe as an array without axes."""
+    if not isinstance(factor, Operand | str | bytes | np.complexfloating) and getattr(factor, "ndim", 0) == 0:
+        try:
+            return float(factor)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise EdBatchError(f"{parameter!r}.scale_grad: expected a number, got {shown(factor)}")

@@ -1,0 +1,215 @@
+"""The interpreter of compiled programs: batch after batch without coming back to Python."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.gather import copy_rows, gather_rows, gather_rows_to
+from edbatch.kernels.cpu.list_loops import Sources, add_to_operand, at_index, compute_lists
+from edbatch.kernels.cpu.pointers import call_kernel, int64_address
+from edbatch.kernels.cpu.products import Gemm, Matrices, Matrix, Sizes, multiply, multiply_each
+from edbatch.kernels.program import (
+    ADD,
+    ALWAYS,
+    COPY,
+    IF_NOT_ROWS,
+    KERNEL,
+    LEFT,
+    LISTS,
+    LOOKUP,
+    MULTIPLY,
+    MULTIPLY_EACH,
+    NONE,
+    RIGHT,
+    TRANSPOSED,
+    UNLESS_FOLLOWED,
+    UNUSED,
+)
+from edbatch.kernels.tables import (
+    Integers,
+    Programs,
+    Rows,
+    Slots,
+    all_contiguous,
+    block_rows,
+    computed_rows,
+    fill,
+    given_words,
+    grouped,
+    most_slots,
+    operand_rows,
+    place_slots,
+    result_rows,
+    window_rows,
+)
+from edbatch.memory.plan.format import GATHER, GATHER_MANY
+
+
+@compiled(small=True, error_model="numpy")
+def run_steps(
+    programs: Programs, number: int, first: int, slots: Slots, integers: Integers, m: int, gemms: np.ndarray
+) -> int:
+    """Run steps of a program on a block of m calls, up to the first that is left to the caller.
+
+    Args:
+        number: of the program.
+        first: the step to begin with, counted from the program's first.
+        slots: where its values are in this block.
+        integers: of the block.
+        gemms: see `products.gemms`.
+
+    Returns:
+        The step to go on with; at the end, how many there are.
+    """
+    extent = programs.extents[number]
+    itemsize = extent["itemsize"]
+    steps = programs.steps[extent["steps"] : extent["steps_end"]]
+    places, kernels = programs.places[extent["places"] :], programs.kernels[extent["kernels"] :]
+    addresses, strides = slots.addresses, slots.strides
+    gemm = Gemm(gemms[itemsize // 8], itemsize)
+    for at in range(first, len(steps)):
+        step = steps[at]
+        code, entries, flags, distance = step["code"], step["entries"], step["flags"], step["distance"]
+        x, w, out = step["x"], step["w"], step["out"]  # the first slot, of steps that have none of these
+        source, weight = addresses[x] + itemsize * step["x_column"], addresses[w] + itemsize * step["w_column"]
+        target = addresses[out] + itemsize * step["out_column"]
+        if code == MULTIPLY:
+            multiply(
+                gemm,
+                Sizes(m, step["n"], step["k"]),
+                Matrix(source, strides[x] // itemsize, 0),
+                Matrix(weight, distance, flags & TRANSPOSED),
+                Matrix(target, strides[out] // itemsize, 0),
+                flags & ADD,
+            )
+        elif code == KERNEL:
+            given = np.empty(given_words(step), np.int64)
+            kept = np.empty(step["scratch"] * entries + 1, np.float64)
+            fill(given, step, places, slots, itemsize, at_index(integers.indices, integers.begin), integers.stride)
+            given[-1] = int64_address(kept)
+            call_kernel(kernels[step["kernel"]], m, int64_address(given))
+            given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
+        elif code == COPY:
+            copy_rows(m, source, strides[x], target, strides[out], itemsize * entries)
+        elif code == LOOKUP:
+            integer, width = step["integer"], itemsize * entries
+            if integer >= 0:
+                listed = integers.begin + integer * integers.stride
+                gather_rows(m, weight, width, integers.indices, listed, target, strides[out], width)
+            else:
+                copy_rows(m, weight + width * (-1 - integer), 0, target, strides[out], width)
+        elif code == MULTIPLY_EACH:
+            sizes, turned = Sizes(step["m"], step["n"], step["k"]), flags & TRANSPOSED
+            left = Matrix(source, distance if flags & LEFT else sizes.k, turned if flags & LEFT else 0)
+            right = Matrix(weight, distance if flags & RIGHT else sizes.n, turned if flags & RIGHT else 0)
+            multiply_each(
+                gemm, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
+                Matrices(strides[out], Matrix(target, sizes.n, 0)),
+            )  # fmt: skip
+        else:
+            return at
+    return len(steps)
+
+
+@compiled(small=True, error_model="numpy")
+def _gather_segments(operand: np.void, sources: Sources, begin: int, end: int, target: Rows) -> None:
+    """Rows `begin` to `end` of an operand that comes from several windows; positions in a segment ascend."""
+    indices, to = sources.indices, target.address - begin * target.stride
+    for at in range(operand["first"], operand["first"] + operand["segments"]):
+        segment = sources.segments[at]
+        rows, positions = segment["rows"], segment["positions"]
+        low, high = np.searchsorted(indices[positions : positions + segment["n"]], np.array([begin, end]))
+        source = window_rows(segment["window"], sources.memory)
+        gather_rows_to(
+            high - low, source.address, source.stride, indices, rows + low, positions + low, to, target.stride,
+            target.width,
+        )  # fmt: skip
+
+
+@compiled(small=True, error_model="numpy")
+def _place_arguments(
+    programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, begin: int, m: int
+) -> None:
+    """Have the arguments of m calls of a program, from number `begin` of a batch on, where its slots say."""
+    extent, indices = programs.extents[number], sources.indices
+    for at in range(extent["arguments_end"] - extent["arguments"]):
+        argument = programs.arguments[extent["arguments"] + at]
+        slot, move = argument["slot"], argument["move"]
+        if move == UNUSED:
+            continue
+        operand, width = sources.operands[one["operand"] + at], extent["itemsize"] * argument["entries"]
+        access, target = operand["access"], Rows(slots.addresses[slot], slots.strides[slot], width)
+        if access == GATHER_MANY:
+            _gather_segments(operand, sources, begin, begin + m, target)
+            continue
+        source = operand_rows(operand, begin, sources.memory)
+        if access == GATHER and move != UNLESS_FOLLOWED:
+            listed = operand["first"] + begin
+            gather_rows(m, source.address, source.stride, indices, listed, target.address, target.stride, width)
+        elif access != GATHER and (move == ALWAYS or (move == IF_NOT_ROWS and source.stride < width)):
+            copy_rows(m, source.address, source.stride, target.address, target.stride, width)
+        else:
+            slots.addresses[slot], slots.strides[slot] = source.address, source.stride
+            if access == GATHER:
+                slots.lists[slot] = at_index(indices, operand["first"] + begin)
+
+
+@compiled(small=True, error_model="numpy")
+def _run_program(
+    programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, scratch: int, gemms: np.ndarray
+) -> None:
+    """Run a batch of a program."""
+    kind, n = one["type"], one["n"]
+    out = result_rows(kind, one["row"], sources.memory)
+    result = computed_rows(sources.memory.kept[kind], n, out)
+    block = block_rows(n, programs.extents[number]["calls"])
+    for begin in range(0, n, block):
+        m = min(block, n - begin)
+        here = Rows(result.address + begin * result.stride, result.stride, result.width)
+        place_slots(programs, number, slots, scratch, here, m)
+        _place_arguments(programs, number, slots, one, sources, begin, m)
+        integers = Integers(sources.indices, one["integers"] + begin, n)
+        run_steps(programs, number, 0, slots, integers, m, gemms)
+    if result.address != out.address:
+        copy_rows(n, result.address, result.stride, out.address, out.stride, out.width)
+
+
+@compiled(small=True, error_model="numpy")
+def run_batches(
+    first: int, stop: int, indices: np.ndarray, scratch: int, gemms: np.ndarray, *tables: np.ndarray
+) -> int:
+    """Run the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
+
+    Args:
+        stop: the batch to stop before.
+        indices: the plan's index buffer.
+        scratch: address of a buffer that has room for a block of any program.
+        gemms: see `products.gemms`.
+        tables: those of `Batches`, `Memory` and `Programs`.
+
+    Returns:
+        The batch to go on with.
+    """
+    plan, memory, programs = grouped(tables)
+    sources = Sources(plan.operands, plan.segments, indices, memory)
+    most = most_slots(programs.extents)
+    slots = Slots(np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64))
+    for batch in range(first, stop):
+        one = plan.batches[batch]
+        task = programs.tasks[one["type"]]
+        program = task["program"]
+        if program == NONE:
+            return batch
+        operands = task["operands"] if program == LISTS else 1
+        if program >= 0:
+            operands = programs.extents[program]["arguments_end"] - programs.extents[program]["arguments"]
+        if not all_contiguous(plan.operands[one["operand"] : one["operand"] + operands], plan.segments, memory.windows):
+            return batch
+        if program >= 0:
+            _run_program(programs, program, slots, one, sources, scratch, gemms)
+        elif program == LISTS:
+            compute_lists(task, one, sources, result_rows(one["type"], one["row"], memory))
+        else:
+            add_to_operand(task, one, sources, result_rows(one["type"], one["row"], memory))
+    return stop

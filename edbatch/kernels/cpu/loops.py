@@ -1,0 +1,153 @@
+"""The CPU's compiled loops, as the runtime calls those of any device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from edbatch.kernels import row_kernels
+from edbatch.kernels.cpu import interpreter
+from edbatch.kernels.cpu.backend import NumPyBackend
+from edbatch.kernels.cpu.gather import copy_rows, gather_rows, gather_rows_to
+from edbatch.kernels.cpu.machine_code import address_of
+from edbatch.kernels.cpu.pointers import KERNEL, call_kernel
+from edbatch.kernels.cpu.products import gemms
+from edbatch.kernels.cpu.scatter import add_rows, add_rows_at
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.list_kernels import reduce_lists
+from edbatch.kernels.program import ADD_ROWS, LISTS, Task
+from edbatch.kernels.tables import Integers, Memory, Programs, Slots
+
+__all__ = [
+    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adding", "adds_in_groups", "compute_lists",
+    "computes", "copy_rows", "gather_rows", "gather_rows_to", "handles", "of_lists", "prepared", "puts_lists_together",
+    "run_batches", "run_steps", "sum_equal",
+]  # fmt: skip
+
+_address = NumPyBackend.address
+
+#: Whether lists need scratch, to put their elements' rows from several places side by side.
+puts_lists_together = False
+#: Whether rows that occur several times in a list have to be known before they are added up.
+adds_in_groups = False
+
+
+def handles(wanted: Sequence[Kernel]) -> list[int]:
+    """The addresses of kernels."""
+    return [address_of(kernel) for kernel in wanted]
+
+
+def prepared(kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+    """What computes so many rows of `size` entries by a kernel without reductions.
+
+    Args:
+        kernel: the kernel.
+        size: of rows.
+        given: see `language.given`; read each time, and kept by the caller.
+    """
+    function, address = KERNEL(address_of(kernel)), _address(given)
+    return lambda n: function(n, address)
+
+
+def of_lists(make: Callable[[int], Kernel]) -> Task:
+    """What computes lists.
+
+    Args:
+        make: from the bits of a number in lists and offsets to the kernel; see `list_kernels`.
+    """
+    kernel = make(64)  # lists are of addresses
+    itemsize = np.dtype(kernel.dtype).itemsize
+    return Task(LISTS, itemsize, address_of(kernel), operands=len(kernel.places) - 1)
+
+
+def compute_lists(task: Task, offsets: Any, operands: Sequence[Any], out: Any) -> None:
+    """Compute lists of rows that lie side by side.
+
+    Args:
+        task: from `of_lists`.
+        offsets: of int32.
+        operands: each contiguous [rows, *shape].
+        out: rows [n, *shape] of as many entries.
+    """
+    target = np.ascontiguousarray(out)
+    lists = np.array(offsets, np.int64)
+    width, stride = target[0].size, target[0].nbytes
+    places = [word for rows in (*operands, target) for word in (_address(rows), stride, 0)]
+    call_kernel(task.kernel, len(lists) - 1, _address(np.array([width, _address(lists), *places, 0])))
+    if target is not out:
+        out[...] = target
+
+
+@cache
+def adding(dtype: np.dtype) -> Task:
+    """What adds rows to rows."""
+    one_to_one, to_one = (address_of(make(dtype.name)) for make in (row_kernels.add_rows, row_kernels.add_lists))
+    return Task(ADD_ROWS, dtype.itemsize, one_to_one, to_one)
+
+
+def computes(op: str, scalar: str, operands: int) -> bool:
+    """Whether there are kernels for single ops; NumPy's functions are as fast."""
+    return False
+
+
+def run_steps(programs: Programs, first: int, slots: Slots, integers: Integers, m: int) -> int:
+    """See `interpreter.run_steps`; of the one program that there is."""
+    return interpreter.run_steps(programs, 0, first, slots, integers, m, gemms())
+
+
+def run_batches(
+    first: int, stop: int, plan: Any, indices: Any, memory: Memory, programs: Any, scratch: int
+) -> int:  # fmt: skip
+    """See `interpreter.run_batches`; `plan` has the tables of `Batches`, `programs` has `tables`."""
+    return interpreter.run_batches(
+        first, stop, indices, scratch, gemms(), plan.batches, plan.operands, plan.segments, *memory,
+        *programs.tables,
+    )  # fmt: skip
+
+
+def add_at(array: Any, rows: np.ndarray, values: Any) -> None:
+    """array[rows[i]] += values[i], one after the other; for arrays whose rows are not contiguous."""
+    np.add.at(array, rows, values)
+
+
+def add_all(rows: Any, whole: Any) -> None:
+    """whole [*shape] += the sum of rows [n, *shape]."""
+    if _by_address(rows) and whole.flags.c_contiguous:
+        offsets = np.array([0, len(rows)], np.int32)
+        given = [whole.size, _address(offsets), _address(rows), rows.strides[0], 0, _address(whole), 0, 0, 0]
+        call_kernel(adding(rows.dtype).to_one, 1, _address(np.array(given)))
+    else:
+        whole += rows.sum(axis=0, dtype=np.float64)
+
+
+def add_product(left: Any, right: Any, whole: Any, fresh: bool) -> None:
+    """whole [m, n] += leftᵀ right, of left [k, m] and right [k, n]; fresh: `whole` is all zeros."""
+    # Matrices are stored by columns: the transpose is what lies row by row.
+    if fresh:
+        np.matmul(right.T, left, out=whole.T)
+    else:
+        whole += np.matmul(right.T, left).T
+
+
+def sum_equal(indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
+    """Each index once, ascending (int64), and its rows [n, *entry] added up in their order."""
+    if (indices[1:] > indices[:-1]).all():
+        return np.array(indices, np.int64), rows.copy()
+    rows = rows if _by_address(rows) else np.ascontiguousarray(rows)
+    found, to = np.unique(indices, return_inverse=True)
+    total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
+    listed = _address(rows) + rows.strides[0] * np.argsort(to, kind="stable")
+    offsets = np.append(0, np.cumsum(np.bincount(to)))
+    width = total[0].size
+    given = [width, _address(offsets), 0, 1, _address(listed), _address(total), total.itemsize * width, 0, 0]
+    task = of_lists(partial(reduce_lists, "sum_list", rows.dtype.name))
+    call_kernel(task.kernel, len(found), _address(np.array(given)))
+    return found.astype(np.int64), total
+
+
+def _by_address(rows: Any) -> bool:
+    """Whether compiled loops can read rows: each row's entries side by side."""
+    return bool(len(rows) and rows[0].flags.c_contiguous)

@@ -1,0 +1,105 @@
+"""Machine code of kernels: LLVM's text, compiled once for all processes and kept in the user's cache folder."""
+
+# mypy: disable-error-code="import-untyped,no-untyped-call"
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+from edbatch.base.exclusive import Whole
+from edbatch.base.stopwatch import compiling
+from edbatch.compiling.cache import environment, keep, kept
+from edbatch.kernels.language import llvm
+from edbatch.kernels.language.ir import Kernel
+
+_lock = threading.Lock()
+
+
+@cache
+def _target() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_triple(llvm.get_process_triple())
+
+
+def _machine() -> Any:
+    """As Numba's: for this processor, code that stays where it is put."""
+    import llvmlite.binding as llvm
+
+    reloc = "static" if _target().name.startswith("x86") else "default"
+    features = llvm.get_host_cpu_features().flatten()
+    return _target().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc=reloc, codemodel="jitdefault"
+    )
+
+
+@cache
+def _engine() -> Any:
+    """Where the code of all kernels of this process lies."""
+    import llvmlite.binding as llvm
+
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
+
+
+def _object_of(text: str, name: str) -> bytes:
+    """Machine code, as an object file."""
+    import llvmlite.binding as llvm
+
+    module = llvm.parse_assembly(text.replace("@kernel", f"@{name}"))
+    machine = _machine()
+    module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(2)
+    options.loop_vectorization = True
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    found: bytes = machine.emit_object(module)
+    return found
+
+
+@cache
+def _c_library() -> Any:
+    """Where the functions for float64 are."""
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
+
+
+@cache
+def _known(function: str) -> None:
+    """Have machine code find a function of the C library."""
+    import llvmlite.binding as llvm
+
+    address = ctypes.cast(getattr(_c_library(), function), ctypes.c_void_p).value
+    llvm.add_symbol(function, address)
+
+
+@cache
+def address_of(kernel: Kernel) -> int:
+    """The address of a kernel, compiled once for all processes: void f(int64 n, int64 *given), see `language.given`."""
+    return address_of_text(llvm.source_of(kernel))
+
+
+def address_of_text(text: str) -> int:
+    """The same of LLVM's text, of a function @kernel."""
+    import llvmlite.binding as llvm
+
+    with Whole(), compiling, _lock:
+        key = hashlib.blake2b(environment() + b"kernel" + text.encode(), digest_size=20).digest()
+        name = f"kernel_{key.hex()}"
+        for function in re.findall(r"^declare double @(\w+)\(", text, re.MULTILINE):
+            _known(function)
+        found = kept(key)
+        if found is None:
+            found = _object_of(text, name)
+            keep(key, found)
+        engine = _engine()
+        engine.add_object_file(llvm.ObjectFileRef.from_data(found))
+        engine.finalize_object()
+        address: int = engine.get_function_address(name)
+        return address

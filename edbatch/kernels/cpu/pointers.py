@@ -1,0 +1,141 @@
+"""Memory by address, and calls of compiled functions by address, inside Numba.
+
+Compiled code that is handed addresses can be cached on disk, and one compiled loop can call kernels that were generated
+after it.
+"""
+
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,import-untyped"
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.core.extending import _Intrinsic
+
+
+class Intrinsic(_Intrinsic):  # type: ignore[misc]
+    """Of Numba, and a function that does the same in Python, for loops that are interpreted."""
+
+    python: Callable | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        """In Python."""
+        return super().__call__(*args) if self.python is None else self.python(*args)
+
+
+def intrinsic(function: Any = None, *, python: Callable | None = None) -> Any:
+    """`numba.extending.intrinsic`, whose result is called without the typing context that the function takes.
+
+    Args:
+        python: what does the same in Python, if anything does.
+    """
+    if function is None:
+        return lambda function: intrinsic(function, python=python)
+    found = Intrinsic(function.__name__, function)
+    found.python = python
+    found._register()
+    return found
+
+
+def _pointer(context, builder, signature, args):
+    return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+
+@intrinsic
+def words_at(context, address):
+    """Values of 4 bytes, whatever they mean, from an address on; indexed without a test for negative positions."""
+    return types.CPointer(types.int32)(types.int64), _pointer
+
+
+# What kernels look like: rows, and the address of what else is given (see `language.given`).
+KERNEL = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+
+
+def _call_kernel(function: int, n: int, given: int) -> None:
+    KERNEL(int(function))(int(n), int(given))
+
+
+@intrinsic(python=_call_kernel)
+def call_kernel(context, function, n, given):
+    """function(n, given) of a kernel; `given` is an address."""
+
+    def generate(context, builder, signature, args):
+        function, n, given = args
+        words = context.get_value_type(types.CPointer(types.int64))
+        # Numba's C functions are plain C functions: void f(int64, int64 *).
+        kind = ir.FunctionType(ir.VoidType(), [n.type, words])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), [n, builder.inttoptr(given, words)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def call_gemm(context, gemm, sizes, x, w, out, add):
+    """out = x @ w, or (`add`) added to `out`, row by row, through BLAS' `sgemm` or `dgemm` (which count by columns).
+
+    Args:
+        gemm, sizes, x, w, out: see `kernels.cpu.products`.
+    """
+
+    def generate(context, builder, signature, args):
+        (function, itemsize), (m, n, k), x, w, out = (cgutils.unpack_tuple(builder, given) for given in args[:5])
+        letter, integer, word = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+        def boxed(value, type):
+            pointer = cgutils.alloca_once(builder, type)
+            builder.store(value, pointer)
+            return pointer
+
+        def int32(value):
+            return boxed(builder.trunc(value, integer), integer)
+
+        def matrix(address):
+            return builder.inttoptr(address, letter.as_pointer())
+
+        def order(turned):
+            letters = (ir.Constant(letter, ord(name)) for name in "TN")
+            return boxed(
+                builder.select(builder.icmp_signed("!=", turned, ir.Constant(turned.type, 0)), *letters), letter
+            )
+
+        def number(is_one):  # of either size: its bits, the least significant first
+            double = builder.icmp_signed("==", itemsize, ir.Constant(word, 8))
+            one = builder.select(double, ir.Constant(word, ONE_BITS), ir.Constant(word, SINGLE_ONE_BITS))
+            return boxed(builder.select(is_one, one, ir.Constant(word, 0)), word)
+
+        beta = number(builder.icmp_signed("!=", args[5], ir.Constant(word, 0)))
+        given = [
+            order(w[2]), order(x[2]), int32(n), int32(m), int32(k), number(ir.Constant(ir.IntType(1), 1)),
+            matrix(w[0]), int32(w[1]), matrix(x[0]), int32(x[1]), beta, matrix(out[0]), int32(out[1]),
+        ]  # fmt: skip
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in given])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), given)
+        return context.get_dummy_value()
+
+    return types.void(gemm, sizes, x, w, out, types.int64), generate
+
+
+# The bits of 1 as a number of either size, the least significant first.
+ONE_BITS, SINGLE_ONE_BITS = (int(np.array(1, number).view(word)) for number, word in (("f8", "i8"), ("f4", "i4")))
+
+
+def _address(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+@intrinsic(python=_address)
+def int64_address(context, array):
+    """Where the entries of an array begin."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.ptrtoint(data, context.get_value_type(types.int64))
+
+    return types.int64(array), generate

@@ -1,0 +1,107 @@
+"""Matrix products with few rows, at the speed of products with many."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.pointers import call_gemm
+
+# OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
+# into another order first, which costs more than the product where x has few rows. A product of few rows is therefore
+# made of small ones, each over some columns of x. Measured, [m, 512] x [512, 1280] in microseconds, in one piece and
+# in pieces: m = 2: 311, 78; 8: 376, 139; 32: 579, 405; 48: 688, 576; 64: 840, 939. And [64, 128] x
+# [128, 320]: 48, 38.
+SMALL = 1_000_000
+LEAST_PIECE = 16
+# Where w is stored the other way round, small products are fast for a few rows only: [2, 1280] x [1280, 512]: 251, 75;
+# but with 64 rows 828, 1330.
+LEAST_PIECE_TRANSPOSED = 256
+
+
+class Gemm(NamedTuple):
+    """A BLAS' function.
+
+    Attributes:
+        address: of `sgemm` or `dgemm`.
+        itemsize: bytes of an entry.
+    """
+
+    address: int
+    itemsize: int
+
+
+class Sizes(NamedTuple):
+    """Of a product: [m, k] times [k, n]."""
+
+    m: int
+    n: int
+    k: int
+
+
+class Matrix(NamedTuple):
+    """A matrix, row by row.
+
+    Attributes:
+        address: of the first entry.
+        distance: entries between rows as stored.
+        turned: not 0: it is stored by columns, as the matrix whose rows these are.
+    """
+
+    address: int
+    distance: int
+    turned: int
+
+
+class Matrices(NamedTuple):
+    """A matrix for each call.
+
+    Attributes:
+        stride: bytes from one to the next; 0: one for all.
+        first: that of the first call.
+    """
+
+    stride: int
+    first: Matrix
+
+
+@cache
+def gemms() -> np.ndarray:
+    """The addresses of SciPy's `sgemm` and `dgemm`: that of entries of s bytes at s // 8."""
+    from numba.extending import get_cython_function_address
+
+    return np.array([get_cython_function_address("scipy.linalg.cython_blas", name) for name in ("sgemm", "dgemm")])
+
+
+@compiled(error_model="numpy")
+def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+    """out = x @ w; `add`: is added to what `out` holds. Neither x nor `out` is turned."""
+    m, n, k = sizes
+    piece = k
+    if m * n * k > SMALL >= m * n * (LEAST_PIECE_TRANSPOSED if w.turned else LEAST_PIECE):
+        piece = SMALL // (m * n) // 4 * 4
+    for at in range(0, k, piece):
+        call_gemm(
+            gemm,
+            Sizes(m, n, min(piece, k - at)),
+            Matrix(x.address + gemm.itemsize * at, x.distance, 0),
+            Matrix(w.address + gemm.itemsize * (at if w.turned else at * w.distance), w.distance, w.turned),
+            out,
+            1 if at > 0 or add else 0,
+        )
+
+
+@compiled(error_model="numpy")
+def multiply_each(gemm: Gemm, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices) -> None:
+    """out_i = a_i @ b_i for every call i."""
+    for i in range(calls):
+        call_gemm(gemm, sizes, _of(a, i), _of(b, i), _of(out, i), 0)
+
+
+@compiled(error_model="numpy")
+def _of(matrices: Matrices, call: int) -> Matrix:
+    first = matrices.first
+    return Matrix(first.address + call * matrices.stride, first.distance, first.turned)

@@ -1,0 +1,101 @@
+"""Windows: the ways to look at the rows of arenas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edbatch.memory.plan.addresses import COLUMNS, Columns
+
+
+@dataclass(frozen=True)
+class Window:
+    """The rows of an arena as a chain of views shows them: [rows, *shape].
+
+    Args:
+        arena: number of the arena.
+        view: from the arena's array to the window's array, on the same memory.
+        plain: whether it shows the arena as it is.
+        column, width: where a row's entries lie in the arena's row; width 0 when they are not contiguous.
+        entries: of one row as seen.
+    """
+
+    arena: int
+    view: Callable[[Any], Any]
+    plain: bool
+    column: int
+    width: int
+    entries: int
+
+
+def contiguous_columns(whole: Any, part: Any) -> tuple[int, int]:
+    """(first column, width) of `part` in the rows of `whole`; (0, 0) if a row of it is not contiguous."""
+    if not part[0].flags.c_contiguous or part.strides[0] != whole.strides[0]:
+        return 0, 0
+    start = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return start // whole.itemsize, part[0].size
+
+
+class Windows:
+    """Arena layouts (a shape and dtype each) and the windows on them, numbered.
+
+    It holds no memory: graphs of one model share it, each with `Arenas` of its own.
+
+    Attributes:
+        layouts: of the arenas; `plain_windows`: the window that shows each as it is.
+        windows: all of them.
+    """
+
+    def __init__(self) -> None:
+        self.layouts: list[tuple[tuple[int, ...], np.dtype]] = []
+        self.plain_windows: dict[int, int] = {}
+        self.windows: list[Window] = []
+        self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
+        self._columns = np.zeros(0, COLUMNS)
+        self._widths: list[int] = []
+
+    def widths(self) -> list[int]:
+        """Per arena the entries of a row."""
+        for shape, _ in self.layouts[len(self._widths) :]:
+            self._widths.append(math.prod(shape))
+        return self._widths
+
+    def columns(self) -> np.ndarray:
+        """Per window, a record `Columns`."""
+        known = len(self._columns)
+        if known < len(self.windows):
+            sizes = [dtype.itemsize for _, dtype in self.layouts]
+            rows = [
+                Columns(seen.arena, sizes[seen.arena] * seen.column, sizes[seen.arena] * seen.width)
+                for seen in self.windows[known:]
+            ]
+            self._columns = np.concatenate([self._columns, np.array(rows, COLUMNS)])
+        return self._columns
+
+    def plain(self, shape: tuple[int, ...], dtype: np.dtype) -> int:
+        """Number of the window that shows the arena of this layout as it is."""
+        found = self._plain.get((shape, dtype))
+        if found is None:
+            width = math.prod(shape)
+            # What is none fails here, with nothing changed: the arenas of every graph would stumble on such a layout.
+            if not isinstance(dtype, np.dtype):
+                raise TypeError(f"arena of {dtype!r}: expected a dtype")
+            self.layouts.append((shape, dtype))
+            arena = len(self.layouts) - 1
+            self.windows.append(Window(arena, lambda array: array, True, 0, width, width))
+            # Known from here on: what an interrupt leaves before is a layout that nobody uses.
+            found = self.plain_windows[arena] = len(self.windows) - 1
+            self._plain[shape, dtype] = found
+        return found
+
+    def look(self, shape: tuple[int, ...], dtype: np.dtype, view: Callable[[Any], Any]) -> int:
+        """Number of a new window: the arena of this layout as `view` shows it."""
+        arena = self.windows[self.plain(shape, dtype)].arena
+        whole = np.empty((2, *shape), dtype)
+        seen = view(whole)
+        self.windows.append(Window(arena, view, False, *contiguous_columns(whole, seen), seen[0].size))
+        return len(self.windows) - 1

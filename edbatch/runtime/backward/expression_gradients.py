@@ -1,0 +1,164 @@
+"""The gradient of one expression, once gradients have gone back: also of what a cell computes on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edbatch.graph.cell.body import Steps, origin, spec_of_value
+from edbatch.graph.cell.derivative import Given
+from edbatch.graph.cell.derivative_row import Place
+from edbatch.graph.cell.entry import CellOp
+from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.cell.type_body import body_of_type
+from edbatch.graph.model.writes import expect_unwritten
+from edbatch.graph.op import Kind
+from edbatch.graph.spec import Spec
+from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
+from edbatch.memory.plan.arenas import Arenas
+from edbatch.runtime.backward.operand_rows import GradientArenas
+from edbatch.runtime.backward.ran import Ran
+from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
+from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.type_table import TypeTable
+
+
+class Made(NamedTuple):
+    """Where an expression is computed.
+
+    Attributes:
+        node: its node.
+        steps: the views that it is seen through.
+        output: of a cell, which of its outputs it is.
+        call: if the node is a part that several calls share: the call that is meant, and which of its operands it is.
+    """
+
+    node: int
+    steps: Steps
+    output: int | None
+    call: tuple[int, int] | None
+
+
+class ExpressionGradients:
+    """The gradients of the expressions of a graph.
+
+    Args:
+        table, arenas, nodes: of the graph.
+        ran: its plans.
+        gradients: of its values.
+    """
+
+    def __init__(
+        self, table: TypeTable, arenas: Arenas, nodes: Nodes, ran: list[Ran], gradients: GradientArenas
+    ) -> None:
+        self._table = table
+        self._arenas = arenas
+        self._nodes = nodes
+        self._ran = ran
+        self._gradients = gradients
+        self._backend = table.backend
+
+    def gradient(self, made: Made, sets: np.ndarray) -> Any:
+        """The gradient [1, *shape] of an expression; `sets`: per node, which set of outputs gradients flow into."""
+        node = made.node
+        found = self.row(self._gradients.array, node) if made.call is None else self._of_call(*made.call, sets)
+        if made.output is not None:
+            found = self._of_output(node, made.output, found, self._live(node, sets))
+        for op, attributes in made.steps:
+            found = op.forward(found, **dict(attributes))
+        return found
+
+    def made_at(self, id: int) -> Made:
+        """Where an expression is computed: of a view, what it is a view of.
+
+        A cell may return what it was given, and the last part of a cell that was split what others read earlier.
+        """
+        node, steps = id & NODE_MASK, steps_of(id >> NODE_BITS)
+        call: tuple[int, int] | None = None
+        while True:
+            type = self._table.bound[self._nodes.types[node]].type
+            if type.op.kind is Kind.VIEW:  # a copy, because memory did not allow a view, and still the other
+                given = int(self._nodes.args[self._nodes.starts[node]])
+                node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), (type.op, type.attributes), *steps)
+                continue
+            if not isinstance(type.op, CellOp):
+                return Made(node, steps, None, None)
+            body, _, outputs = body_of_type(type)
+            begins = [steps_of(step >> NODE_BITS) for step in outputs]
+            output = next(at for at, begin in enumerate(begins) if steps[: len(begin)] == begin)
+            (inside, shown), further = origin(body, body.outputs[output]), steps[len(begins[output]) :]
+            if body.nodes[inside].type.op is not ARGUMENT:
+                return Made(node, further, output, call)
+            given = int(self._nodes.args[self._nodes.starts[node] + inside])
+            call = (node, inside) if self._is_shared(node, inside, given & NODE_MASK) else None
+            node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), *shown, *further)
+
+    def _is_shared(self, node: int, operand: int, part: int) -> bool:
+        """Whether an operand of a node is a part of several calls, which look up the same (see `runtime.split`)."""
+        nodes = self._nodes
+        op = self._table.bound[nodes.types[part]].type.op
+        if not isinstance(op, CellOp) or not op.is_early:
+            return False
+        alike = np.flatnonzero(nodes.types[: nodes.n] == nodes.types[node])
+        return int((nodes.args[nodes.starts[alike] + operand] & NODE_MASK == part).sum()) > 1
+
+    def _live(self, node: int, sets: np.ndarray) -> frozenset[int]:
+        return self._table.output_sets.sets[sets[node]].live if sets[node] >= 0 else frozenset()
+
+    def _of_output(self, node: int, output: int, gradient: Any, live: frozenset[int]) -> Any:
+        """The gradient [1, *shape] of a cell's output, given what flows to its row from outside: with what flows to it
+        inside the cell. `live`: the outputs that gradients flow into."""
+        type = self._table.bound[self._nodes.types[node]]
+        how = compiled_outputs(type, live, self._backend)
+        body = body_of_type(type.type)[0]
+        return self._computed(
+            how, how.derivative.operands[output], node, gradient, spec_of_value(body, body.outputs[output])
+        )
+
+    def _of_call(self, node: int, operand: int, sets: np.ndarray) -> Any:
+        """What flows from one node to the row [1, *shape] of one of its operands."""
+        type = self._table.bound[self._nodes.types[node]]
+        needed = [at == operand for at in range(self._nodes.counts[node])]
+        how = compiled(type, needed, False, self._live(node, sets), self._backend)
+        gradient = self.row(self._gradients.array, node)
+        return self._computed(how, how.derivative.operands[operand], node, gradient, type.type.operands[operand])
+
+    def _computed(self, how: CompiledDerivative, place: Place | None, node: int, gradient: Any, spec: Spec) -> Any:
+        """What a derivative computes for one node, [1, *shape], at a place of its row; zeros if it computes nothing."""
+        nodes, type = self._nodes, self._table.bound[self._nodes.types[node]]
+        if place is None or how.program is None:
+            return self._backend.zeros((1, *spec.shape), spec.dtype)
+        expect_unwritten(how.reads, self._time(node))
+        begin, end = int(nodes.starts[node]), int(nodes.starts[node] + nodes.counts[node])
+        given = []
+        for source, number in how.derivative.given:
+            if source is Given.OPERAND:
+                given.append(self.row(self._arenas.array, int(nodes.args[begin + number])))
+            else:
+                given.append(self.row(self._arenas.array, node) if source is Given.RESULT else gradient)
+        row = self._backend.empty((1, how.derivative.width), type.type.out.dtype)
+        given_integers = self._backend.indices(nodes.args[end : end + type.type.op.payload].astype(np.int32))
+        integers = [given_integers[at : at + 1] for at in range(type.type.op.payload)]
+        how.program(row, *given, *integers)
+        return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
+
+    def _time(self, node: int) -> int:
+        """When a node has run."""
+        last = 0
+        for ran in self._ran:
+            last += len(ran.nodes)
+            if node < last:
+                return ran.time
+        raise AssertionError("it has not run")
+
+    def row(self, array: Callable[[int], Any], id: int) -> Any:
+        """The row [1, *shape] of an id, of values or of gradients."""
+        node = id & NODE_MASK
+        row = int(self._nodes.row[node])
+        return array(self._window(node, id >> NODE_BITS))[row : row + 1]
+
+    def _window(self, node: int, code: int) -> int:
+        self._table.see(np.array([code << NODE_BITS], np.int64))
+        return int(self._table.view_windows[code] if code else self._table.window[self._nodes.types[node]])

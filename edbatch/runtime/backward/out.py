@@ -1,0 +1,174 @@
+"""What the pass to the plan of the way back appends: batches, operands, lists, and additions of rows to operands."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edbatch.base.records import record_type
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.groups import group_rows
+from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, STRIDED
+from edbatch.runtime.backward.records import ADDITION
+
+
+class Out(NamedTuple):
+    """The tables that are filled in.
+
+    Attributes:
+        batches, operands, segments, indices: as of a `Plan`, with room for all that may come.
+        used: one record: how many of each there are; and how many lists were grouped.
+    """
+
+    batches: np.ndarray
+    operands: np.ndarray
+    segments: np.ndarray
+    indices: np.ndarray
+    used: np.ndarray
+
+
+USED = record_type(("batches", "operands", "segments", "indices", "grouped"))
+
+
+class Targets(NamedTuple):
+    """What is to be known of what is added to.
+
+    Attributes:
+        n_windows: of values. Window n_windows + w is of the gradients of what window w shows.
+        adds: per window of values, whether compiled loops add to its gradients.
+        stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
+            operands stopped and others not: each that differs is seen through a window of its own.
+        grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
+            are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
+            follow one another, and the number of groups in place of that of segments.
+        seen: for `group_rows`.
+    """
+
+    n_windows: int
+    adds: np.ndarray
+    stopped: np.ndarray
+    grouped: bool
+    seen: np.ndarray
+
+
+@compiled(small=True)
+def append_batch(out: Out, type: int, row: int, n: int, integers: int, offsets: int) -> None:
+    """A batch whose operands are those that are appended next."""
+    used = out.used[0]
+    batch = out.batches[used["batches"]]
+    batch["type"] = type
+    batch["row"] = row
+    batch["n"] = n
+    batch["operand"] = used["operands"]
+    batch["integers"] = integers
+    batch["offsets"] = offsets
+    used["batches"] += 1
+
+
+@compiled(small=True)
+def append_operand(out: Out, access: int, window: int, first: int, distance: int, segments: int, n: int) -> None:
+    """An operand of the batch that was appended last."""
+    used = out.used[0]
+    operand = out.operands[used["operands"]]
+    operand["access"] = access
+    operand["window"] = window
+    operand["first"] = first
+    operand["distance"] = distance
+    operand["segments"] = segments
+    operand["n"] = n
+    used["operands"] += 1
+
+
+@compiled(small=True)
+def append(out: Out, found: np.ndarray) -> int:
+    """Where a list begins that comes after all others."""
+    used = out.used[0]
+    begin = used["indices"]
+    used["indices"] += len(found)
+    out.indices[begin : used["indices"]] = found
+    return int(begin)
+
+
+@compiled(small=True)
+def restrict(one: np.ndarray, chosen: np.ndarray, out: Out) -> None:
+    """Have only some elements of an operand read, in the same order; `one` holds nothing else, and lives on."""
+    operand, segments, lists = one[0], out.segments, out.indices
+    access, first, n = operand["access"], operand["first"], operand["n"]
+    operand["n"] = len(chosen)
+    if access == GATHER_MANY:
+        used = out.used[0]
+        number = np.full(n, -1, np.int32)
+        for i in range(len(chosen)):
+            number[chosen[i]] = i
+        operand["first"] = used["segments"]
+        for at in range(first, first + operand["segments"]):
+            rows, positions, some = segments[at]["rows"], segments[at]["positions"], segments[at]["n"]
+            new = number[lists[positions : positions + some]]
+            kept = np.flatnonzero(new >= 0)
+            if len(kept):
+                segment = segments[used["segments"]]
+                segment["window"] = segments[at]["window"]
+                segment["rows"] = append(out, lists[rows : rows + some][kept])
+                segment["positions"] = append(out, new[kept])
+                segment["n"] = len(kept)
+                used["segments"] += 1
+        operand["segments"] = used["segments"] - operand["first"]
+    elif access == GATHER:
+        operand["first"] = append(out, lists[first : first + n][chosen])
+    elif access != SHARED:
+        operand["first"] = append(out, np.int32(first) + chosen * np.int32(operand["distance"]))
+        operand["access"] = GATHER
+        operand["distance"] = 0
+
+
+@compiled(small=True)
+def add_rows(one: np.ndarray, source: int, row: int, owners: int, out: Out, targets: Targets) -> None:
+    """Add rows of the window `source`, from `row` on, to an operand; in the order of the list `owners` if not -1.
+
+    Args:
+        one: the operand, and nothing else.
+    """
+    operand, lists = one[0], out.indices
+    access, window, first, count = operand["access"], operand["window"], operand["first"], operand["n"]
+    if access != GATHER_MANY and targets.stopped[window]:
+        return
+    if access <= STRIDED and (access != SHARED or owners < 0):
+        append_batch(out, ADDITION - source, row, count, 0, owners)
+        append_operand(out, access, targets.n_windows + window, first, operand["distance"], 0, count)
+        return
+    if access == SHARED:
+        first = append(out, np.full(count, first, np.int32))
+    if access != GATHER_MANY:
+        _add_to_rows(window, first, count, owners, source, row, out, targets)
+        return
+    for at in range(first, first + operand["segments"]):
+        segment = out.segments[at]
+        places, n = segment["positions"], segment["n"]
+        if targets.stopped[segment["window"]]:
+            continue
+        if owners >= 0:
+            places = append(out, lists[owners : owners + count][lists[places : places + n]])
+        _add_to_rows(segment["window"], segment["rows"], n, places, source, row, out, targets)
+
+
+@compiled(small=True)
+def _add_to_rows(
+    window: int, rows: int, n: int, positions: int, source: int, row: int, out: Out, targets: Targets
+) -> None:  # fmt: skip
+    """Add rows of the window `source`, from `row` on, to the listed rows of a window; in the order of `positions`."""
+    used, lists, shown = out.used[0], out.indices, targets.n_windows + window
+    if targets.grouped and targets.adds[window]:
+        used["grouped"] += 1
+        found, offsets, members = group_rows(lists[rows : rows + n], targets.seen, used["grouped"])
+        if len(found) < n:
+            if positions >= 0:
+                members = lists[positions : positions + n][members]
+            groups = append(out, offsets)
+            append(out, members)
+            append(out, found)
+            append_batch(out, ADDITION - source, row, n, 0, -1)
+            append_operand(out, GATHER_MANY, shown, groups, 0, len(found), n)
+            return
+    append_batch(out, ADDITION - source, row, n, 0, positions)
+    append_operand(out, GATHER, shown, rows, 0, 0, n)

@@ -1,0 +1,152 @@
+"""The sets of outputs that gradients flow into, by type: each has a derivative of its own; see `graph.cell.flow`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from edbatch.base.exclusive import Whole
+from edbatch.graph.cell.body import spec_of_value
+from edbatch.graph.cell.entry import CellOp
+from edbatch.graph.cell.flow import closed, reached
+from edbatch.graph.cell.type_body import body_of_type, columns_of_type, outputs_seen
+from edbatch.graph.node_type import NodeType
+from edbatch.graph.op import Kind
+from edbatch.graph.views import NODE_BITS, NODE_MASK
+from edbatch.runtime.backward.reach import ROW, SetTables
+from edbatch.runtime.nodes import Nodes
+
+if TYPE_CHECKING:
+    from edbatch.runtime.type_table import BoundType
+
+
+class OutputSet(NamedTuple):
+    """One of the sets.
+
+    Attributes:
+        kind: number of the type.
+        live: the outputs, by number.
+    """
+
+    kind: int
+    live: frozenset[int]
+
+
+class OutputSets:
+    """The sets that were met, numbered.
+
+    Attributes:
+        sets: by number.
+        tables: of them.
+    """
+
+    def __init__(self) -> None:
+        self.sets: list[OutputSet] = []
+        self._types: list[NodeType] = []
+        self._numbers: dict[OutputSet, int] = {}
+        self._start: list[int] = []
+        self._single: list[bool] = []
+        self._first: list[int] = []
+        self._entries: list[np.ndarray] = []
+        self._unions: dict[int, int] = {}
+        self._renew()
+
+    def of_root(self, types: Sequence[BoundType], kind: int, code: int) -> int:
+        """The number of the set that a view of a node shows; from then on all types are in the tables.
+
+        Args:
+            types: by number; those that were there before come first.
+            kind, code: the node's type, and the view.
+        """
+        if len(types) > len(self._types):
+            with Whole():
+                for number in range(len(self._types), len(types)):
+                    whole = _only_set(types[number].type)
+                    self._types.append(types[number].type)
+                    self._start.append(self._number(OutputSet(number, whole or frozenset())))
+                    self._single.append(whole is not None)
+                self._renew()
+        return self._add(self._start[kind], code)
+
+    def _add(self, before: int, read: int) -> int:
+        """The number of a set with outputs that are read added to it; `read` as in `SetTables`."""
+        kind, live = self.sets[before].kind, self.sets[before].live
+        if self._single[kind]:
+            return before
+        key = before << 32 | read
+        if key not in self._unions:
+            type = self._types[kind]
+            seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
+            with Whole():
+                self._unions[key] = self._number(OutputSet(kind, closed(body_of_type(type)[0], live.union(seen))))
+                self._renew()
+        return self._unions[key]
+
+    def follow(self, node: int, nodes: Nodes, requires: np.ndarray, sets: np.ndarray) -> None:
+        """Number the sets that `reach.flow` did not find when it came to a node."""
+        begin = int(nodes.starts[node])
+        reaches = self._first[int(sets[node])]
+        for slot, operand in enumerate(nodes.args[begin : begin + int(nodes.counts[node])].tolist()):
+            source = operand & NODE_MASK
+            if requires[source]:
+                before = int(sets[source])
+                self._add(
+                    before if before >= 0 else self._start[int(nodes.types[source])],
+                    operand >> NODE_BITS or ROW + reaches + slot,
+                )
+
+    def needed(self, number: int, asked: Sequence[bool]) -> list[bool]:
+        """Per operand that is a node, whether its gradient is asked for and one flows on to it from a set."""
+        first = self._first[number]
+        return [some and bool(self.tables.slots[first + slot]) for slot, some in enumerate(asked)]
+
+    def _number(self, one: OutputSet) -> int:
+        found = self._numbers.get(one)
+        if found is None:
+            found = self._numbers[one] = len(self.sets)
+            self.sets.append(one)
+            entries = _entries(self._types[one.kind], one.live)
+            self._first.append(-1 if entries is None else len(self._entries))
+            self._entries += entries or []
+        return found
+
+    def _renew(self) -> None:
+        size = 4
+        while size < 3 * len(self._unions):
+            size *= 2
+        keys, unions = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+        for key, number in self._unions.items():
+            at = (31 * (key >> 32) + (key & NODE_MASK)) % size
+            while keys[at] >= 0:
+                at = (at + 1) % size
+            keys[at], unions[at] = key, number
+        self.tables = SetTables(
+            np.array(self._start, np.int64), np.array(self._single, np.bool_), np.array(self._first, np.int64),
+            np.array([entries.any() for entries in self._entries], np.bool_), keys, unions,
+        )  # fmt: skip
+
+
+def _only_set(type: NodeType) -> frozenset[int] | None:
+    """The set of outputs that gradients flow into whatever is read; None if that depends on what is."""
+    if not isinstance(type.op, CellOp):
+        return frozenset([0])
+    body = type.op.body
+    found = {closed(body, [number]) for number in range(len(body.outputs))}
+    return found.pop() if len(found) == 1 else None
+
+
+def _outputs_at(type: NodeType, entries: np.ndarray) -> list[int]:
+    """The outputs that have some of these entries of a row, a bool for each."""
+    body = body_of_type(type)[0]
+    places = zip(columns_of_type(type), body.outputs, strict=True)
+    return [k for k, (at, x) in enumerate(places) if entries[at : at + spec_of_value(body, x).size].any()]
+
+
+def _entries(type: NodeType, live: frozenset[int]) -> list[np.ndarray] | None:
+    """Per operand that is a node, into which of its entries gradients flow; None: all of them."""
+    if type.op.kind is Kind.SOURCE or type.op.variadic:
+        return None
+    body = body_of_type(type)[0]
+    return reached(body, live)[: len(body.arguments)]

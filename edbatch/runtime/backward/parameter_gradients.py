@@ -1,0 +1,62 @@
+"""Gradients of parameters: what the batches of a type have left side by side, as one product or one sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.cell.body import Value
+from edbatch.graph.cell.derivative import Term
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.node_type import parameter_of
+from edbatch.graph.views import View
+from edbatch.runtime.backward.type_rows import TypeRows
+
+
+def add_terms(rows: TypeRows, backend: Any) -> None:
+    """Add what a type has left to the gradients of its parameters."""
+    table = rows.table
+    of_saved: dict[int, Any] = {}
+    for term in rows.how.derivative.terms:
+        parts = []
+        for part in term.parts:
+            if isinstance(part, Value):
+                if part.node not in of_saved:
+                    of_saved[part.node] = _chosen(rows, part.node, backend)
+                x = of_saved[part.node]
+                parts.append(x if part.view is None else part.view.look(x))
+            else:
+                end = part.column + part.spec.size
+                parts.append(table[:, part.column : end].reshape(rows.n, *part.spec.shape))
+        _add_term(parameter_of(term.parameter), term, parts, rows, backend)
+
+
+def add_sum(parameter: Parameter, rows: Any, backend: Any, view: View | None = None) -> None:
+    """Add the sum of rows [n, *shape] to a parameter's gradient, or to a part of it, unless it is frozen."""
+    if not parameter.frozen:
+        whole = parameter.accumulator()[0]
+        if view is None:
+            backend.loops.add_all(rows, whole)
+        else:
+            backend.loops.add_all(rows[:, None], view.look(whole[None]))
+
+
+def _chosen(rows: TypeRows, node: int, backend: Any) -> Any:
+    """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
+    assert rows.saved is not None
+    x = rows.saved.value(node, 0, len(rows.saved.rows))
+    return x if rows.n == len(x) else x[backend.indices(rows.chosen)[:]]
+
+
+def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows, backend: Any) -> None:
+    if parameter.frozen:
+        return
+    if term.index is not None:
+        indices = rows.integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)
+        parameter.add_rows(indices, parts[0])
+    elif len(parts) == 1:
+        add_sum(parameter, parts[0], backend, term.view)
+    else:
+        left, right = (part.reshape(-1, part.shape[-1]) for part in parts)
+        backend.loops.add_product(left, right, *parameter.accumulator())

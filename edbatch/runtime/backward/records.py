@@ -1,0 +1,76 @@
+"""The records that the pass to the plan of the way back reads: what it goes through, and by which rules."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+from edbatch.base.records import record_type
+
+
+class Role(IntEnum):
+    """What the way back through batches of a type is."""
+
+    NOTHING = 0  # only parameters get gradients, from the rows that other batches leave
+    COMPUTE = 1  # the type's derivative, and additions of what it computes to the operands
+    SHARE = 2  # of a list: additions, to each element of one row a list: the gradient, or what is computed of it
+    WEIGH = 3  # of a list: additions, to each element of a row that is computed for it
+
+
+# For compiled functions, which take plain integers for constants.
+NOTHING, COMPUTE, SHARE, WEIGH = map(int, Role)
+
+
+class Part(NamedTuple):
+    """The nodes of a batch with one set of outputs that gradients flow into.
+
+    Attributes:
+        batch: its number.
+        set: number of the set.
+        n: nodes.
+    """
+
+    batch: int
+    set: int
+    n: int
+
+
+class Rule(NamedTuple):
+    """The way back through nodes with one set of outputs that gradients flow into.
+
+    Attributes:
+        role: a `Role`.
+        type: what stands for the derivative, or the kernel of lists, in batches.
+        window: of the results.
+        given, given_end: which part of all that derivatives are given.
+        computed, computed_end: which part of the windows where derivatives leave the gradients of operands.
+        integers: of a node.
+    """
+
+    role: int
+    type: int
+    window: int
+    given: int
+    given_end: int
+    computed: int
+    computed_end: int
+    integers: int
+
+
+class Source(NamedTuple):
+    """Something that a derivative is given.
+
+    Attributes:
+        kind: a `Given`.
+        which: number of the operand, or the window of what was saved.
+    """
+
+    kind: int
+    which: int
+
+
+PART, RULE, SOURCE = (record_type(form._fields) for form in (Part, Rule, Source))
+
+
+# In the place of a type: ADDITION - w, the addition of rows of window w; beyond all windows, kernels of lists.
+ADDITION = -1

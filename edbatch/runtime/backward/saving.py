@@ -1,0 +1,94 @@
+"""Forward runs that save what a backward run will read."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from edbatch.kernels.program import OfLists
+from edbatch.memory.plan.format import Plan
+from edbatch.memory.plan.pool import BufferPool
+from edbatch.runtime.compile.derivatives import Saving, saving
+from edbatch.runtime.compile.program import Program
+from edbatch.runtime.type_table import BoundType, TypeTable
+
+
+class Saved:
+    """What the nodes of one type saved in one run: a row for each, in the order in which they ran.
+
+    Args:
+        how: what is saved.
+        rows: how many nodes there are.
+        dtype: of the values.
+        pool: where the buffer comes from.
+        kept: the record of the type; filled in.
+    """
+
+    def __init__(self, how: Saving, rows: int, dtype: np.dtype, pool: BufferPool, kept: np.void) -> None:
+        self.how = how
+        self._pool = pool
+        self.flat: Any = pool.acquire(rows * how.width, dtype)
+        self.rows: Any = self.flat[: rows * how.width].reshape(rows, how.width)
+        self._kept = kept
+        kept["address"], kept["stride"], kept["n"] = pool.address(self.flat), dtype.itemsize * how.width, 0
+
+    def call(self, out: Any, *given: Any) -> None:
+        """Compute a batch, save, and fill `out`."""
+        begin = int(self._kept["n"])
+        self._kept["n"] += len(out)
+        rows = self.rows[begin : begin + len(out)]
+        self.how.program(rows, *given)
+        flat = out.reshape(len(out), -1)
+        flat[...] = rows[:, : flat.shape[1]]
+
+    def value(self, node: int, begin: int, end: int) -> Any:
+        """What was saved of a node of the body, [rows, *shape], for the calls from begin to end."""
+        column, spec = self.how.places[node]
+        return self.rows[begin:end, column : column + spec.size].reshape(end - begin, *spec.shape)
+
+    def release(self) -> None:
+        """Give the buffer back."""
+        if self.flat is not None:
+            flat, self.flat, self.rows = self.flat, None, None
+            self._pool.release(flat)
+
+
+class SavingTable:
+    """A graph's types for one run: those of which something is worth saving have a kernel that saves.
+
+    Attributes:
+        bound, window, windows, programs, backend, pool, kept: as a `TypeTable` has them.
+        saved: per number of such a type, what was saved.
+    """
+
+    def __init__(self, table: TypeTable, plan: Plan) -> None:
+        self.window, self.windows, self.backend, self.pool = table.window, table.windows, table.backend, table.pool
+        self.programs = table.saving_programs
+        self.kept = np.zeros_like(table.kept)
+        self._table = table
+        self.bound: list[BoundType] = list(table.bound)
+        self.saved: dict[int, Saved] = {}
+        kinds = plan.batches["type"]
+        rows = np.bincount(kinds, plan.batches["n"], len(self.bound)).astype(np.int64).tolist()
+        for kind in np.unique(kinds).tolist():
+            type = self.bound[kind]
+            how = saving(type, table.backend)
+            if how is not None:
+                saved = self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool, self.kept[kind])
+                self.bound[kind] = copy.copy(type)
+                self.bound[kind].call = saved.call
+
+    @property
+    def count(self) -> int:
+        """Of all types."""
+        return len(self.bound)
+
+    def of_lists(self, kind: int) -> OfLists | None:
+        """How compiled loops reduce a type's lists."""
+        return self._table.of_lists(kind)
+
+    def program(self, kind: int) -> Program | None:
+        """What computes a type and saves, if it is compiled."""
+        return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)

@@ -1,0 +1,215 @@
+"""The way back through a plan as a plan of its own, which the same compiled loops run: derivatives, and additions.
+
+Its windows are those of the values, then those of their gradients, then those of what each type computes or has saved.
+A batch is either the derivative of a forward batch, whose operands are what it is given, or one addition of rows to an
+operand.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edbatch.graph.cell.derivative import Given
+from edbatch.kernels.program import TASK, OfLists
+from edbatch.kernels.tables import Memory
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
+from edbatch.memory.plan.arenas import Arenas
+from edbatch.memory.plan.format import Plan
+from edbatch.runtime.backward.loops import plan_back
+from edbatch.runtime.backward.operand_rows import GradientArenas
+from edbatch.runtime.backward.ran import Ran
+from edbatch.runtime.backward.records import ADDITION, RULE, SOURCE, Role, Rule
+from edbatch.runtime.backward.type_rows import TypeRows
+from edbatch.runtime.compile.shares import shared
+from edbatch.runtime.type_table import BoundType, TypeTable
+
+
+class BackwardTables:
+    """The plan of the way back, and what the compiled loops that run it read beside it.
+
+    Args:
+        ran: the forward plan.
+        arenas, gradients: of the values; those of the latter that are needed are made.
+        table: the graph's types.
+        rows: per set of outputs of a type that has a derivative, what it computes.
+        sets, parts, per_set: from `runtime.backward.reach`.
+        stopped: per window of values, whether no gradient flows to what is read through it.
+
+    Attributes:
+        plan: the batches. Types are numbers of `programs`: derivatives, then for each window the addition of rows of
+            it, then kernels of lists.
+        programs: of the types.
+        memory: where the values, their gradients, and what is computed or was saved are.
+        n_windows: of values.
+        additions: the type of the first addition.
+        of_program: what each derivative computes.
+        of_lists: per type that is a kernel of lists, what it computes.
+    """
+
+    def __init__(
+        self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, rows: dict[int, TypeRows],
+        sets: np.ndarray, parts: np.ndarray, per_set: np.ndarray, stopped: np.ndarray,
+    ) -> None:  # fmt: skip
+        self._table = table
+        columns = table.windows.columns()
+        self._n_arenas, self.n_windows = len(arenas.arenas), len(columns)
+        self.of_program: dict[int, TypeRows] = {}
+        self._buffers: list[_Buffer] = []
+        self._windows: list[Columns] = []  # of the buffers' rows
+        self._shared: list[SharedRows] = []
+        rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan)
+        loops = table.backend.loops
+        batches, operands, segments, indices = plan_back(
+            ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, sets,
+            parts, per_set, rules, given, computed, self.n_windows, columns["width"] > 0,
+            loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
+        )  # fmt: skip
+        programs = table.derivative_programs
+        programs.prepare(self.of_program, programs)
+        self.additions = len(programs.tables.tasks)
+        names = batches["type"]
+        with_gradients = operands["window"], ADDITION - names[names <= ADDITION]
+        names[:] = np.where(names < 0, self.additions + ADDITION - names, names)
+        self.plan = Plan(batches, operands, segments, indices, ran.plan.rows)
+        of_gradients = columns.copy()
+        of_gradients["arena"] += self._n_arenas
+        windows = np.concatenate([columns, of_gradients, np.array(self._windows, COLUMNS)])
+        adds, shared = self._additions(), [one.of_lists for one in self._shared]
+        self.of_lists = dict(enumerate(self._shared, self.additions + len(adds)))
+        widths = np.append(np.zeros(len(adds), np.int64), np.array([width for _, width in shared], np.int64))
+        tasks = np.array([task for task, _ in shared], TASK)
+        self.programs = programs.having(np.concatenate([adds, tasks]), widths)
+        of_types = np.zeros(len(self.programs.tables.tasks), np.int32)
+        of_types[list(results)] = list(results.values())
+        of_types[self.additions :] = [*range(len(adds)), *(one.window for one in self._shared)]
+        address = table.backend.address
+        begins = [arenas.addresses(), np.zeros(self._n_arenas, ROWS)]
+        found = np.concatenate(with_gradients) - self.n_windows
+        for arena in np.unique(columns["arena"][found[(found >= 0) & (found < self.n_windows)]]).tolist():
+            flat, width = gradients.flat(arena)
+            begins[1][arena] = Rows(address(flat), flat.itemsize * width)
+        begins += [np.array([Rows(address(one.flat), one.flat.itemsize * one.width)], ROWS) for one in self._buffers]
+        self.memory = Memory(windows, np.concatenate(begins), of_types, np.zeros(len(of_types), KEPT))
+
+    def _additions(self) -> np.ndarray:
+        """Per window, what adds its rows."""
+        of_values = [dtype for _, dtype in self._table.windows.layouts]  # of some this graph may have no arena
+        of_buffers = [self._buffers[arena - 2 * self._n_arenas].flat.dtype for arena, *_ in self._windows]
+        dtypes = list(dict.fromkeys(of_values + of_buffers))
+        values, buffers = (np.array([dtypes.index(dtype) for dtype in of], int) for of in (of_values, of_buffers))
+        values = values[self._table.windows.columns()["arena"]]
+        adding = self._table.backend.loops.adding
+        return np.array([adding(dtype) for dtype in dtypes], TASK)[np.concatenate([values, values, buffers])]
+
+    def source(self, window: int, gradients: GradientArenas) -> tuple[Any, int, int, int]:
+        """The rows that a window shows of gradients, or of a buffer: the buffer; entries of a row, before and shown.
+
+        Args:
+            gradients: of the values.
+        """
+        arena, begin, width = self.memory.windows[window].tolist()
+        flat, entries = (
+            gradients.flat(arena - self._n_arenas)
+            if arena < 2 * self._n_arenas
+            else self._buffers[arena - 2 * self._n_arenas]
+        )
+        return flat, entries, begin // flat.itemsize, width // flat.itemsize
+
+    def _of_sets(
+        self, rows: dict[int, TypeRows], present: list[int], plan: Plan
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, int]]:
+        """`rules`, `given`, `computed` as `plan_back` reads them; and per derivative the window of its rows."""
+        bound, programs = self._table.bound, self._table.derivative_programs
+        sets = self._table.output_sets.sets
+        rules = np.zeros(len(sets), RULE)
+        given: list[tuple[int, int]] = []
+        computed: list[int] = []
+        results: dict[int, int] = {}
+        lists: list[int] = []
+        for number in present:
+            kind = sets[number].kind
+            type, program, begins = bound[kind], 0, (len(given), len(computed))
+            if type.type.op.variadic:
+                share = shared(type, self._table)
+                role = Role.WEIGH if Given.OPERAND in share.given else Role.SHARE
+                given += [(int(source), 0) for source in share.given]
+                if share.of_lists is not None:
+                    lists.append(number)
+                    self._shared.append(self._shared_rows(type, kind, share.of_lists, role, plan))
+                    computed.append(self._shared[-1].window)
+            elif number not in rows or rows[number].how.program is None:
+                role = Role.NOTHING
+            else:
+                role, one = Role.COMPUTE, rows[number]
+                how = one.how
+                assert how.program is not None
+                program = programs.number(how.program)
+                self.of_program[program] = one
+                buffer = self._buffer(one.flat, how.derivative.width)
+                results[program] = self._window(buffer, 0, how.derivative.width)
+                computed += [
+                    -1 if place is None else self._window(buffer, place.column, place.spec.size)
+                    for place in how.derivative.operands
+                ]
+                saved, of_saved = one.saved, 0
+                if saved is not None:
+                    of_saved = self._buffer(saved.flat, saved.how.width)
+                for source, which in how.derivative.given:
+                    if source is Given.SAVED:
+                        assert saved is not None
+                        column, spec = saved.how.places[which]
+                        which = self._window(of_saved, column, spec.size)
+                    given.append((int(source), which))
+            rules[number] = Rule(
+                role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload
+            )
+        for at, number in enumerate(lists):  # after the additions of rows of all windows
+            rules[number]["type"] = ADDITION - (2 * self.n_windows + len(self._windows) + at)
+        return rules, np.array(given, SOURCE), np.array(computed, np.int64), results
+
+    def _shared_rows(self, type: BoundType, kind: int, of_lists: OfLists, role: Role, plan: Plan) -> SharedRows:
+        """Room for what is computed of any batch of lists: the next one uses it again."""
+        batches = plan.batches[plan.batches["type"] == kind]
+        each = plan.operands["n"][batches["operand"]] if role is Role.WEIGH else batches["n"]
+        size = type.type.out.size
+        flat = self._table.pool.acquire(int(each.max()) * size, type.type.out.dtype)
+        return SharedRows(type, of_lists, flat, self._window(self._buffer(flat, size), 0, size))
+
+    def release(self) -> None:
+        """Give the buffers back that are of this alone."""
+        while self._shared:
+            self._table.pool.release(self._shared.pop().flat)
+
+    def _buffer(self, flat: Any, width: int) -> int:
+        """The arena that a buffer with rows of this width becomes."""
+        self._buffers.append(_Buffer(flat, width))
+        return 2 * self._n_arenas + len(self._buffers) - 1
+
+    def _window(self, arena: int, column: int, width: int) -> int:
+        """A window of some columns of a buffer's rows."""
+        itemsize = self._buffers[arena - 2 * self._n_arenas].flat.itemsize
+        self._windows.append(Columns(arena, itemsize * column, itemsize * width))
+        return 2 * self.n_windows + len(self._windows) - 1
+
+
+class SharedRows(NamedTuple):
+    """What flows to lists of a type, computed.
+
+    Attributes:
+        type: whose lists they are.
+        of_lists: what computes it.
+        flat: the rows.
+        window: that shows them.
+    """
+
+    type: BoundType
+    of_lists: OfLists
+    flat: Any
+    window: int
+
+
+class _Buffer(NamedTuple):
+    flat: Any
+    width: int

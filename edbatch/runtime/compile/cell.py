@@ -1,0 +1,115 @@
+"""Compiling a cell: simplify, batch, lay out, merge what lies side by side. One step after the other.
+
+It joins what must not know each other: the body (graph), the search for the fewest batches (policy), and the planner of
+layouts (memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, products_alone
+from edbatch.graph.cell.body import Body
+from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels, prepare_for_splitting
+from edbatch.graph.cell.passes.merge_batches import merge_batches
+from edbatch.graph.cell.split_batches import split_clashing, split_repeats
+from edbatch.graph.cell.stacking import stacked
+from edbatch.graph.options import Options
+from edbatch.memory.layout import Layout, Reach, clashing, plan_layout
+from edbatch.policy.branch_and_bound import Batching, fewest_batches
+from edbatch.runtime.compile.layout import Model, describe, in_order_of_batches
+from edbatch.runtime.compile.tables import operand_rows, storage_rows
+
+BUDGET = 300  # of the layout: keeps planning below some 30 milliseconds where there are conflicts
+
+
+def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Compiled:
+    """The body ready to run, and what is known of it.
+
+    Args:
+        body: as traced.
+        arguments: names of the expressions that the cell is given.
+        options: which steps are switched off.
+    """
+    seconds: dict[str, float] = {}
+    start = perf_counter()
+
+    def lap(step: str) -> None:
+        nonlocal start
+        now = perf_counter()
+        seconds[step] = seconds.get(step, 0) + now - start
+        start = now
+
+    body = prepare_for_batching(body, options, named=True)
+    lap("simplify")
+    batching = find_batches(body, options)
+    lap("batch")
+    batches, model, layout = find_layout(body, batching.batches, arguments, options)
+    lap("layout")
+    orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
+    _stack_overlapping(model, layout)
+    merged = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
+    body = prepare_for_kernels(merged, options, named=True)
+    lap("merge")
+    itemsize = body.dtype.itemsize
+    storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
+    lap("report")
+    counts = len(batches), len(batches) - len(batching.batches), batching.least
+    return Compiled(
+        body, prepare_for_splitting(merged), layout, tuple(storage), tuple(operands), *counts, options.without, seconds
+    )
+
+
+def find_batches(body: Body, options: Options) -> Batching:
+    """The batches of a body, in numbers of its nodes."""
+    if not options.batch:
+        alone = products_alone(body, options.stack)
+        return Batching(alone, len(alone))
+    numbers = computing(body)
+    position = {number: at for at, number in enumerate(numbers)}
+    below = operand_nodes(body)
+    found = fewest_batches(
+        [batch_kind(body, number, options.stack) for number in numbers],
+        [[position[operand] for operand in below[number]] for number in numbers],
+    )
+    return Batching([[numbers[at] for at in batch] for batch in found.batches], found.least)
+
+
+def find_layout(
+    body: Body, batches: Sequence[Sequence[int]], arguments: Sequence[str], options: Options
+) -> tuple[list[list[int]], Model, Layout]:
+    """The layout, and the batches that it is for: those that would copy are taken apart where that is cheap."""
+    parts = split_repeats(body, batches)
+    while True:
+        model = describe(body, parts, arguments)
+        if not options.layout:
+            return parts, model, in_order_of_batches(model)
+        smaller = split_clashing(body, parts, clashing(model.variables, model.ops))
+        if len(smaller) == len(parts):
+            return parts, model, plan_layout(model.variables, model.ops, BUDGET)
+        parts = smaller
+
+
+def _stack_overlapping(model: Model, layout: Layout) -> None:
+    """Stack weights of which products read several overlapping runs: each run is then a part of the stack.
+
+    The runs of other products are stacked when their batch becomes a node.
+    """
+    specs = {variable: spec for spec, variable in model.parameters.items()}
+    stacks: list[tuple[set[int], int]] = []  # variables, and of how many runs they are
+    for verdict in layout.verdicts:
+        op = layout.ops[verdict.op]
+        if verdict.op >= model.n_batches or verdict.slot != 0 or verdict.reach is not Reach.VIEW:
+            continue
+        run, runs = set(op.operands[0]), 1
+        if len(run) < 2 or not run <= specs.keys():
+            continue
+        for other in [stack for stack in stacks if not run.isdisjoint(stack[0])]:
+            stacks.remove(other)
+            run, runs = run | other[0], runs + other[1]
+        stacks.append((run, runs))
+    for variables, runs in stacks:
+        if runs > 1:
+            stacked([specs[variable] for variable in sorted(variables, key=lambda at: layout.offsets[at])])

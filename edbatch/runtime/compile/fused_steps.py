@@ -1,0 +1,246 @@
+"""Runs of nodes as kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.cell.body import Body, Value, operands_of
+from edbatch.graph.cell.passes.entries import Strides, along
+from edbatch.graph.cell.passes.fuse import Run, reads
+from edbatch.graph.cell.passes.goes_through import goes_through
+from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.language.build import Builder
+from edbatch.kernels.language.ir import RUN, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
+from edbatch.kernels.program import KernelStep
+from edbatch.runtime.compile.placed_steps import kinds
+from edbatch.runtime.compile.steps import Native, Operand
+
+# Whose rows a kernel reads or writes: those of a node (of its value; None: the cell's result) or of a parameter.
+Whose = int | ParameterSpec | None
+
+
+def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> Native:
+    """The step of a run.
+
+    Args:
+        in_result: nodes computed right in the cell's result, and their column there.
+        homes: see `cell_places.homes_of`.
+    """
+    parts = Parts(in_result, homes)
+    loaded = tuple(operand for operand in reads(body, run)[0] if _number(body, operand) is None)
+
+    def encode(link: Any) -> KernelStep:
+        return _Making(body, run, parts, link).step()
+
+    return Native(encode, loaded, run.stores)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is part of a larger row."""
+
+    in_result: dict[int, int]
+    homes: dict[int, tuple[int, int]]
+
+    def whole(self, node: int) -> tuple[int | None, int]:
+        """The node of whose row a node's value is part (None: the cell's result), and the first column."""
+        column = 0
+        while node in self.homes:
+            node, more = self.homes[node]
+            column += more
+        if node in self.in_result:
+            return None, self.in_result[node] + column
+        return node, column
+
+
+@dataclass(frozen=True)
+class _Access:
+    """What is read or written: whose, from which column on, and how far apart along the axes of the run."""
+
+    whose: Whose
+    column: int
+    strides: Strides
+    more: int = 0  # of what is picked, the distance between neighbours
+    picked: int | None = None  # and which it is: -1 - the number of a call's integer
+    entries: int = 0  # or of how many, if the node's second operand says which it is
+
+    def along(self, axes: list[tuple[int, int]]) -> Strides:
+        """Strides along the axes of the kernel."""
+        return tuple(self.strides[axis] for axis, _ in axes)
+
+
+class _Making:
+    """The kernel of a run, given how parameters lie."""
+
+    def __init__(self, body: Body, run: Run, parts: Parts, link: Any) -> None:
+        self.body, self.run, self.parts, self.link = body, run, parts, link
+        self.integers: dict[int, int] = {}  # of calls, those that the kernel takes
+
+    def step(self) -> KernelStep:
+        """The step."""
+        body, run, link = self.body, self.run, self.link
+        _, inputs = reads(body, run)
+        loads = {place: self._load(*place) for place in inputs}
+        stores = {node: self._store(node) for node in run.stores}
+        numbers = [
+            self._along_all(through.size, through.shape, strides)
+            for through in (goes_through(body, body.nodes[node]) for node in run.nodes if body.nodes[node].payload)
+            for strides in through.numbers.values()
+        ]
+        axes = self._joined([*(access.strides for access in (*loads.values(), *stores.values()) if access), *numbers])
+        places: dict[Whose, int] = {}
+        columns: dict[_Access, int] = {}
+        make = Builder()
+
+        def of(access: _Access) -> tuple[int, Strides, int]:
+            place = places.setdefault(access.whose, len(places))
+            return place, kinds(access.along(axes)), columns.setdefault(access, len(columns))
+
+        computed: dict[int, int] = {}
+        for node in run.nodes:
+            operands: list[int] = []
+            for slot, operand in reversed([*enumerate(operands_of(body.nodes[node]))]):  # an index before what it picks
+                access = loads.get((node, slot))
+                if access is not None and (access.entries or access.picked is not None):
+                    at, kind = self._index(make, access, operands), kinds((access.more,))[0]
+                    operands.insert(0, make.add(LoadAt(*of(access)[:2], at, kind, of(access)[2])))
+                elif access is not None:
+                    operands.insert(0, make.add(Load(*of(access))))
+                elif isinstance(operand, Value) and operand.node in computed:
+                    operands.insert(0, computed[operand.node])
+                else:
+                    number = _number(body, operand)
+                    assert number is not None
+                    operands.insert(0, make.number(number))
+            computed[node] = self._value(make, node, operands, axes)
+        written = tuple(
+            Store(computed[node], place, strides, column=column)
+            for node, (place, strides, column) in ((node, of(access)) for node, access in stores.items())
+        )
+        outer = sum(not run.reduced[axis] for axis, _ in axes)
+        kernel = Kernel(
+            outer, len(axes) - outer, (Place(),) * len(places), make.instructions, written, dtype=body.dtype.name
+        )
+        of_column = {column: access for access, column in columns.items()}
+        runs: list[int] = []
+        for one in [*make.instructions, *written]:
+            if isinstance(one, Load | LoadAt | Store):
+                assert one.column is not None
+                access = of_column[one.column]
+                strides = (*access.along(axes), access.more)
+                given = (*one.strides, one.along if isinstance(one, LoadAt) else SAME)
+                runs += [stride for stride, kind in zip(strides, given, strict=True) if kind == RUN]
+        positions = [
+            link.result(0) if whose is None else link.at(Value(whose) if isinstance(whose, int) else whose)
+            for whose in places
+        ]
+        begins = [access.column for access in columns]
+        return link.kernel_step(kernel, [size for _, size in axes], positions, [*runs, *begins], [*self.integers])
+
+    def _value(self, make: Builder, number: int, operands: list[int], axes: list[tuple[int, int]]) -> int:
+        """What a node computes."""
+        node = self.body.nodes[number]
+        type, through = node.type, goes_through(self.body, node)
+        if type.op.scalar:
+            values = dict(zip("xyz", operands, strict=False))
+            values |= {name: make.number(value) for name, value in type.attributes if isinstance(value, float)}
+            if node.payload:
+                values["integer"] = self._integer(make, node.payload[0])
+            for name, strides in through.numbers.items():
+                values[name] = self._numbering(make, self._along_all(through.size, through.shape, strides), axes)
+            return make.expression(type.op.scalar, **values)
+        if type.op.picks and len(operands) == 2:
+            x, index = operands
+            entries = make.number(type.operands[0].shape[dict(type.attributes)["axis"]])
+            return make.expression("x if i >= 0 and i < n else nan", x=x, i=index, n=entries)
+        (x,) = operands
+        if any(through.reduced):
+            return make.reduce(type.op.reduction, x)
+        return make.expression("0 if x != 0 else -1", x=x) if type.op.reduction == "first" else x
+
+    def _index(self, make: Builder, access: _Access, operands: list[int]) -> int:
+        """Which entry of what is picked; of indices that a user computes, one that is there."""
+        if access.picked is not None:
+            return self._integer(make, access.picked)
+        (index,) = operands
+        text = "at = i if i >= 0 else 0\nat if at < last else last"
+        return make.expression(text, i=index, last=make.number(access.entries - 1))
+
+    def _integer(self, make: Builder, given: int) -> int:
+        """One of the calls' integers (-1 - its number), or one that is the same for all."""
+        if given >= 0:
+            return make.add(Whole(given))
+        return make.add(Integer(self.integers.setdefault(-1 - given, len(self.integers))))
+
+    def _numbering(self, make: Builder, strides: Strides, axes: list[tuple[int, int]]) -> int:
+        """The number of an entry along those axes for which there are strides, row by row."""
+        found: int | None = None
+        for _, at in sorted((axis, at) for at, (axis, _) in enumerate(axes) if strides[axis]):
+            index = make.add(Index(at))
+            if found is None:
+                found = index
+            else:
+                found = make.compute("add", make.compute("multiply", found, make.add(Count(at))), index)
+        return make.add(Whole(0)) if found is None else found
+
+    def _load(self, number: int, slot: int) -> _Access | None:
+        """What a node reads from memory; None of a number."""
+        node = self.body.nodes[number]
+        operand = operands_of(node)[slot]
+        if _number(self.body, operand) is not None:
+            return None
+        through = goes_through(self.body, node, self.link.strides)
+        strides = self._along_all(through.size, through.shape, through.strides[slot])
+        whose, column = (operand, 0) if isinstance(operand, ParameterSpec) else self.parts.whole(operand.node)
+        column += through.firsts[slot]
+        if slot or not node.type.op.picks:
+            return _Access(whose, column, strides)
+        if not node.payload:
+            entries = node.type.operands[0].shape[dict(node.type.attributes)["axis"]]
+            return _Access(whose, column, strides, through.along, entries=entries)
+        (at,) = node.payload
+        if at >= 0:
+            return _Access(whose, column + at * through.along, strides)
+        return _Access(whose, column, strides, through.along, at)
+
+    def _store(self, number: int) -> _Access:
+        size = self.body.nodes[number].type.out.size
+        whose, column = self.parts.whole(number)
+        return _Access(whose, column, self._along_all(size, (size,), (1,)))
+
+    def _along_all(self, entries: int, shape: tuple[int, ...], strides: Strides) -> Strides:
+        """Strides along the run's axes; what has one number for each group is the same along the others."""
+        run = self.run
+        axes = run.axes_of(entries)
+        found = along(shape, strides, [run.sizes[axis] for axis in axes])
+        assert found is not None
+        known = dict(zip(axes, found, strict=True))
+        return tuple(known.get(axis, 0) for axis in range(len(run.sizes)))
+
+    def _joined(self, accesses: list[Strides]) -> list[tuple[int, int]]:
+        """The axes of the kernel, those of groups last: the last axis of the run that is one of it, and the size."""
+        run = self.run
+        found: list[tuple[int, int]] = []
+        for inside in (False, True):
+            axes: list[tuple[int, int]] = []
+            for axis in (axis for axis in range(len(run.sizes)) if run.reduced[axis] == inside):
+                size = run.sizes[axis]
+                if axes and all(strides[axes[-1][0]] == size * strides[axis] for strides in accesses):
+                    size *= axes.pop()[1]
+                axes.append((axis, size))
+            found += axes
+        return found
+
+
+def _number(body: Body, operand: Operand) -> float | None:
+    """The number that a constant operand is, None if it is none."""
+    if isinstance(operand, Value):
+        node = body.nodes[operand.node]
+        if node.type.op.name in ("zeros", "ones"):
+            return float(node.type.op.name == "ones")
+        if node.value is not None and np.ndim(node.value) == 0 and np.isfinite(node.value):
+            return float(node.value)
+    return None

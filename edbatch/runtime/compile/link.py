@@ -1,0 +1,306 @@
+"""From steps to the tables that the interpreter reads: every value found in a slot, parameters by address."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.cell.body import Body, Value
+from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.node_type import parameter_array
+from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.call import by_rows
+from edbatch.kernels.language.analysis import analysis_of, scratch_rows
+from edbatch.kernels.language.cuda import lanes_of
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.program import (
+    ARGUMENT_OF,
+    EXTENT,
+    LEFT,
+    POSITION,
+    RIGHT,
+    SLOT,
+    TASK,
+    TRANSPOSED,
+    Argument,
+    CallStep,
+    Extent,
+    KernelStep,
+    Move,
+    Multiply,
+    MultiplyEach,
+    Position,
+    PythonStep,
+    Slot,
+    Step,
+    Storage,
+    step_table,
+)
+from edbatch.kernels.tables import Programs
+from edbatch.memory.plan.windows import contiguous_columns
+from edbatch.runtime.compile.places import Place
+from edbatch.runtime.compile.steps import CellStep, Native, Operand
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the interpreter reads of one program (see `kernels.program`).
+
+    Attributes:
+        programs: it, and no other.
+        parameters: the arrays of parameters that the addresses are of.
+        fixed: per parameter and per node that is a parameter or constant, its array with a batch axis.
+    """
+
+    programs: Programs
+    parameters: list[tuple[ParameterSpec, Any]]
+    fixed: dict[Any, Any]
+
+    def is_valid(self) -> bool:
+        """Whether all parameters are where they were: tracing another cell may have stacked some.
+
+        Raises:
+            EdBatchError: a parameter is gone.
+        """
+        for spec, array in self.parameters:
+            parameter = spec.parameter()
+            if parameter is None or parameter.array is not array:
+                parameter_array(spec)
+                return False
+        return True
+
+
+class Link:
+    """Makes tables.
+
+    Args:
+        body: of the cell.
+        steps: of the cell, in order.
+        in_result: nodes computed right in the cell's result, and their column there; completed by what is part of them.
+        places: of arguments and intermediate values.
+        homes: see `cell_places.homes_of`.
+        rows: calls of a block at most.
+        backend: of the arrays.
+    """
+
+    def __init__(
+        self,
+        body: Body,
+        steps: list[CellStep],
+        in_result: dict[int, int],
+        places: dict[int, Place],
+        homes: dict[int, tuple[int, int]],
+        rows: int,
+        backend: Any,
+    ) -> None:
+        self._body = body
+        self._rows = rows
+        self._steps = steps
+        self._backend = backend
+        self.places = places
+        self.in_result = dict(in_result)
+        for node in homes:
+            root, column = node, 0
+            while root in homes:
+                root, more = homes[root]
+                column += more
+            if root in in_result:
+                self.in_result[node] = in_result[root] + column
+        self._homes = homes
+
+    def tables(self) -> Tables:
+        """The tables of the program as parameters lie now."""
+        body = self._body
+        self._slots: list[Slot] = []
+        self._slot_of: dict[Any, int] = {}
+        self._kernels: dict[Any, int] = {}
+        self._place_list: list[Position] = []
+        self._fixed: list[Any] = []
+        self._arrays: dict[Any, Any] = {}
+        self._parameters: list[tuple[ParameterSpec, Any]] = []
+        self._as_rows: set[int] = set()
+        for number, node in enumerate(body.nodes):
+            if node.type.op is PARAMETER:
+                self._array(number, node.type.attributes[0][1])
+            elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
+                self._arrays[number] = self._backend.from_host(_constant(node), "C")
+        steps: list[Step] = []
+        read_as_rows = {value.node for value in body.outputs}
+        for step in self._steps:
+            for operand in step.operands:
+                if isinstance(operand, ParameterSpec):
+                    self._array(operand, operand)
+            encoded = step.encode(self) if isinstance(step, Native) else PythonStep()
+            check_product(encoded, self._slots)
+            if isinstance(encoded, Multiply):
+                self._as_rows.add(encoded.x)
+            if not isinstance(encoded, KernelStep | CallStep):
+                read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
+            steps.append(encoded)
+        used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
+        used |= set(self._homes)
+        arguments = []
+        for number, spec in enumerate(body.arguments):
+            slot = self.at(Value(number))[0] if number in used else -1
+            move = Move.IF_SCATTERED if number in read_as_rows else Move.UNLESS_FOLLOWED
+            move = Move.IF_NOT_ROWS if slot in self._as_rows else move
+            move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._homes else move
+            arguments.append(Argument(slot, spec.size, move))
+        extent = Extent(0, len(self._slots), 0, len(arguments), 0, len(steps), 0, 0, 0, self._rows, body.dtype.itemsize)
+        programs = Programs(
+            np.zeros(0, TASK),
+            np.array([extent], EXTENT),
+            np.array(self._slots, SLOT),
+            np.array(arguments, ARGUMENT_OF),
+            step_table(steps),
+            np.array(self._place_list, POSITION),
+            np.array(self._backend.loops.handles(list(self._kernels)), np.int64),
+            np.array([self._backend.address(array) for array in self._fixed], np.int64),
+        )
+        return Tables(programs, self._parameters, self._arrays)
+
+    def at(self, operand: Operand) -> tuple[int, int]:
+        """Slot and column of a value or a vector of parameters."""
+        if isinstance(operand, ParameterSpec):
+            return self._fixed_slot(operand), 0
+        column = 0
+        if operand.view is not None:
+            whole = np.empty((2, *operand.view.root.shape), np.float32)
+            column = contiguous_columns(whole, operand.view.look(whole))[0]
+        return self._slot(operand.node), column
+
+    def result(self, column: int) -> tuple[int, int]:
+        """Slot and column of the cell's result."""
+        if "result" not in self._slot_of:
+            self._slot_of["result"] = len(self._slots)
+            self._slots.append(Slot(Storage.RESULT, 0, 0, 0))
+        return self._slot_of["result"], column
+
+    def matrix(self, spec: ParameterSpec, from_left: bool) -> tuple[int, int, int]:
+        """Slot of a matrix, the distance between the rows in which it is stored, and TRANSPOSED or 0.
+
+        Args:
+            from_left: it is multiplied from the left (`W @ x`), so that what is stored by columns is [k, n].
+        """
+        array = self._arrays[spec][0]
+        (rows, columns), (down, right) = array.shape, (stride // array.itemsize for stride in array.strides)
+        # The stride of an axis of length 1 says nothing.
+        by_columns = columns == 1 or (down == 1 if rows > 1 else right != 1)
+        inner, outer, stride = (rows, columns, right) if by_columns else (columns, rows, down)
+        distance = max(inner, stride if outer > 1 else 0)
+        return self._fixed_slot(spec), distance, 0 if by_columns == from_left else TRANSPOSED
+
+    def kernel(self, kernel: Any) -> int:
+        """Number of a kernel: a `Kernel`, or a `Call`."""
+        return self._kernels.setdefault(kernel, len(self._kernels))
+
+    def kernel_step(
+        self, kernel: Kernel, sizes: Sequence[int], places: Sequence[tuple[int, int]], words: Sequence[int],
+        integers: Sequence[int] = (),
+    ) -> KernelStep:  # fmt: skip
+        """The step of a kernel.
+
+        Args:
+            sizes: of its axes.
+            places: slot and column of each place.
+            words: strides, then columns.
+            integers: which of the calls' integers it takes.
+        """
+        numbers = [*sizes, *words, *integers]
+        first, _ = self.place_list([*places, *((0, number) for number in numbers)])
+        analysis = analysis_of(kernel)
+        groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
+        entries = math.prod(sizes) // groups
+        lanes = 0 if not analysis.grouped else lanes_of(groups, entries, analysis.columns)
+        return KernelStep(
+            self.kernel(kernel), first, len(places), len(sizes), len(words), len(integers), groups, entries,
+            scratch_rows(kernel), lanes,
+        )  # fmt: skip
+
+    def strides(self, operand: Operand) -> tuple[int, ...]:
+        """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
+        array = self._arrays.get(operand.node if isinstance(operand, Value) else operand)
+        if array is not None:
+            return tuple(stride // array.itemsize for stride in array.strides[1:])
+        assert isinstance(operand, Value)
+        return by_rows(self._body.nodes[operand.node].type.out.shape)
+
+    def place_list(self, positions: list[tuple[int, int]]) -> tuple[int, int]:
+        """First and number of a generated kernel's places."""
+        self._place_list += [Position(*one) for one in positions]
+        return len(self._place_list) - len(positions), len(positions)
+
+    def _slot(self, node: int) -> int:
+        if node not in self._slot_of:
+            type = self._body.nodes[node].type
+            if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
+                return self._fixed_slot(node)
+            if node in self.in_result:
+                slot = Slot(Storage.RESULT, 0, self.in_result[node], 0)
+            else:
+                place = self.places[node]
+                storage = Storage.ARGUMENT if type.op is ARGUMENT else Storage.SCRATCH
+                slot = Slot(storage, place.begin, place.column, place.stride)
+            self._slot_of[node] = len(self._slots)
+            self._slots.append(slot)
+        return self._slot_of[node]
+
+    def _fixed_slot(self, of: Any) -> int:
+        if of not in self._slot_of:
+            self._slot_of[of] = len(self._slots)
+            self._slots.append(Slot(Storage.FIXED, len(self._fixed), 0, 0))
+            self._fixed.append(self._arrays[of])
+        return self._slot_of[of]
+
+    def _array(self, of: Any, spec: ParameterSpec) -> None:
+        if of not in self._arrays:
+            array = parameter_array(spec)
+            self._parameters.append((spec, array))
+            self._arrays[of] = array[None]
+
+
+def check_product(step: Step, slots: Sequence[Slot]) -> None:
+    """Prove that a BLAS takes a product as it is encoded, whatever the number of calls; other steps pass.
+
+    It is called by address, and refuses what does not fit without a word: the result would be what was there before.
+
+    Raises:
+        AssertionError: a size is 0 or no 32-bit integer, rows of a matrix overlap, or do not lie in their slot.
+    """
+
+    def expect(condition: bool, what: str) -> None:
+        if not condition:
+            raise AssertionError(f"a product that BLAS would refuse: {what}, in {step}")
+
+    def rows_fit(slot: int, column: int, entries: int) -> None:
+        storage, _, begin, stride = slots[slot]
+        expect(storage != Storage.FIXED, "a row for each call, all at one place")
+        # An argument is moved to where its slot says, unless its rows lie as far apart by themselves.
+        expect(storage == Storage.RESULT or begin + column + entries <= stride, "rows that overlap")
+
+    if isinstance(step, Multiply):
+        rows_fit(step.x, step.x_column, step.k)
+        expect(slots[step.w].storage == Storage.FIXED, "a weight that is none")
+        expect(step.distance >= (step.k if step.flags & TRANSPOSED else step.n), "rows of the weight that overlap")
+        expect(min(step.k, step.n) > 0 and step.distance < 2**31, "sizes")
+        rows_fit(step.out, step.out_column, step.n)
+    elif isinstance(step, MultiplyEach):
+        m, k, n, distance, flags = step.m, step.k, step.n, step.distance, step.flags
+        expect(min(m, k, n) > 0 and max(m, k, n, distance) < 2**31, "sizes")
+        inner, outer = (m, k) if flags & LEFT else (k, n)
+        if flags & (LEFT | RIGHT):
+            expect(distance >= (inner if flags & TRANSPOSED else outer), "rows of the parameter that overlap")
+        rows_fit(step.out, step.out_column, m * n)
+
+
+def _constant(node: Any) -> Any:
+    spec = node.type.out
+    if node.value is not None:
+        return np.ascontiguousarray(np.asarray(node.value, spec.dtype)[None])
+    return np.full((1, *spec.shape), 1.0 if node.type.op.name == "ones" else 0.0, spec.dtype)

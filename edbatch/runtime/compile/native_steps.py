@@ -1,0 +1,93 @@
+"""Which nodes the interpreter computes itself, beside fused kernels and copies: products and look-ups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
+from edbatch.graph.cell.passes.rows_for_steps import parameter_matrix
+from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, LookUp, Multiply, MultiplyEach
+from edbatch.runtime.compile.steps import Native, copy_step, is_row
+
+
+def native_step(body: Body, number: int) -> list[Native] | None:
+    """The interpreter's steps for a node; None if it has none."""
+    node = body.nodes[number]
+    make = MAKERS.get(node.type.op.name)
+    return None if make is None else make(body, number, node)
+
+
+def _matmul(body: Body, number: int, node: Node) -> list[Native] | None:
+    return _product(body, number, node) or _products(body, number, node)
+
+
+def _product(body: Body, number: int, node: Node) -> list[Native] | None:
+    """A parameter times a vector, from either side, perhaps with a bias."""
+    operands = operands_of(node)
+    from_left = isinstance(operands[0], ParameterSpec)
+    weight, x = operands[:2] if from_left else operands[1::-1]
+    bias = operands[2:]
+    if (
+        not isinstance(weight, ParameterSpec)
+        or not isinstance(x, Value)
+        or len(weight.shape) != 2
+        or len(spec_of_value(body, x).shape) != 1
+        or len(node.type.out.shape) != 1
+        or 0 in weight.shape  # a BLAS refuses these
+        or not is_row(body, x)
+        or not all(is_row(body, operand) for operand in bias)
+    ):
+        return None
+    size, out_size = spec_of_value(body, x).size, node.type.out.size
+
+    def encode(link: Any) -> Multiply:
+        slot, distance, transposed = link.matrix(weight, from_left)
+        flags = transposed + ADD * len(bias)
+        (row, column), (out, out_column) = link.at(x), link.at(Value(number))
+        return Multiply(row, column, slot, size, out_size, distance, flags, out, out_column)
+
+    # With a bias the product is added to it.
+    return [*(copy_step(operand, out_size, number, 0) for operand in bias), Native(encode, (weight, x), (number,))]
+
+
+def _products(body: Body, number: int, node: Node) -> list[Native] | None:
+    """A product per call, at most one operand a parameter."""
+    a, b = operands_of(node)
+    matrices = [parameter_matrix(body, x) for x in (a, b)]
+    if all(matrices) or not all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True)):
+        return None
+    left, right = (spec.shape for spec in node.type.operands)
+    m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
+
+    def encode(link: Any) -> MultiplyEach:
+        distance = flags = 0
+        for matrix, side in zip(matrices, (LEFT, RIGHT), strict=True):
+            if matrix is not None:
+                _, distance, turned = link.matrix(matrix[0], from_left=False)
+                flags = side + (turned ^ (TRANSPOSED * matrix[1]))
+        (x, x_column), (w, w_column) = map(link.at, read)
+        out, out_column = link.at(Value(number))
+        return MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
+
+    read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
+    return [Native(encode, read, (number,))]
+
+
+def _lookup(body: Body, number: int, node: Node) -> list[Native] | None:
+    (table,) = node.type.operands
+    (index,) = node.payload
+    assert isinstance(table, ParameterSpec)
+    integer = -1 - index  # see `LookUp`; a negative index stands for an integer of the call
+
+    def encode(link: Any) -> LookUp:
+        return LookUp(link.at(table)[0], node.type.out.size, integer, *link.at(Value(number)))
+
+    return [Native(encode, (table,), (number,))]
+
+
+MAKERS = {
+    "matmul": _matmul,
+    "affine": _product,
+    "lookup": _lookup,
+}

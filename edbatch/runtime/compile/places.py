@@ -1,0 +1,115 @@
+"""Where the values of a cell's body lie while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from edbatch.graph.cell.body import Body, Value, operands_of
+from edbatch.graph.cell.passes.fuse import is_fusible
+from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.op import Kind
+from edbatch.runtime.compile.native_steps import MAKERS
+from edbatch.runtime.compile.steps import CellStep, PartsOf, columns_of
+
+
+@dataclass(frozen=True)
+class Place:
+    """Rows in a scratch buffer: of m calls, from entry m * begin on, `stride` entries apart, at `column` of each."""
+
+    begin: int
+    column: int
+    stride: int
+
+
+def homes_of(
+    body: Body, fused: bool, in_result: dict[int, int], parts_of: PartsOf, backend: Any
+) -> dict[int, tuple[int, int]]:
+    """Values that are computed, or gathered, right where a concatenation wants them, instead of copied there.
+
+    Args:
+        fused: whether element-wise nodes are computed by fused kernels.
+        in_result: nodes computed right in the cell's result.
+        backend: what computes.
+
+    Returns:
+        Per such node the concatenation's node and the column in it.
+    """
+    homes: dict[int, tuple[int, int]] = {}
+    for number, node in enumerate(body.nodes):
+        if node.type.op.kind is Kind.SOURCE:
+            continue
+        columns = columns_of(body, node, parts_of) or []
+        for operand, (column, _) in zip(operands_of(node), columns, strict=bool(columns)):
+            if not isinstance(operand, Value) or operand.view is not None or operand.node in in_result:
+                continue
+            type = body.nodes[operand.node].type
+            op = type.op
+            is_fused = fused and is_fusible(body.nodes[operand.node])
+            by_native_step = op is ARGUMENT or op.name in MAKERS or is_fused or _is_called(body, operand.node, backend)
+            if by_native_step and len(type.out.shape) == 1:
+                homes.setdefault(operand.node, (number, column))
+    return homes
+
+
+def _is_called(body: Body, number: int, backend: Any) -> bool:
+    """Whether a node is computed by a kernel of its own."""
+    node = body.nodes[number]
+    return bool(backend.loops.computes(node.type.op.name, node.type.op.scalar, len(operands_of(node))))
+
+
+def place_values(
+    body: Body, steps: list[CellStep], in_result: dict[int, int], homes: dict[int, tuple[int, int]]
+) -> tuple[dict[int, Place], int]:
+    """Where each argument (if it has to be moved) and intermediate value lies, and the buffer's entries per call.
+
+    A place is used again for a value of the same size once its value has been read for the last time.
+
+    Args:
+        in_result: nodes that are computed right in the result.
+        homes: see `homes_of`.
+    """
+
+    def root_of(node: int) -> tuple[int, int]:
+        column = 0
+        while node in homes:
+            node, more = homes[node]
+            column += more
+        return node, column
+
+    before = -1  # arguments are moved before the first step
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        for operand in step.operands:
+            if isinstance(operand, Value):
+                root = root_of(operand.node)[0]
+                last[root] = number
+                if body.nodes[operand.node].type.op is ARGUMENT:
+                    first[root] = before
+        for node in step.computes:
+            root = root_of(node)[0]
+            first.setdefault(root, number)
+            last[root] = max(number, last.get(root, number))
+    for node in homes:  # arguments in a concatenation that needs no step
+        if body.nodes[node].type.op is ARGUMENT:
+            first[root_of(node)[0]] = before
+    begins: dict[int, int] = {}
+    free: dict[int, list[int]] = {}
+    width = 0
+    for number in range(before, len(steps)):
+        for root in [root for root, at in first.items() if at == number and root not in in_result]:
+            size = body.nodes[root].type.out.size
+            if free.get(size):
+                begins[root] = free[size].pop()
+            else:
+                begins[root] = width
+                width += size
+        for root in [root for root, at in last.items() if at == number and root in begins]:
+            free.setdefault(body.nodes[root].type.out.size, []).append(begins[root])
+    places = {root: Place(begin, 0, body.nodes[root].type.out.size) for root, begin in begins.items()}
+    for node in homes:
+        root, column = root_of(node)
+        if root in begins:
+            places[node] = Place(begins[root], column, body.nodes[root].type.out.size)
+    return places, width

@@ -1,0 +1,180 @@
+"""The programs of a type table side by side, as the interpreter reads them when it runs whole mini-batches."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.program import (
+    ARGUMENT_OF,
+    EXTENT,
+    NONE,
+    POSITION,
+    SLOT,
+    STEP,
+    TASK,
+    Extent,
+    OfLists,
+    Task,
+)
+from edbatch.kernels.tables import Programs
+from edbatch.runtime.compile.link import Tables
+from edbatch.runtime.compile.program import Program, Variant
+
+_versions = itertools.count()
+_PARTS = {
+    "slots": SLOT,
+    "arguments": ARGUMENT_OF,
+    "steps": STEP,
+    "places": POSITION,
+    "kernels": np.dtype(np.int64),
+    "addresses": np.dtype(np.int64),
+}
+
+
+class ProgramTable:
+    """Programs of types that the interpreter runs without coming back to Python.
+
+    Attributes:
+        tables: as compiled loops read them.
+        version: another one whenever these change.
+    """
+
+    tables: Programs
+    version: int
+
+    def __init__(self) -> None:
+        self._variants: dict[int, Variant] = {}
+        self._tables: dict[int, Tables] = {}
+        self._seen: set[int] = set()
+        self._lists: dict[int, OfLists] = {}
+        self._changed = False  # since the programs were joined
+        self._join(0)
+
+    def prepare(self, kinds: Iterable[int], table: Any) -> None:
+        """Have the programs of these types ready.
+
+        Args:
+            table: a `TypeTable`, or what has its `count`, `program` and `of_lists`.
+
+        Raises:
+            EdBatchError: a parameter is gone.
+        """
+        for kind in kinds:
+            variant = self._variants.get(kind)
+            if variant is None:
+                if kind in self._seen:
+                    continue
+                of_lists = table.of_lists(kind)
+                if of_lists is not None:
+                    self._changed = True
+                    self._lists[kind] = of_lists
+                program = table.program(kind)
+                if program is None or not program.variant().is_native:
+                    self._seen.add(kind)
+                    continue
+                variant = self._variants[kind] = program.variant()
+            tables = variant.tables()
+            if self._tables.get(kind) is not tables:
+                # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
+                self._changed = True
+                self._tables[kind] = tables
+        if self._changed or len(self.tables.tasks) < table.count:
+            self._join(table.count)
+            self._changed = False
+
+    def scratch(self, plan: Any) -> int:
+        """Bytes of scratch that the largest of a plan's batches needs."""
+        size: int = _scratch(plan.batches, plan.operands, self._sizes, self._list_widths)
+        return size
+
+    def runs_whole(self, batches: np.ndarray) -> bool:
+        """Whether compiled loops run all of these batches, each of them in one piece."""
+        kinds = batches["type"]
+        programs = self.tables.tasks["program"][kinds]
+        small = (programs < 0) | (batches["n"] <= self._sizes[kinds, 1])
+        return bool((small & (programs != NONE)).all())
+
+    def having(self, more: np.ndarray, list_widths: np.ndarray) -> Self:
+        """The same programs, and the tasks of more types; per type the width of an `OfLists`, 0 of others."""
+        other = copy.copy(self)
+        other.tables = self.tables._replace(tasks=np.concatenate([self.tables.tasks, more]))
+        other._sizes = np.concatenate([self._sizes, np.zeros((len(more), 2), np.int64)])
+        other._list_widths = np.concatenate([self._list_widths, list_widths])
+        return other
+
+    def _join(self, types: int) -> None:
+        begins = dict.fromkeys(_PARTS, 0)
+        extents = []
+        tasks = [Task(NONE)] * types
+        # Per type of its program: bytes of scratch a call, calls at most.
+        self._sizes = np.zeros((types, 2), np.int64)
+        self._list_widths = np.zeros(types, np.int64)
+        for kind, of_lists in self._lists.items():
+            tasks[kind], self._list_widths[kind] = of_lists
+        for number, (kind, tables) in enumerate(self._tables.items()):
+            tasks[kind] = Task(number)
+            (own,) = (Extent(*one) for one in tables.programs.extents.tolist())
+            ends = {part: begins[part] + len(getattr(tables.programs, part)) for part in _PARTS}
+            self._sizes[kind] = own.itemsize * self._variants[kind].width, own.calls
+            extents.append(
+                Extent(
+                    begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
+                    begins["steps"], ends["steps"], begins["addresses"], begins["kernels"], begins["places"],
+                    own.calls, own.itemsize,
+                )
+            )  # fmt: skip
+            begins = ends
+        parts = {
+            part: np.concatenate([np.zeros(0, dtype), *(getattr(t.programs, part) for t in self._tables.values())])
+            for part, dtype in _PARTS.items()
+        }
+        self.tables = Programs(np.array(tasks, TASK), np.array(extents, EXTENT), **parts)
+        self.version = next(_versions)
+
+
+class DerivativePrograms(ProgramTable):
+    """The programs of derivatives, numbered as they are first used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[Program, int] = {}
+        self._programs: list[Program] = []
+
+    def number(self, program: Program) -> int:
+        """The number of a program."""
+        found = self._numbers.setdefault(program, len(self._programs))
+        if found == len(self._programs):
+            self._programs.append(program)
+        return found
+
+    @property
+    def count(self) -> int:
+        """Of all programs."""
+        return len(self._programs)
+
+    def program(self, number: int) -> Program:
+        """The program of a number."""
+        return self._programs[number]
+
+    @staticmethod
+    def of_lists(number: int) -> OfLists | None:
+        """None is any."""
+        return None
+
+
+@compiled(small=True)
+def _scratch(batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray) -> int:
+    most = 1
+    for at in range(len(batches)):
+        batch = batches[at]
+        kind = batch["type"]
+        most = max(most, sizes[kind, 0] * min(batch["n"], sizes[kind, 1]))
+        if list_widths[kind] > 0:
+            most = max(most, list_widths[kind] * operands[batch["operand"]]["n"])
+    return most

@@ -1,0 +1,176 @@
+"""`with` blocks of graphs, options and devices that end in any order: each takes itself out, and no other."""
+
+import asyncio
+import gc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from contextvars import copy_context
+from itertools import permutations
+
+import pytest
+
+import edbatch as eb
+from edbatch.base.blocks import Blocks
+from edbatch.devices import current_device
+from edbatch.graph.columns import graphs
+from edbatch.graph.options import current_options
+
+KINDS = {
+    "graph": (graphs.innermost, lambda: [eb.Graph() for _ in range(3)]),
+    "device": (current_device, lambda: [eb.device(f"cuda:{number}") for number in range(3)]),
+    "device again": (current_device, lambda: [eb.device("cuda:1"), eb.device("cpu"), eb.device("cuda:1")]),
+    "graph again": (graphs.innermost, lambda: [graph := eb.Graph(), eb.Graph(), graph]),
+}
+
+
+def held(block):
+    with block:
+        while True:
+            yield
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_generators_that_end_in_any_order(kind, order):
+    now, make = KINDS[kind]
+    outside, values = now(), make()
+    generators = [held(value) for value in values]
+    for generator in generators:
+        next(generator)
+    going_on = list(values)
+    left = [0, 1, 2]
+    for number in order:
+        assert now() is going_on[-1]
+        generators[number].close()
+        del going_on[left.index(number)]
+        left.remove(number)
+    assert now() is outside
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_options_go_with_their_block(order):
+    changes = [{"training": False}, {"fuse": False}, {"training": True, "cells": False}]
+    generators = [held(eb.options(**change)) for change in changes]
+    for generator in generators:
+        next(generator)
+    left = [0, 1, 2]
+    for number in order:
+        together = {name: value for one in left for name, value in changes[one].items()}
+        assert current_options() == type(current_options())(**together)
+        generators[number].close()
+        left.remove(number)
+    assert current_options() == type(current_options())()
+
+
+def test_dropout_after_two_evaluations():
+    first, second = held(eb.options(training=False)), held(eb.options(training=False))
+    next(first)
+    next(second)
+    first.close()
+    second.close()
+    with eb.Graph(seed=1):
+        assert 300 < (eb.dropout(eb.ones(1000), 0.5).value() == 0).sum() < 700
+
+
+def test_coroutines_in_one_context():
+    async def hold(events, name):
+        with eb.options(training=False), eb.Graph() as graph:
+            await events[name].wait()
+            assert eb.ones(2).graph is graph
+
+    async def both():
+        events = {name: asyncio.Event() for name in "ab"}
+        first, second = hold(events, "a").__await__(), hold(events, "b").__await__()
+        next(first)
+        next(second)
+        first.close()
+        assert not current_options().training
+        second.close()
+        assert current_options().training
+        assert graphs.innermost() is None
+
+    asyncio.run(both())
+
+
+def test_an_asynchronous_generator_that_is_not_read_to_its_end():
+    async def evaluate():
+        with eb.options(training=False), eb.Graph(), eb.device("cuda:1"):
+            yield 1
+            yield 2
+
+    async def program():
+        async for _ in evaluate():
+            break
+        gc.collect()
+        await asyncio.sleep(0.01)  # the loop ends the generator in a task of its own
+        return current_options().training, graphs.innermost(), current_device()
+
+    assert asyncio.run(program()) == (True, None, eb.device("cpu"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ended_by_another_thread(kind):
+    now, make = KINDS[kind]
+    outside, values = now(), make()
+    outer, inner = held(values[0]), held(values[1])
+    next(outer)
+    next(inner)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(inner.close).result()
+        assert now() is values[0]
+        with values[1]:
+            assert now() is values[1]
+        assert now() is values[0]
+        pool.submit(outer.close).result()
+    assert now() is outside
+
+
+def test_a_task_keeps_the_blocks_it_was_started_in():
+    with eb.options(training=False), eb.device("cuda:1"), eb.Graph() as graph:
+        task = copy_context()
+    assert graphs.innermost() is None
+    assert task.run(graphs.innermost) is graph
+    assert task.run(current_device) is eb.device("cuda:1")
+    assert not task.run(current_options).training
+
+
+def test_exit_stacks():
+    first, second, graph = ExitStack(), ExitStack(), eb.Graph()
+    for stack in (first, second):
+        stack.enter_context(graph)
+        stack.enter_context(eb.device("cuda:1"))
+    first.close()
+    assert graphs.innermost() is graph
+    assert current_device() is eb.device("cuda:1")
+    second.close()
+    assert graphs.innermost() is None
+    assert current_device() is eb.device("cpu")
+
+
+def test_blocks_that_follow_each_other_leave_nothing():
+    """Each begins before the one before it ends, as where mini-batches are prefetched."""
+    blocks = Blocks("test")
+    before = blocks.enter(0)
+    for number in range(1, 100):
+        block = blocks.enter(number)
+        blocks.leave(before)
+        before = block
+        assert [one.value for one in blocks] == [number, None]
+    blocks.leave(before)
+    assert [one.value for one in blocks] == [None]
+
+
+def test_a_graph_ends_with_its_last_reference():
+    first, second = held(one := eb.Graph()), held(other := eb.Graph())
+    kept = [weakref.ref(one), weakref.ref(other)]
+    next(first)
+    next(second)
+    first.close()
+    second.close()
+    gc.disable()
+    try:
+        del one, other, first, second
+        assert [found() for found in kept] == [None, None]
+    finally:
+        gc.enable()

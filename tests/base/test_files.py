@@ -1,0 +1,73 @@
+"""Files that are replaced in one step: what a killed process left is deleted, what another is writing is not."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from edbatch.base.files import write_atomically
+from edbatch.errors import EdBatchError
+
+WRITING = """
+import os, sys
+from edbatch.base.files import write_atomically
+def wait(_):
+    print("written", flush=True)
+    sys.stdin.read(1)
+os.fsync = wait
+write_atomically(sys.argv[1], "theirs")
+"""
+
+
+def writer(path):
+    """A process that has written all, and waits before it replaces the file."""
+    process = subprocess.Popen([sys.executable, "-c", WRITING, path], stdin=-1, stdout=-1, text=True)
+    assert process.stdout.readline() == "written\n"
+    return process
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+def test_what_killed_processes_left_is_deleted(tmp_path):
+    path = tmp_path / "m.safetensors"
+    for _ in range(2):
+        with writer(path) as process:
+            process.send_signal(signal.SIGKILL)
+    others = {".m.safetensors.mine", ".other.12345678.part", "m.safetensors.part"}
+    for name in others:
+        (tmp_path / name).touch()
+    assert len(os.listdir(tmp_path)) == 4  # the second has deleted what the first left
+    write_atomically(path, "ours")
+    assert set(os.listdir(tmp_path)) == {path.name, *others}
+    assert path.read_text() == "ours"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="cannot replace a file that is open")
+def test_what_another_process_is_writing_is_not(tmp_path):
+    path = tmp_path / "m.safetensors"
+    with writer(path) as process:
+        for _ in range(3):
+            write_atomically(path, "ours")
+        assert len(os.listdir(tmp_path)) == 2
+        process.communicate("x")
+        assert process.returncode == 0
+    assert path.read_text() == "theirs"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_where_there_are_no_locks_nothing_is_deleted(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+
+    def flock(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    (tmp_path / ".a.12345678.part").touch()
+    write_atomically(tmp_path / "a", "whole")
+    assert set(os.listdir(tmp_path)) == {"a", ".a.12345678.part"}
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(EdBatchError, match="cannot be written"):
+        write_atomically(tmp_path / "none" / "a", "whole")

@@ -1,0 +1,149 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from edbatch.compiling import library as code_library
+from edbatch.compiling.cache import cache_folder
+from edbatch.compiling.compiled import at_once, compiled
+
+PROGRAM = """
+import sys
+import numpy as np
+from edbatch.compiling.compiled import compiled
+
+@compiled
+def large(values, limit):
+    total = 0
+    for i in range(len(values)):
+        if values[i] > limit:
+            raise ValueError(f"{values[i]} at {i} exceeds {limit}")
+        total += values[i] % 7 if values[i] % 2 else values[i] // 3
+    for i in range(len(values)):
+        values[i] = values[values[i] % len(values)] + (total if i % 2 else -total)
+    return total
+
+@compiled
+def middle(values):
+    return large(values, 50) + 1
+
+@compiled
+def first(values):
+    return middle(values) + large(values, 10_000)
+
+@compiled
+def second(values):
+    return 2 * middle(values)
+
+for name in sys.argv[1:]:
+    print(globals()[name](np.arange(9)))
+    try:
+        print(globals()[name](np.arange(99)))
+    except ValueError as error:
+        print(error)
+print({f.__name__: sum(f.stats.cache_misses.values()) for f in (large, middle, first, second)})
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return cache_folder()
+
+
+def run(*names):
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *names], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_callees_are_found_again_by_new_callers_and_errors_keep_their_numbers():
+    total, error, compilations = run("first")
+    assert error == "51 at 51 exceeds 50"
+    assert compilations == "{'large': 1, 'middle': 1, 'first': 1, 'second': 0}"
+    other, error, compilations = run("second")
+    assert error == "51 at 51 exceeds 50"
+    assert compilations == "{'large': 0, 'middle': 0, 'first': 0, 'second': 1}"
+    names = {"__name__": "interpreted"}
+    exec(PROGRAM.partition("for name")[0].replace("@compiled", ""), names)
+    assert (int(total), int(other)) == (names["first"](np.arange(9)), names["second"](np.arange(9)))
+    assert run("first", "second")[-1] == "{'large': 0, 'middle': 0, 'first': 0, 'second': 0}"
+
+
+@compiled
+def digits(x):
+    total = 0
+    while x > 0:
+        if x % 10 == 7:
+            total += x // 10 * 3
+        elif x % 10 == 5:
+            total -= x // 10 % 11
+        total ^= x % 10 << (total % 13)
+        x //= 10
+    for i in range(total % 100):
+        total += (i * total) % 17 if i % 3 else (i + total) % 19 * i
+        total -= (i * 31) // 7 if total % 5 else i // (total % 23 + 24)
+    return total
+
+
+@compiled
+def half(x):
+    return x // 2
+
+
+@compiled
+def both(x):
+    return digits(x) + half(x)
+
+
+def test_a_large_callee_is_optimised_once_and_a_small_one_is_inlined(monkeypatch):
+    optimised = []
+    optimise = code_library.CodeLibrary._optimize_final_module
+
+    def watched(library):
+        optimised.append([f.name for f in library._final_module.functions if not f.is_declaration])
+        optimise(library)
+
+    monkeypatch.setattr(code_library.CodeLibrary, "_optimize_final_module", watched)
+    monkeypatch.setattr(code_library, "LARGE", 20)
+    assert both(75_757) == digits.py_func(75_757) + 37_878
+    assert sum(any("6digits" in name for name in module) for module in optimised) == 1
+    (linked,) = both.overloads.values()
+    names = [f.name for f in linked.library._final_module.functions if not f.is_declaration]
+    assert any("6digits" in name for name in names)
+    assert not any("4half" in name for name in names)
+
+
+def test_what_compiled_functions_call_has_code_for_python_when_python_calls_it(folder):
+    @compiled
+    def callee(x):
+        return x * 3
+
+    @compiled
+    def caller(x):
+        return callee(x) + 1
+
+    assert caller(2) == 7
+    assert len(list(folder.iterdir())) == 2
+    assert callee(2) == 6
+    assert len(list(folder.iterdir())) == 3
+    assert (caller(3), callee(3)) == (10, 9)
+    assert compiled(callee.py_func)(4) == 12
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_what_is_compiled_ahead_has_code_for_python(folder):
+    @compiled
+    def callee(x):
+        return x * 5
+
+    @compiled
+    def caller(x):
+        return callee(x) + 1
+
+    with at_once():
+        assert caller(2) == 11
+    assert len(list(folder.iterdir())) == 2
+    assert callee(2) == 10
+    assert len(list(folder.iterdir())) == 2

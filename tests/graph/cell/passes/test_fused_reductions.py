@@ -1,0 +1,115 @@
+"""Element-wise ops, reductions, broadcasts and views of any axes in one cell: kernels compute all, as NumPy."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.cell.passes.fuse import Run, fuse
+from edbatch.runtime.compile import program as cell_program
+from tests.graph.bodies import trace
+
+SHAPES = [(2, 3, 4), (3, 4), (4,), (2, 1, 4), (12,), (4, 3), ()]
+
+
+def program(seed, lib, xs):
+    """A few values of operands: the same of expressions and of arrays."""
+    random = np.random.default_rng(seed)
+    values = list(xs)
+
+    def chosen():
+        return values[int(random.integers(max(0, len(values) - 6), len(values)))]
+
+    for _ in range(int(random.integers(3, 12))):
+        x = chosen()
+        kind, ndim = int(random.integers(8)), len(x.shape)
+        axes = tuple(np.flatnonzero(random.random(ndim) < 0.5).tolist())
+        if kind == 0:
+            y = lib.tanh(x)
+        elif kind == 1:
+            y = lib.sum(x, axes or None, keepdims=bool(random.integers(2)))
+        elif kind == 2:
+            y = getattr(lib, ("max", "min")[int(random.integers(2))])(x, axes or None, keepdims=True)
+        elif kind == 3 and ndim:
+            y = lib.transpose(x, random.permutation(ndim).tolist())
+        elif kind == 4 and ndim:
+            y = x[tuple(slice(None, None, int(random.choice([1, 2, -1]))) for _ in range(ndim))]
+        elif kind == 5 and ndim > 1:
+            y = lib.reshape(x, (x.shape[0], -1) if random.integers(2) else (-1,))
+        elif kind == 6:
+            y = x - lib.max(x, axes or None, keepdims=True)
+        else:
+            y = chosen()
+            try:
+                np.broadcast_shapes(x.shape, y.shape)
+            except ValueError:
+                y = 0.5
+            y = x * 0.5 + y
+        values.append(y)
+    return values[len(xs) :]
+
+
+def operands(seed):
+    random = np.random.default_rng(seed)
+    shapes = [SHAPES[int(at)] for at in random.integers(len(SHAPES), size=2)]
+    return [random.normal(size=shape) for shape in shapes]
+
+
+def run(seed, dtype, **options):
+    """Values, and gradients of the operands and of a parameter, of three calls."""
+    given = operands(seed)
+    model = eb.ParameterCollection(dtype=dtype)
+    W = model.add_parameters((3, 4), init=np.linspace(-1, 1, 12).reshape(3, 4))
+    cell = eb.cell(lambda *xs: program(seed, eb, [W * 1, *xs]))
+    with eb.options(**options), eb.Graph(policy="none", dtype=dtype):
+        calls, xs = [], []
+        for call in range(3):
+            xs.append([eb.input(x + 0.25 * call) for x in given])
+            calls.append(cell(*xs[-1]))
+        loss = eb.sum([eb.sum(eb.square(value)) for values in calls for value in values] + [eb.sum(W * W)])
+        loss.backward()
+        values = eb.forward([value for values in calls for value in values])
+        gradients = [x.gradient() for of_call in xs for x in of_call]
+    return values, [*gradients, W.grad()]
+
+
+@pytest.fixture
+def python(monkeypatch):
+    """Nodes that Python computes."""
+    found = []
+    before = cell_program._run_python
+    monkeypatch.setattr(cell_program, "_run_python", lambda step, *rest: (found.append(step), before(step, *rest)))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_values_are_numpys(seed, python):
+    values, _ = run(seed, "float32")
+    assert not python
+    for call in range(3):
+        given = [np.linspace(-1, 1, 12).reshape(3, 4), *(x + 0.25 * call for x in operands(seed))]
+        want = program(seed, np, given)
+        for value, right in zip(values[call * len(want) : (call + 1) * len(want)], want, strict=True):
+            np.testing.assert_allclose(value, right, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_gradients_are_those_of_float64_op_by_op(seed):
+    _, gradients = run(seed, "float32")
+    _, wanted = run(seed, "float64", cells=False)
+    for got, want in zip(gradients, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * max(1, np.abs(want).max()))
+
+
+def test_a_softmax_is_one_run():
+    def softmax(x):
+        power = eb.exp(x - eb.stop_gradient(eb.max(x, 1, keepdims=True)))
+        return power / eb.sum(power, 1, keepdims=True)
+
+    (run,) = fuse(trace(lambda x: eb.tanh(softmax(x * 2)), (3, 4), dtype="float32"))
+    assert isinstance(run, Run)
+    assert (run.sizes, run.reduced) == ((3, 4), (False, True))
+
+
+def test_reductions_over_other_axes_are_other_runs():
+    body = trace(lambda x: (eb.sum(x, 0), eb.sum(x, 1)), (3, 4), dtype="float32")
+    assert [run.reduced for run in fuse(body)] == [(True, False), (False, True)]

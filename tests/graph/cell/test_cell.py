@@ -1,0 +1,308 @@
+"""Cells give the numbers of their bodies, whatever they are given and return."""
+
+import copy
+import pickle
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.cell.cell import Cell
+
+POLICIES = ["none", "agenda", "sufficient"]
+Pair = namedtuple("Pair", "h c")
+
+
+class LSTM:
+    def __init__(self, model, dim, rows=9):
+        for gate in "iofu":
+            setattr(self, f"W_{gate}", model.add_parameters((dim, 2 * dim), name=f"W_{gate}"))
+            setattr(self, f"b_{gate}", model.add_parameters((dim,), name=f"b_{gate}", init=0.1))
+        self.table = model.add_lookup_parameters((rows, dim), name="table", init="glorot")
+
+    @eb.cell
+    def step(self, h, c, word: int):
+        """One step."""
+        e = eb.concatenate([h, eb.lookup(self.table, word)])
+        i, o = eb.sigmoid(self.W_i @ e + self.b_i), eb.sigmoid(self.W_o @ e + self.b_o)
+        f, u = eb.sigmoid(self.W_f @ e + self.b_f), eb.tanh(self.W_u @ e + self.b_u)
+        c = i * u + f * c
+        return o * eb.tanh(c), c
+
+
+def chains(policy, cells, dtype="float64", dim=5, mixed=True, split=True):
+    """Hidden states of three LSTM chains, fetched in between."""
+    model = eb.ParameterCollection(seed=4, dtype=dtype)
+    lstm = LSTM(model, dim)
+    with eb.options(cells=cells, split=split), eb.Graph(policy=policy, dtype=dtype) as graph:
+        out = []
+        for length in (7, 2, 5):
+            h, c = eb.zeros(dim), eb.zeros(dim)
+            for word in range(length):
+                h, c = lstm.step(h, c, word)
+                if mixed:
+                    out += [h * 2, c[1:3]]
+            if mixed and length == 2:
+                h.value()
+            out += [h, c]
+        return eb.forward(out), graph.report()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_cell_gives_the_numbers_of_its_body(policy, dtype):
+    got, _ = chains(policy, True, dtype)
+    want, _ = chains("none", False, dtype)
+    for value, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(value, other, rtol=1e-12 if dtype == "float64" else 2e-5, atol=1e-6)
+
+
+def test_a_call_is_one_node():
+    _, report = chains("sufficient", True, mixed=False, split=False)
+    assert report.nodes == 7 + 2 + 5
+    assert report.batches == report.lower_bound == 7
+
+
+def test_large_batches_are_cut_into_blocks():
+    model = eb.ParameterCollection(seed=1)
+    W = model.add_parameters((300, 300))
+
+    @eb.cell
+    def twice(x):
+        return eb.tanh(W @ eb.tanh(W @ x))
+
+    values = np.random.default_rng(0).standard_normal((1000, 300)).astype("float32")
+    with eb.Graph(policy="sufficient") as graph:
+        got = eb.forward([twice(eb.input(x)) for x in values])
+    weights = W.value().astype("float64")
+    want = np.tanh(np.tanh(values @ weights.T) @ weights.T)
+    np.testing.assert_allclose(got, want, atol=1e-4)
+    assert graph.report().batches == 1
+
+
+def test_any_structure_is_returned():
+    @eb.cell
+    def make(x):
+        y = eb.exp(x)
+        return {
+            "first": y,
+            "rest": [Pair(x, y[0]), (eb.sum(y), y, 3.0)],
+            "matrix": eb.reshape(eb.concatenate([x, y]), (2, 2)),
+        }
+
+    with eb.Graph(policy="sufficient"):
+        made = make(eb.input([0.0, 1.0]))
+        assert list(made) == ["first", "rest", "matrix"]
+        pair, (total, again, three) = made["rest"]
+        assert isinstance(pair, Pair)
+        values = eb.forward([made["first"], pair.h, pair.c, total, again, three, made["matrix"]])
+    y = np.exp([0.0, 1.0])
+    for value, want in zip(values, [y, [0, 1], y[0], y.sum(), y, 3.0, [[0, 1], y]], strict=True):
+        np.testing.assert_allclose(value, want, rtol=1e-6)
+
+
+def test_cells_nest_and_are_free_functions_or_methods():
+    @eb.cell
+    def inner(x):
+        return eb.tanh(x), x * 2
+
+    @eb.cell
+    def outer(x, y):
+        a, b = inner(x)
+        return inner(a + b + y)[0]
+
+    with eb.Graph(policy="sufficient") as graph:
+        value = outer(eb.input([0.5]), eb.input([0.25])).value()
+    np.testing.assert_allclose(value, np.tanh(np.tanh(0.5) + 1.0 + 0.25), rtol=1e-6)
+    assert graph.report().nodes == 1
+
+
+def test_integer_arguments_are_read_at_run_time():
+    @eb.cell
+    def loss(x, label: int, other):
+        return eb.cross_entropy(x, label) + eb.pick(x, other) + eb.pick(x, 1)
+
+    with eb.Graph(policy="sufficient") as graph:
+        x = eb.input([1.0, 2.0, 4.0])
+        got = eb.forward([loss(x, label, other) for label, other in [(0, 2), (2, 1), (2, -3)]])
+    log_p = np.log(np.exp([1, 2, 4]) / np.exp([1, 2, 4]).sum())
+    np.testing.assert_allclose(got, [-log_p[0] + 4 + 2, -log_p[2] + 2 + 2, -log_p[2] + 1 + 2], rtol=1e-6)
+    assert graph.report().batches == 1
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"loss, argument label: index 3 is out of range for 3"):
+        loss(eb.input([1.0, 2.0, 4.0]), 3, 0)
+
+
+def test_two_models_share_a_cell():
+    @eb.cell
+    def apply(W, x):
+        return W @ x
+
+    a, b = (eb.ParameterCollection(seed=s).add_parameters((2, 2), name="W") for s in (1, 2))
+    with eb.Graph(policy="sufficient") as graph:
+        x = eb.input([1.0, 2.0])
+        got = eb.forward([apply(a, x), apply(b, x), apply(a, x)])
+    np.testing.assert_allclose(got, [a.value() @ [1, 2], b.value() @ [1, 2], a.value() @ [1, 2]], rtol=1e-6)
+    assert graph.report().batches == 2
+
+
+def test_traced_once_per_shapes_and_keywords():
+    @eb.cell
+    def scale(x, *, by):
+        return x * by
+
+    with eb.Graph(policy="sufficient"):
+        got = [scale(eb.ones(n), by=by).value() for n, by in [(2, 3), (2, 3), (4, 3), (2, 5), (4, 3)]]
+    assert [value.tolist() for value in got] == [[3, 3], [3, 3], [3] * 4, [5, 5], [3] * 4]
+    assert len(scale.compiled()) == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"layout": False}, {"merge": False, "fuse": False}])
+def test_only_first_calls_take_the_careful_way(options, monkeypatch):
+    careful = []
+    call = Cell.call
+    monkeypatch.setattr(Cell, "call", lambda self, *args: (careful.append(args), call(self, *args))[1])
+
+    @eb.cell
+    def twice(x):
+        return x * 2
+
+    for _ in range(3):
+        with eb.options(**options), eb.Graph(policy="sufficient"):
+            values = eb.forward([twice(eb.ones(2)) for _ in range(4)])
+        with eb.options(cells=False), eb.Graph(policy="sufficient"):
+            values.append(twice(eb.ones(2)).value())
+        assert [value.tolist() for value in values] == [[2, 2]] * 5
+    assert len(careful) == 1
+
+
+def test_a_parameter_that_changes_is_seen():
+    model = eb.ParameterCollection()
+    W = model.add_parameters((1, 1), init=2.0)
+
+    @eb.cell
+    def product(x):
+        return W @ x + W[0]
+
+    with eb.Graph(policy="sufficient"):
+        assert product(eb.ones(1)).value() == 4
+    W.set_value([[5.0]])
+    with eb.Graph(policy="sufficient"):
+        assert product(eb.ones(1)).value() == 10
+
+
+def test_integers_alone_take_the_graphs_dtype():
+    @eb.cell
+    def row(n: int):
+        return eb.pick(eb.stack([eb.ones(2), eb.zeros(2)]), n)
+
+    for dtype in ("float32", "float64", "float32"):
+        with eb.Graph(policy="sufficient", dtype=dtype):
+            got = eb.forward([row(0), row(1)])
+        assert [value.dtype for value in got] == [dtype, dtype]
+        np.testing.assert_array_equal(got, [[1, 1], [0, 0]])
+
+
+def test_subclasses_keep_their_own_traces():
+    class Base:
+        @eb.cell
+        def step(self, x):
+            return x + 1
+
+    class Derived(Base):
+        @eb.cell
+        def step(self, x):
+            return super().step(x) * 10
+
+    with eb.Graph(policy="sufficient"):
+        derived = Derived()
+        got = eb.forward([derived.step(eb.ones(1)), Base.step(derived, eb.ones(1)), derived.step(eb.ones(1))])
+    assert [float(value[0]) for value in got] == [20, 2, 20]
+
+
+def test_copies_and_pickles_have_parameters_of_their_own():
+    model = eb.ParameterCollection(seed=4)
+    lstm = LSTM(model, 3)
+
+    def run(which):
+        with eb.Graph(policy="sufficient"):
+            return which.step(eb.ones(3), eb.ones(3), 2)[0].value()
+
+    first = run(lstm)
+    for other in (copy.deepcopy(lstm), pickle.loads(pickle.dumps(lstm)), copy.deepcopy(copy.deepcopy(lstm))):
+        np.testing.assert_array_equal(run(other), first)
+        other.W_u.set_value(other.W_u.value() + 1)
+        assert np.abs(run(other) - first).max() > 1e-3
+        np.testing.assert_array_equal(run(lstm), first)
+
+
+class TestErrors:
+    def test_an_owner_without_a_dictionary(self):
+        class Slotted:
+            __slots__ = ()
+
+            @eb.cell
+            def step(self, x):
+                return x + 1
+
+        with eb.Graph(), pytest.raises(eb.EdBatchError, match="with a __dict__"):
+            Slotted().step(eb.ones(1))
+
+    def expect(self, function, match, *args):
+        with eb.Graph(), pytest.raises(eb.EdBatchError, match=match):
+            eb.cell(function)(eb.ones(2), *args)
+
+    def test_reads_a_value(self):
+        self.expect(lambda x: x.value(), "reads a value")
+
+    def test_depends_on_a_value(self):
+        self.expect(lambda x: x if x else -x, "not known before it runs")
+
+    def test_depends_on_an_integer(self):
+        self.expect(lambda x, n: x if n > 3 else -x, "known at run time only", 5)
+
+    def test_keeps_state(self):
+        count = []
+
+        def stateful(x):
+            count.append(0)
+            return x * len(count)
+
+        self.expect(stateful, "keeps state")
+
+    def test_returns_nothing(self):
+        self.expect(lambda x: (), "returns no expression")
+
+    def test_returns_something_else(self):
+        self.expect(lambda x: "text", "expected an expression")
+
+    def test_uses_an_expression_of_the_graph(self):
+        with eb.Graph():
+            y = eb.ones(2)
+            with pytest.raises(eb.EdBatchError, match="another graph"):
+                eb.cell(lambda x: x + y)(eb.ones(2))
+            with pytest.raises(eb.EdBatchError, match="did not compute"):
+                eb.cell(lambda x: y)(eb.ones(2))
+
+    def test_shapes_at_the_call(self):
+        self.expect(lambda x: x + eb.ones(3), "do not broadcast")
+
+    def test_no_such_option(self):
+        with (
+            pytest.raises(eb.EdBatchError, match="no option 'speed'; there are cells, merge, batch, stack, layout"),
+            eb.options(speed=True),
+        ):
+            pass
+
+
+def test_dropout_with_a_seed_per_call():
+    @eb.cell
+    def drop(x, seed: int):
+        return eb.dropout(x, 0.5, seed)
+
+    with eb.Graph(policy="sufficient"):
+        x = eb.ones(50)
+        got = eb.forward([drop(x, 1), drop(x, 2), eb.dropout(x, 0.5, 1), eb.dropout(x, 0.5, 2)])
+    np.testing.assert_array_equal(got[0], got[2])
+    np.testing.assert_array_equal(got[1], got[3])
+    assert (got[0] != got[1]).any()

@@ -1,0 +1,103 @@
+"""Arrays to and from other libraries."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.cell.stacking import stacked
+
+
+class Tensor:
+    """What is known of another library's tensor."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **arguments):
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_what_holds_numbers_is_an_array():
+    array = np.arange(6.0).reshape(2, 3).T
+    for value in (array, Tensor(array)):
+        assert np.shares_memory(eb.from_dlpack(value), array)
+    array.flags.writeable = False
+    assert not eb.from_dlpack(array).flags.writeable
+    np.testing.assert_array_equal(eb.from_dlpack([[1, 2], [3, 4]]), [[1, 2], [3, 4]])
+    assert eb.from_dlpack(3.5) == 3.5
+    swapped = np.arange(3.0).astype(">f8")
+    np.testing.assert_array_equal(eb.from_dlpack(swapped), [0, 1, 2])
+
+
+class OnAnotherDevice(Tensor):
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **arguments):
+        raise BufferError("on device 2")
+
+
+@pytest.mark.parametrize("value", ["text", None, [1, "x"], [[1], [2, 3]], 1j, np.array([None]), object()])
+def test_what_does_not_is_refused(value):
+    with pytest.raises(eb.EdBatchError, match=r"^here: expected numbers"):
+        eb.from_dlpack(value, "here")
+
+
+def test_other_devices_are_refused():
+    W = eb.ParameterCollection().add_parameters(2, name="W", init=1.0)
+    with pytest.raises(eb.EdBatchError, match=r"Parameter\(W\[2\]\).set_value: expected numbers in the CPU's memory"):
+        W.set_value(OnAnotherDevice(np.ones(2)))
+    np.testing.assert_array_equal(W.value(), [1, 1])
+
+
+def test_parameters_take_tensors():
+    model = eb.ParameterCollection()
+    given = np.arange(6.0).reshape(2, 3)
+    W = model.add_parameters((2, 3), init=Tensor(given))
+    np.testing.assert_array_equal(W.value(), given)
+    W.set_value(Tensor(2 * given))
+    np.testing.assert_array_equal(W.value(), 2 * given)
+    assert W.dtype == np.float32
+    with pytest.raises(eb.EdBatchError, match="init has shape"):
+        model.add_parameters((3, 2), init=Tensor(given))
+    W.set_value(W)
+    np.testing.assert_array_equal(W.value(), 2 * given)
+
+
+def test_parameters_share_their_memory():
+    model = eb.ParameterCollection()
+    a, b = model.add_parameters((2, 3), init=1.0), model.add_parameters((3, 3), init=2.0)
+    table = model.add_lookup_parameters((4, 2), init=3.0)
+    for parameter in (a, table):
+        array = np.from_dlpack(parameter)
+        array[1, 1] = 9
+        assert parameter.value()[1, 1] == 9
+    assert stacked([a.spec, b.spec]) is not None
+    array = np.from_dlpack(b)
+    assert array.strides == (4, 20)  # a part of a stack of 5 rows, stored by columns
+    array[...] = 5
+    np.testing.assert_array_equal(b.value(), np.full((3, 3), 5))
+    assert a.value()[0, 0] == 1
+    assert b.__dlpack_device__() == (1, 0)
+
+
+def test_torch():
+    torch = pytest.importorskip("torch")
+    model = eb.ParameterCollection()
+    given = torch.arange(6.0).reshape(2, 3)
+    W = model.add_parameters((2, 3), init=given)
+    tensor = torch.from_dlpack(W)
+    tensor.mul_(2)
+    np.testing.assert_array_equal(W.value(), 2 * given.numpy())
+    W.set_value(given.T.contiguous().T)
+    np.testing.assert_array_equal(tensor.numpy(), given.numpy())
+    W.set_value(given.to(torch.float16))
+    for wrong in (torch.nn.Parameter(given), given.to(torch.bfloat16)):
+        with pytest.raises(eb.EdBatchError, match="expected numbers in the CPU's memory"):
+            W.set_value(wrong)
+    with eb.Graph(policy="sufficient"):
+        y = W @ eb.input(torch.ones(3))
+    assert torch.from_dlpack(y.value()).tolist() == [3.0, 12.0]

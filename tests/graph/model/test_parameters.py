@@ -1,0 +1,119 @@
+"""Gradients of parameters: added up, kept in the stack's storage, sparse for tables."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.cell.stacking import stacked
+from tests.arrays import on_host
+
+
+def test_gradients_add_up_until_they_are_forgotten():
+    model = eb.ParameterCollection(dtype="float64")
+    W = model.add_parameters((2, 3))
+    assert not W.has_grad
+    np.testing.assert_array_equal(on_host(W.grad()), np.zeros((2, 3)))
+    for expected_fresh in (True, False):
+        array, fresh = W.accumulator()
+        assert fresh is expected_fresh
+        array += 1.5
+    assert W.has_grad
+    assert W.grad().dtype == np.float64
+    assert W.gradient_array().flags.f_contiguous  # as its array: updates run through both side by side
+    np.testing.assert_array_equal(on_host(W.grad()), np.full((2, 3), 3.0))
+    model.zero_grad()
+    assert not W.has_grad
+    np.testing.assert_array_equal(on_host(W.grad()), np.zeros((2, 3)))
+
+
+@pytest.mark.cpu
+def test_parts_of_a_stack_see_its_gradient():
+    model = eb.ParameterCollection()
+    a, b = model.add_parameters((1, 2)), model.add_parameters((2, 2))
+    a.accumulator()[0][...] = 7  # came before the stack
+    stack = stacked([a.spec, b.spec]).parameter()
+    assert a.has_grad
+    assert not b.has_grad
+    array, fresh = stack.accumulator()
+    assert not fresh
+    array += np.arange(6, dtype=np.float32).reshape(3, 2)
+    np.testing.assert_array_equal(on_host(a.grad()), [[7, 8]])
+    np.testing.assert_array_equal(on_host(b.grad()), [[2, 3], [4, 5]])
+    a.zero_grad()
+    assert (a.has_grad, b.has_grad, stack.has_grad) == (False, True, True)
+    np.testing.assert_array_equal(on_host(stack.grad()), [[0, 0], [2, 3], [4, 5]])
+    b.accumulator()[0][...] += 1  # used alone
+    np.testing.assert_array_equal(on_host(stack.grad()), [[0, 0], [3, 4], [5, 6]])
+    stack.zero_grad()
+    assert not a.has_grad
+    assert not b.has_grad
+
+
+@pytest.mark.cpu
+def test_rows_of_a_table_are_merged():
+    random = np.random.default_rng(0)
+    table = eb.ParameterCollection(dtype="float64").add_lookup_parameters((20, 3))
+    assert table.sparse_grad() is None
+    expected = np.zeros((20, 3))
+    for n in (7, 0, 12):
+        rows, values = random.integers(0, 20, n), random.standard_normal((n, 3))
+        np.add.at(expected, rows, values)
+        table.add_rows(rows.astype(np.int32), values)
+    rows, values = table.sparse_grad()
+    assert rows.dtype == np.int64
+    assert (np.diff(rows) > 0).all()
+    np.testing.assert_allclose(values, expected[rows], rtol=1e-12)
+    np.testing.assert_allclose(on_host(table.grad()), expected, rtol=1e-12)
+    table.scale_grad(2)  # as clipping does
+    np.testing.assert_allclose(on_host(table.grad()), 2 * expected, rtol=1e-12)
+    table.zero_grad()
+    assert not table.has_grad
+    assert table.sparse_grad() is None
+    np.testing.assert_array_equal(on_host(table.grad()), np.zeros((20, 3)))
+
+
+def test_copies_have_gradients_of_their_own():
+    model = eb.ParameterCollection()
+    W = model.add_parameters(3)
+    W.accumulator()[0][...] = 1
+    other = copy.deepcopy(model)
+    assert not other["p0"].has_grad
+
+
+def test_what_is_read_is_a_copy():
+    """Of values and gradients alike: what was read stays, and what is done to it changes nothing."""
+    model = eb.ParameterCollection(seed=0)
+    W, table = model.add_parameters((2, 3), name="Wc", init=1.0), model.add_lookup_parameters((4, 3), name="Tc")
+    for parameter in (W, table):
+        with eb.Graph(dtype=parameter.dtype):
+            x = eb.input(np.ones(3))
+            loss = eb.sum(W @ x) if parameter is W else eb.sum(x * table[1]) + eb.sum(x * table[3])
+        loss.backward()
+        saved = [parameter.value(), parameter.grad(), x.gradient(), loss.value()]
+        saved += [*table.sparse_grad()] if parameter is table else []
+        before = [np.copy(one) for one in saved]
+        for read in (parameter.value, parameter.grad, x.gradient):
+            read()[...] = 7
+        if parameter is table:
+            for one in table.sparse_grad():
+                one[...] = 2
+        for one, want in zip([parameter.value(), parameter.grad(), x.gradient()], before, strict=False):
+            np.testing.assert_array_equal(one, want)
+        gradient = parameter.grad()
+        parameter.scale_grad(3.0)
+        np.testing.assert_array_equal(parameter.grad(), 3 * gradient)
+        parameter.set_grad(gradient + 1)
+        np.testing.assert_array_equal(parameter.grad(), gradient + 1)
+        eb.SGD(model, lr=1.0).update()
+        np.testing.assert_allclose(parameter.value(), before[0] - gradient - 1, rtol=1e-6)
+        loss.backward()
+        parameter.zero_grad()
+        for one, want in zip(saved, before, strict=True):
+            np.testing.assert_array_equal(one, want)
+    with pytest.raises(eb.EdBatchError, match=r"set_grad: expected shape \(2, 3\)"):
+        W.set_grad(np.ones(3))
+    W.freeze()
+    with pytest.raises(eb.EdBatchError, match="is frozen"):
+        W.set_grad(np.ones((2, 3)))

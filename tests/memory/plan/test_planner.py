@@ -1,0 +1,180 @@
+"""Plans of random graphs, checked operand by operand against the rows and windows they stand for."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edbatch.memory.plan.columns import NodeColumns
+from edbatch.memory.plan.format import Access
+from edbatch.memory.plan.planner import PlanTypes, make_plan
+
+
+def random_case(seed):
+    """Columns of a random graph with views and variadic nodes, and batches that respect its order."""
+    random = np.random.default_rng(seed)
+    n_types = 4
+    variadic = np.array([False, False, True, False])
+    arity = np.array([0, 2, -1, 1])
+    payloads = np.array([1, 0, 0, 2], np.int32)
+    n = int(random.integers(1, 60))
+    types, starts, counts, args = [], [], [], []
+    for node in range(n):
+        kind = int(random.integers(n_types)) if node else 0
+        kind = kind if node or arity[kind] == 0 else 0
+        count = int(random.integers(1, 5)) if variadic[kind] else int(arity[kind])
+        if variadic[kind]:
+            args.append(count)
+        types.append(kind)
+        starts.append(len(args))
+        counts.append(count)
+        operands = random.integers(0, node, count).tolist() if count else []
+        if kind == 1 and seed % 2:  # two views of one node, in whole batches
+            operands[1] = operands[0]
+        # Types alternate between two arenas; views 1 and 2 show the first, view 3 the second.
+        views = [int(random.choice([0, 1, 2] if types[x] % 2 == 0 else [0, 3])) for x in operands]
+        args += [x + (view << 32) for x, view in zip(operands, views, strict=True)]
+        args += random.integers(0, 1000, payloads[kind]).tolist()
+    level = [0] * n
+    for node in range(n):
+        below = [level[args[starts[node] + j] & 0xFFFFFFFF] for j in range(counts[node])]
+        level[node] = 1 + max(below, default=-1)
+    keys = sorted(set(zip(level, types, strict=True)))
+    batches = [[node for node in range(n) if (level[node], types[node]) == key] for key in keys]
+    for batch in batches:
+        random.shuffle(batch)
+    as_int = lambda values: np.array(values, np.int32)  # noqa: E731
+    return {
+        "order": as_int([node for batch in batches for node in batch]),
+        "offsets": np.cumsum([0] + [len(batch) for batch in batches]),
+        "types": as_int(types),
+        "starts": as_int(starts),
+        "counts": as_int(counts),
+        "payloads": payloads,
+        "variadic": variadic,
+        "args": np.array(args, np.int64),
+        "windows": as_int([0, 1, 0, 1]),
+        "view_windows": as_int([0, 2, 3, 4]),
+        "row": np.full(n, -1, np.int32),
+        "first": 0,
+        "rows": np.array([7, 100, 0, 0, 0], np.int32),  # rows of an earlier plan
+    }
+
+
+def planned(case):
+    """The plan of columns that have the names of their records' fields."""
+    nodes = NodeColumns(*(case[name] for name in NodeColumns._fields))
+    types = PlanTypes(*(case[name] for name in PlanTypes._fields))
+    return make_plan(case["order"], case["offsets"], nodes, types, case["row"], case["first"], case["rows"])
+
+
+def fetched(plan, operand):
+    """(window, row) of every entry of an operand, by its way of access."""
+    access, window, start, distance, segments, count = operand
+    if access == Access.SLICE:
+        return [(window, start + i) for i in range(count)]
+    if access == Access.SHARED:
+        return [(window, start)] * count
+    if access == Access.STRIDED:
+        return [(window, start + i * distance) for i in range(count)]
+    if access == Access.GATHER:
+        return [(window, row) for row in plan.indices[start : start + count].tolist()]
+    found = [None] * count
+    for window, rows, positions, n in plan.segments[start : start + segments].tolist():
+        for i in range(n):
+            found[plan.indices[positions + i]] = (window, int(plan.indices[rows + i]))
+    return found
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32))
+def test_every_operand_is_reached(seed):
+    case = random_case(seed)
+    before = [set(batch.tolist()) for batch in np.split(case["order"], case["offsets"][1:-1])]
+    plan = planned(case)
+    row, args, types = case["row"], case["args"], case["types"]
+
+    def where(operand_id):
+        node, view = operand_id & 0xFFFFFFFF, operand_id >> 32
+        return (case["view_windows"][view] if view else types[node] % 2), row[node]
+
+    batches = np.split(case["order"], case["offsets"][1:-1])
+    assert [set(batch.tolist()) for batch in batches] == before
+    # Rows: every arena is filled without gaps or overlap, after what was there.
+    for arena, used in enumerate([7, 100]):
+        rows = sorted(int(row[v]) for v in range(len(row)) if types[v] % 2 == arena)
+        assert rows == list(range(used, used + len(rows)))
+        assert plan.rows[arena] == used + len(rows)
+    for batch, (kind, first_row, n, at, payload, offsets) in zip(batches, plan.batches.tolist(), strict=True):
+        assert n == len(batch)
+        assert row[batch].tolist() == list(range(first_row, first_row + n))
+        starts, counts = case["starts"][batch], case["counts"][batch]
+        if case["variadic"][kind]:
+            assert plan.indices[offsets : offsets + n + 1].tolist() == [0, *np.cumsum(counts).tolist()]
+            slots = [[args[s + j] for s, c in zip(starts, counts, strict=True) for j in range(c)]]
+        else:
+            slots = [[args[s + j] for s in starts] for j in range(counts[0])]
+        for slot, wanted in enumerate(slots):
+            got = fetched(plan, *plan.operands_of(at + slot, 1))
+            assert got == [where(operand_id) for operand_id in wanted]
+        for j in range(case["payloads"][kind]):
+            got = plan.indices[payload + j * n : payload + (j + 1) * n]
+            assert got.tolist() == [args[s + c + j] for s, c in zip(starts, counts, strict=True)]
+
+
+def chain(lengths):
+    """Independent chains of one-operand nodes, batched step by step in shuffled order."""
+    random = np.random.default_rng(0)
+    nodes, levels = [], []
+    for length in lengths:
+        for step in range(length):
+            nodes.append(len(nodes) - 1 if step else -1)
+            levels.append(step)
+    batches = [[v for v, level in enumerate(levels) if level == step] for step in range(max(lengths))]
+    for batch in batches:
+        random.shuffle(batch)
+    n = len(nodes)
+    return {
+        "order": np.array([v for batch in batches for v in batch], np.int32),
+        "offsets": np.cumsum([0] + [len(batch) for batch in batches]),
+        "types": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
+        "starts": np.arange(n, dtype=np.int32),
+        "counts": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
+        "payloads": np.zeros(2, np.int32),
+        "variadic": np.zeros(2, np.bool_),
+        "args": np.array([max(operand, 0) for operand in nodes], np.int64),
+        "windows": np.zeros(2, np.int32),
+        "view_windows": np.zeros(1, np.int32),
+        "row": np.zeros(n, np.int32),
+        "first": 0,
+        "rows": np.zeros(1, np.int32),
+    }
+
+
+@pytest.mark.parametrize("lengths", [[5], [5, 5, 5], [9, 2, 7, 1, 4, 4]])
+def test_chains_of_any_lengths_need_no_gather(lengths):
+    plan = planned(chain(lengths))
+    assert set(plan.operands["access"].tolist()) <= {Access.SLICE}
+
+
+def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
+    """h and c of a cell as two windows: batch 1 reads nodes 2, 0, 1 through both."""
+    order = np.array([0, 1, 2, 3, 4, 5], np.int32)
+    children = [2, 0, 1]
+    args = np.array([id for child in children for id in (child + (1 << 32), child + (2 << 32))], np.int64)
+    plan = make_plan(
+        np.append(order, [6, 7, 8]).astype(np.int32), np.array([0, 3, 6, 9]),
+        NodeColumns(
+            np.array([0] * 3 + [1] * 3 + [2] * 3, np.int32),
+            np.array([0, 0, 0, 0, 2, 4, 6, 7, 8], np.int32), np.array([0, 0, 0, 2, 2, 2, 1, 1, 1], np.int32),
+            np.concatenate([args, [0, 1, 2]]),
+        ),
+        PlanTypes(
+            np.zeros(3, np.int32), np.zeros(3, np.bool_), np.array([0, 1, 2], np.int32), np.array([-1, 3, 4], np.int32)
+        ),
+        np.full(9, -1, np.int32), 0, np.zeros(5, np.int32),
+    )  # fmt: skip
+    first, second = plan.operands_of(0, 2)
+    assert [first.window, second.window] == [3, 4]
+    assert first._replace(window=4) == second
+    assert [row for _, row in fetched(plan, first)] == [row for _, row in fetched(plan, second)]

@@ -1,0 +1,83 @@
+from threading import Thread
+
+import numpy as np
+
+from edbatch.memory.plan.pool import BufferPool
+
+F32 = np.dtype("float32")
+
+
+def test_sizes_are_powers_of_two_of_at_least_1024():
+    pool = BufferPool()
+    assert [len(pool.acquire(n, F32)) for n in (0, 1, 1024, 1025, 5000)] == [1024, 1024, 1024, 2048, 8192]
+
+
+def test_a_released_buffer_comes_back_for_its_size_and_dtype_only():
+    pool = BufferPool()
+    buffer = pool.acquire(2000, F32)
+    pool.release(buffer)
+    assert pool.acquire(2000, np.dtype("float64")) is not buffer
+    assert pool.acquire(4000, F32) is not buffer
+    assert pool.acquire(1500, F32) is buffer
+    assert pool.acquire(1500, F32) is not buffer
+
+
+def test_no_more_is_kept_than_the_limit():
+    pool = BufferPool(limit=3 * 4096)
+    buffers = [pool.acquire(1024, F32) for _ in range(5)]
+    for buffer in buffers:
+        pool.release(buffer)
+    again = [pool.acquire(1024, F32) for _ in range(5)]
+    assert sum(any(new is old for old in buffers) for new in again) == 3
+
+
+def test_the_same_requests_get_the_same_buffers():
+    """In whatever order they were given back."""
+    pool = BufferPool()
+    sizes = [(1000, F32), (2000, F32), (900, F32), (1000, np.dtype("float64")), (1, F32)]
+    seen = []
+    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3], [1, 2, 3, 4, 0]):
+        buffers = [pool.acquire(*size) for size in sizes]
+        seen.append([buffer.ctypes.data for buffer in buffers])
+        for at in order:
+            pool.release(buffers[at])
+    assert sorted(seen[0]) == sorted(seen[1])
+    assert seen[1] == seen[2] == seen[3]
+
+
+def test_a_buffer_may_come_back_while_another_does():
+    """As when the garbage collector, which may run anywhere, ends a graph."""
+
+    class Graph:
+        def __del__(self):
+            pool.release(buffers.pop())
+
+    def address(array):
+        graphs.clear()
+        return array.ctypes.data
+
+    pool = BufferPool(address=address)
+    buffers = [pool.acquire(1024, F32) for _ in range(2)]
+    graphs = [Graph()]
+    thread = Thread(target=pool.release, args=(buffers.pop(),), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert not buffers
+
+
+def test_what_is_kept_is_counted_again_where_room_might_be_short():
+    """Buffers that were taken out again leave room for others; counting at each release takes longer than the rest."""
+    pool = BufferPool(limit=3 * 4096)
+    held = [pool.acquire(1024, F32) for _ in range(5)]
+    for _ in range(10):
+        for buffer in held[:3]:
+            pool.release(buffer)
+        assert pool.kept == 3 * 4096
+        pool.release(held[3])
+        assert pool.kept == 3 * 4096
+        held[:3] = [pool.acquire(1024, F32) for _ in range(3)]
+        assert pool.kept == 0
+    pool.release(pool.acquire(2048, F32))
+    pool.release(held[0])
+    assert pool.kept == 3 * 4096

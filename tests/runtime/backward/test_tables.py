@@ -1,0 +1,311 @@
+"""The way back through a plan as a plan: additions to operands of every kind, and what is left to the caller."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import edbatch as eb
+from edbatch.devices import device
+from edbatch.kernels.program import ADD_ROWS
+from edbatch.memory.plan.format import Access
+from edbatch.runtime.backward.plan import BackwardPlan
+from edbatch.runtime.backward.tables import BackwardTables
+
+DIM = 3
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def where(request, cuda):
+    return device(request.param)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """All tables that were made."""
+    found = []
+    make = BackwardTables.__init__
+
+    def made(self, *given):
+        make(self, *given)
+        found.append(self)
+
+    monkeypatch.setattr(BackwardTables, "__init__", made)
+    return found
+
+
+@pytest.fixture
+def python(monkeypatch):
+    """The numbers of the batches that were run from Python."""
+    found = []
+    run = BackwardPlan._run_batch
+
+    def noted(self, plan, number):
+        found.append(number)
+        run(self, plan, number)
+
+    monkeypatch.setattr(BackwardPlan, "_run_batch", noted)
+    return found
+
+
+def additions(seen):
+    """(access, rows added) of each addition."""
+    return [
+        (int(tables.plan.operands["access"][first]), n)
+        for tables in seen
+        for kind, _, n, first, _, _ in tables.plan.batches.tolist()
+        if tables.programs.tables.tasks["program"][kind] == ADD_ROWS
+    ]
+
+
+def inputs(n):
+    return [eb.input(np.cos(np.arange(DIM) + at)) for at in range(n)]
+
+
+def weights(n):
+    return [np.sin(np.arange(DIM) + 2 * at) for at in range(n)]
+
+
+def values(n):
+    return np.array([np.cos(np.arange(DIM) + at) for at in range(n)])
+
+
+def weighted(xs):
+    return eb.sum([eb.sum(x * eb.input(w)) for x, w in zip(xs, weights(len(xs)), strict=True)])
+
+
+def check(xs, want):
+    for x, gradient in zip(xs, want, strict=True):
+        np.testing.assert_allclose(x.gradient(), gradient, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_a_batch_reads_several_times(where, seen, python):
+    """A gather with duplicates: each gets the sum; on a GPU the duplicates are given as groups."""
+    at = [4, 0, 4, 1, 3, 4, 0, 2]
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(5)
+        hs = [eb.tanh(x) for x in xs]
+        weighted([eb.square(hs[i]) for i in at]).backward()
+    h = np.tanh(values(5))
+    want = np.zeros((5, DIM))
+    for i, w in zip(at, weights(8), strict=True):
+        want[i] += 2 * h[i] * w
+    check(hs, want)
+    check(xs, want * (1 - h**2))
+    gathered = Access.GATHER if where.kind == "cpu" else Access.GATHER_MANY
+    assert (int(gathered), 8) in additions(seen)
+    assert not python
+
+
+def test_one_row_for_all(where, seen):
+    with where, eb.Graph(policy="sufficient"):
+        first, *xs = inputs(5)
+        h = eb.tanh(first)
+        weighted([h * eb.square(x) for x in xs]).backward()
+    want = sum(w * x**2 for w, x in zip(weights(4), values(5)[1:], strict=True))
+    check([h, first], [want, want * (1 - np.tanh(values(1)[0]) ** 2)])
+    assert (int(Access.SHARED), 4) in additions(seen)
+
+
+def test_rows_at_a_distance(where, seen):
+    with where, eb.Graph(policy="sufficient"):
+        hs = [eb.tanh(x) for x in inputs(6)]
+        eb.forward(hs)  # now their rows are in this order
+        weighted([eb.square(h) for h in hs[::2]]).backward()
+    want = np.zeros((6, DIM))
+    want[::2] = 2 * np.tanh(values(6))[::2] * weights(3)
+    check(hs, want)
+    assert int(Access.STRIDED) in [access for access, _ in additions(seen)]
+
+
+def test_a_list_with_one_node_several_times(where, seen, python):
+    """Also in several lists; the rows of sums are repeated for their members."""
+    lists = [[2, 2, 0], [1], [0, 2, 2, 2], [3, 3]]
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(4)
+        hs = [eb.tanh(x) for x in xs]
+        sums = [eb.sum([hs[i] for i in some]) for some in lists]
+        weighted([eb.square(x) for x in sums]).backward()
+    h = np.tanh(values(4))
+    slopes = [2 * h[some].sum(axis=0) * w for some, w in zip(lists, weights(4), strict=True)]
+    check(sums, slopes)
+    want = np.zeros((4, DIM))
+    for some, slope in zip(lists, slopes, strict=True):
+        for i in some:
+            want[i] += slope
+    check(hs, want)
+    assert not python
+    assert sum(n for _, n in additions(seen)) >= 10
+
+
+def test_sums_of_sums(where, python):
+    """Whose operands lie in one arena with themselves, and come from several windows."""
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(3)
+        a, b = eb.sum([xs[0], xs[1], xs[1]]), eb.sum([xs[2], xs[0]])
+        both = eb.concatenate([eb.tanh(xs[0]), eb.tanh(xs[1])])
+        c = eb.sum([a, b, a, both[:DIM], both[1 : DIM + 1]])
+        d = eb.sum([c, a, c])
+        loss = weighted([d, c])
+        loss.backward()
+    w = weights(2)
+    of_c = 2 * w[0] + w[1]
+    of_a, of_b = 2 * of_c + w[0], of_c
+    check([d, c, a, b], [w[0], of_c, of_a, of_b])
+    slope = 1 - np.tanh(values(2)) ** 2
+    # both[1:4]: entries 1 and 2 of the first half, entry 0 of the second
+    want = np.array([of_a + of_b + slope[0] * (of_c + [0, *of_c[:2]]), 2 * of_a + slope[1] * [of_c[2], 0, 0], of_b])
+    check(xs, want)
+    assert not python
+
+
+def test_what_is_left_to_python(where, python):
+    """Views that are not contiguous, between others."""
+    with where, eb.Graph(policy="sufficient"):
+        xs = inputs(4)
+        hs = [eb.tanh(x) for x in xs]
+        turned = [eb.square(h[::-1]) for h in hs]
+        weighted(turned[1:3]).backward()
+    h = np.tanh(values(4))
+    want = np.zeros((4, DIM))
+    want[1:3] = [2 * h[i] * w[::-1] for i, w in zip((1, 2), weights(2), strict=True)]
+    check(hs, want)
+    check(xs, want * (1 - h**2))
+    assert python
+
+
+def some(xs):
+    """Half of them, at no constant distance."""
+    return [x for at, x in enumerate(xs) if at % 5 in (1, 2)]
+
+
+@pytest.mark.parametrize("read", ["slice", "shared", "strided", "gather", "gather_many"])
+def test_some_nodes_of_a_batch(where, python, read):
+    """Gradients flow into a part of a batch only: its operands are restricted to that part."""
+    n = 10
+    with where, eb.Graph(policy="sufficient") as graph:
+        hs = [eb.tanh(x) for x in inputs(2 * n)]
+        eb.forward(hs)  # now their rows are in this order
+        others = [eb.square(x) for x in inputs(n)]
+        both = [eb.concatenate([x, x])[:DIM] for x in others]
+        at = {"slice": range(n), "shared": [3] * n, "strided": range(0, 2 * n, 2)}.get(
+            read, [7 * i % n for i in range(n)]
+        )
+        operands = [hs[i] for i in at]
+        if read == "gather_many":
+            operands = [both[i] if i % 3 else hs[at[i]] for i in range(n)]
+        products = [a * b for a, b in zip(operands, others, strict=True)]
+        eb.forward(products)  # before something has them in another order
+        assert Access[read.upper()] in graph._evaluation.ran[-1].plan.operands["access"]
+        weighted(some(products)).backward()
+    assert not python
+    want_hs, want_others = np.zeros((2 * n, DIM)), np.zeros((n, DIM))
+    x, y = np.tanh(values(2 * n)), values(n) ** 2
+    for i, w in zip(some(range(n)), weights(4), strict=True):
+        if read == "gather_many" and i % 3:
+            want_others[i] += 2 * w * y[i]
+        else:
+            want_hs[at[i]] += w * y[i]
+            want_others[i] += w * x[at[i]]
+    check(hs, want_hs)
+    check(others, want_others)
+
+
+def test_some_lists_of_a_batch(where, python):
+    members = [[0, 1], [2, 2, 0], [3], [1, 3, 1], [2, 0]]
+    with where, eb.Graph(policy="sufficient"):
+        hs = [eb.tanh(x) for x in inputs(4)]
+        sums = [eb.sum([hs[i] for i in of]) for of in members]
+        weighted(some([eb.square(x) for x in sums])).backward()
+    assert not python
+    want = np.zeros((4, DIM))
+    h = np.tanh(values(4))
+    for of, w in zip(some(members), weights(2), strict=True):
+        for i in of:
+            want[i] += 2 * w * h[of].sum(axis=0)
+    check(hs, want)
+
+
+def test_some_calls_of_a_cell(where, python):
+    """That saves what it computes, looks up, and takes an integer: parameters get what the chosen calls leave."""
+    rows = [0, 3, 1, 1, 2, 0, 3, 1, 2, 2]
+    with where:
+        model = eb.ParameterCollection(seed=1)
+        table = model.add_lookup_parameters((4, DIM), name="table")
+        W = model.add_parameters((DIM, DIM), name="W")
+
+        @eb.cell
+        def step(x: eb.Expression, row: int) -> eb.Expression:
+            return eb.tanh(W @ eb.square(W @ x + eb.lookup(table, row)))
+
+        def gradients(keep):
+            with eb.Graph(policy="sufficient"):
+                hs = [eb.tanh(x) for x in inputs(len(rows))]
+                ys = [step(h, row) for h, row in zip(hs, rows, strict=True)]
+                loss = weighted(some(ys)) + (0 if keep else eb.sum([eb.sum(y) * 0 for y in ys]))
+                loss.backward()
+            found = [np.array([h.gradient() for h in hs])]
+            found += [W.grad(), table.grad()]
+            model.zero_grad()
+            return found
+
+        alone = gradients(True)
+        assert not python
+        for got, want in zip(alone, gradients(False), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+lists = st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=4), min_size=1, max_size=8)
+
+
+@settings(max_examples=25)
+@given(lists)
+def test_any_lists(cuda, chosen):
+    """Sums over whatever there is by then, sums too: the same on both devices, and the same as NumPy's."""
+    found = []
+    for one in (cuda, device("cpu")):
+        with one, eb.Graph(policy="sufficient"):
+            xs = inputs(3)
+            nodes = [eb.tanh(x) for x in xs]
+            rows = [[at == node for at in range(3)] for node in range(3)]  # each a sum of the first three
+            for some in chosen:
+                picked = [at % len(nodes) for at in some]
+                nodes.append(eb.sum([nodes[at] for at in picked]))
+                rows.append(np.sum([rows[at] for at in picked], axis=0))
+            weighted(nodes).backward()
+            found.append([x.gradient() for x in nodes[:3]])
+    want = np.array(rows, float).T @ np.array(weights(len(rows)))
+    for got in found:
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * max(1, np.abs(want).max()))
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("policy", ["none", "sufficient"])
+def test_means_of_lists_go_back_in_compiled_loops(policy, monkeypatch):
+    """Against sums times a number: lists of any length, of several kinds of rows; no gradient reaches some means."""
+
+    def refuse(*_):
+        raise AssertionError("left to Python")
+
+    monkeypatch.setattr(BackwardPlan, "_share", refuse)
+    model = eb.ParameterCollection(seed=0, dtype="float32")
+    table, W = model.add_lookup_parameters((6, 5), name="table"), model.add_parameters((5, 5), name="W")
+
+    def gradients(mean):
+        random = np.random.default_rng(4)
+        with eb.Graph(policy=policy):
+            hs = [table[i] for i in range(6)] + [eb.ones(5), eb.input(np.arange(10.0))[::2]]
+            losses = []
+            for step in range(30):
+                h = mean([hs[i] for i in random.integers(0, len(hs), random.integers(1, 7))])
+                hs.append(eb.tanh(W @ h))
+                if step % 4 == 0:
+                    losses.append(eb.dot(h, eb.stop_gradient(hs[step])))
+            total = eb.sum(losses)
+        total.backward()
+        found = total.value(), W.grad(), table.grad(), *(h.gradient() for h in hs)
+        model.zero_grad()
+        return found
+
+    for one, other in zip(gradients(eb.mean), gradients(lambda xs: eb.sum(xs) * (1 / len(xs))), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
