@@ -222,7 +222,7 @@ DEFINITIONS: dict[str, Definition] = {
     "log": unary(np.log, lambda x, y: 1 / x),
     "tanh": unary(np.tanh, lambda x, y: 1 - y * y),
     "sigmoid": unary(sigmoid, lambda x, y: y * (1 - y)),
-    "relu": unary(lambda x: np.where(x > 0, x, 0.0), lambda x, y: x > 0, exact=True),
+    "relu": unary(lambda x: np.maximum(x, 0.0), lambda x, y: x > 0, exact=True),
     "gelu": unary(lambda x: x * 0.5 * (1 + rounded(erf(x / math.sqrt(2)))),
                   lambda x, y: 0.5 * (1 + rounded(erf(x / math.sqrt(2)))) + x * np.exp(-x * x / 2) * NORMAL),
     "silu": unary(lambda x: x * sigmoid(x), lambda x, y: sigmoid(x) + x * sigmoid(x) * sigmoid(-x)),

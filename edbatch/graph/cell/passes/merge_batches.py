@@ -152,6 +152,8 @@ class _Merging:
             spec = self._spec(operand) if isinstance(operand, Value) else _stack(operand)
             found.append(spec)
         merged = node_type(type.op, type.attributes, tuple(found))
+        if merged.out.size != len(nodes) * type.out.size:  # all operands are single numbers: equal nodes, not merged
+            return None
         cuts = tuple(range(type.out.size, merged.out.size, type.out.size))
         return self._node(Node(merged, tuple(x for x in operands if isinstance(x, Value)), cuts=cuts))
 

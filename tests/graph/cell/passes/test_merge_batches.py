@@ -39,6 +39,12 @@ def test_products_are_stacked_in_the_order_of_the_batch():
     assert a.stack.parts == (b.spec, a.spec, c.spec)
 
 
+def test_equal_nodes_of_single_numbers_stay_apart():
+    """They are the same row of a batch: as one node they would be one number, and not as many as there are nodes."""
+    merged = check(lambda x: eb.exp(x) * eb.exp(x), (1,), batches=lambda body: [[1, 2], [3]])
+    assert names(merged) == ["exp", "exp", "multiply"]
+
+
 def test_element_wise_batches_over_a_stack_are_one_node():
     a, b, c = parameters(3)
     u, v, w = parameters(3, (D,))
