@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
+from threading import get_ident
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -23,15 +24,17 @@ class Block(Generic[T]):
         below: the block around it.
         frame: number of the call that holds the `with` statement.
         token: tells the thread or task that entered it from all others.
+        thread: that entered it.
     """
 
-    __slots__ = ("below", "frame", "token", "value")
+    __slots__ = ("below", "frame", "thread", "token", "value")
 
     def __init__(self, value: T | None, below: Block[T] | None, frame: int) -> None:
         self.value = value
         self.below = below
         self.frame = frame
         self.token: Token[Any] | None = None
+        self.thread = get_ident()
 
 
 class Blocks(Generic[T]):

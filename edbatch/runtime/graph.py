@@ -90,7 +90,12 @@ class Graph(Columns):
         self._opened = Moment.now()  # or when it last ran
 
     def __enter__(self) -> Self:
-        self._entered.append(graphs.enter(self))
+        block = graphs.enter(self)
+        self._entered.append(block)
+        if any(other.thread != block.thread for other in self._entered):
+            self._entered.remove(block)
+            graphs.leave(block)
+            raise EdBatchError("this graph is open in another thread; expected a graph for each thread")
         return self
 
     def __exit__(

@@ -14,6 +14,35 @@ import pytest
 import edbatch as eb
 
 
+def test_a_graph_is_open_in_one_thread_at_a_time():
+    """Two that record into it would give nodes each other's numbers; a thread that comes later may go on with it."""
+    graph, opened, done = eb.Graph(), threading.Event(), threading.Event()
+    one = []
+
+    def hold():
+        with graph:
+            one.append(eb.input([1.0, 2.0]))
+            opened.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    opened.wait()
+    try:
+        with (
+            pytest.raises(eb.EdBatchError, match="this graph is open in another thread; expected a graph for each"),
+            graph,
+        ):
+            pass
+        with pytest.raises(eb.EdBatchError, match="no graph"):
+            eb.input([1.0])
+    finally:
+        done.set()
+        thread.join()
+    with graph, graph:
+        assert (one[0] + 1).value().tolist() == [2, 3]
+
+
 def test_threads_do_not_mix():
     model = eb.ParameterCollection(seed=0, dtype="float64")
     weights = [model.add_parameters((n, n), name=f"W{n}") for n in range(2, 12)]
