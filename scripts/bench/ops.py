@@ -192,7 +192,7 @@ def tables(options: argparse.Namespace) -> Tables:
     random = np.random.default_rng(0)
     (hidden,), (batch,), (steps,) = options.hidden, options.batch, options.steps
     inputs = random.uniform(0.1, 0.9, (batch, steps, hidden)).astype(np.float32)
-    names = ["tanh", *(name for name in computing() if name != "tanh")]
+    names = ["tanh", *(name for name in options.op or computing() if name != "tanh")]
     functions = {way: function for name in names for way, function in ways(name, inputs).items()}
     left = from_python(functions)
     runs = interleaved(functions, options.rounds)
@@ -204,7 +204,8 @@ def computing() -> list[str]:
     return [op.name for op in OPS.values() if op.kind is not Kind.SOURCE]
 
 
-main = command(__doc__, tables, rounds=7, hidden=(128,), batch=(32,), steps=(20,))
+OP = {"nargs": "+", "choices": sorted(USES), "help": "beside tanh; default: all"}
+main = command(__doc__, tables, rounds=7, hidden=(128,), batch=(32,), steps=(20,), op=OP)
 
 if __name__ == "__main__":
     main()
