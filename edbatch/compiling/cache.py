@@ -40,10 +40,17 @@ _DAY = 86_400.0
 
 
 def cache_folder() -> Path:
-    """Where compiled code is kept: `edbatch` in the user's cache folder; may be deleted at any time."""
+    """Where compiled code is kept: `edbatch` in the user's cache folder; may be deleted at any time.
+
+    Raises:
+        EdBatchError: nothing says where the user's folders are, as in a container that is run by a made-up user.
+    """
     named = (os.environ.get(name, "") for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"))
     root = next((path for path in named if os.path.isabs(path)), None)  # the XDG standard has relative ones ignored
-    return Path(root or Path.home() / ".cache") / "edbatch" / "compiled"
+    try:
+        return Path(root or Path.home() / ".cache") / "edbatch" / "compiled"
+    except RuntimeError as error:
+        raise EdBatchError("no home folder is known; expected one, or a folder named by XDG_CACHE_HOME") from error
 
 
 def path_of(key: bytes) -> Path:
@@ -51,16 +58,28 @@ def path_of(key: bytes) -> Path:
     return cache_folder() / f"{key.hex()}.bin"
 
 
+def exists(key: bytes) -> bool:
+    """Whether something was kept under a key, which may be damaged."""
+    try:
+        path_of(key).stat()
+    except FileNotFoundError:
+        return False
+    except (OSError, EdBatchError) as error:
+        warn(_unread(error))
+        return False
+    return True
+
+
 def kept(key: bytes) -> bytes | None:
     """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
-    path = path_of(key)
     try:
+        path = path_of(key)
         data = path.read_bytes()
         _note_use(path)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        warn(f"{path}: cannot be read ({error.strerror or error})")
+    except (OSError, EdBatchError) as error:
+        warn(_unread(error))
         return None
     content = data[len(_MAGIC) + 2 * DIGEST :]
     if not data.startswith(_MAGIC + key + _checksum(content)):
@@ -71,8 +90,8 @@ def kept(key: bytes) -> bytes | None:
 
 def keep(key: bytes, content: bytes) -> None:
     """Keep something for later processes; where that cannot be done, say so once."""
-    path = path_of(key)
     try:
+        path = path_of(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, _MAGIC + key + _checksum(content) + content)
     except (OSError, EdBatchError) as error:
@@ -115,6 +134,10 @@ def _note_use(path: Path) -> None:
             os.utime(path)
 
 
+def _unread(error: OSError | EdBatchError) -> str:
+    return f"{error.filename}: cannot be read ({error.strerror})" if isinstance(error, OSError) else str(error)
+
+
 def _checksum(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=DIGEST).digest()
 
@@ -136,9 +159,12 @@ def warn(problem: str, heals: bool = False) -> None:
     said.set()
     what = "a file of compiled code is of no use" if heals else "compiled code is not kept, or not found again"
     when = "once, and the file replaced" if heals else "in every process"
+    try:
+        hint = f" (the folder {cache_folder()} may be deleted, or another be named by XDG_CACHE_HOME)"
+    except EdBatchError:
+        hint = ""
     warnings.warn(
-        f"{what}: {problem}; it is compiled anew, which takes seconds, {when} (the folder {cache_folder()} may be "
-        "deleted, or another be named by XDG_CACHE_HOME)",
+        f"{what}: {problem}; it is compiled anew, which takes seconds, {when}{hint}",
         EdBatchWarning,
         stacklevel=3,
     )

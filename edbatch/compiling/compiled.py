@@ -276,7 +276,7 @@ class _Disk(NullCache):
 
     def has(self, signature: Any) -> bool:
         """Whether something was compiled before."""
-        return any(cache.path_of(key).exists() for key in self._keys(signature))
+        return any(cache.exists(key) for key in self._keys(signature))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""

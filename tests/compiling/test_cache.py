@@ -1,13 +1,16 @@
-"""Compiled code that nobody uses is deleted, by whichever process compiles something next."""
+"""Compiled code that nobody uses is deleted, by whoever compiles something next; a folder may be of no use."""
 
+import errno
 import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import edbatch as eb
 from edbatch.compiling import cache as code_cache
 from edbatch.compiling.cache import cache_folder, keep, kept, path_of
 from edbatch.compiling.fingerprint import DIGEST
@@ -66,6 +69,35 @@ def test_a_large_folder_loses_what_was_not_used_for_longest(monkeypatch):
     keep(NEW, b"x" * 1000)
     assert [kept(key) is not None for key in keys] == [False] * 3 + [True] * 2
     assert kept(NEW) is not None
+
+
+def test_a_folder_that_may_not_be_searched_holds_nothing(monkeypatch):
+    """As one of another user, whose environment was inherited."""
+
+    def refuse(self, **given):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    with pytest.warns(eb.EdBatchWarning, match=r"compiled code is not kept.*bin: cannot be read \(Permission denied\)"):
+        assert not code_cache.exists(NEW)
+
+
+def test_without_a_home_folder_nothing_is_kept(monkeypatch):
+    """As for a user that a container makes up."""
+
+    def unknown():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", unknown)
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    with pytest.warns(eb.EdBatchWarning, match="compiled code is not kept.*no home folder is known; expected one, or"):
+        keep(NEW, b"x")
+    assert kept(NEW) is None
+    assert not code_cache.exists(NEW)
+    with pytest.raises(eb.EdBatchError, match="no home folder"):
+        cache_folder()
 
 
 PRUNING = """
