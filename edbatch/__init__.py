@@ -12,6 +12,7 @@ from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.cell.cell import cell
 from edbatch.graph.draws import seed
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.model import init
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.exchange import from_dlpack
@@ -41,6 +42,7 @@ __all__ = [
     "EdBatchError",
     "EdBatchWarning",
     "Expression",
+    "ExpressionList",
     "Graph",
     "LookupParameters",
     "Momentum",

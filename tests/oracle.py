@@ -48,6 +48,18 @@ def dropout(x, seed, rate):
     return x * (np.array(drawn).reshape(x.shape) >= rate) / (1 - rate)
 
 
+def weighted_sum(*both):
+    half = len(both) // 2
+    return sum(weight * value for weight, value in zip(both[:half], both[half:], strict=True))
+
+
+def attention(query, *both, heads, scale):
+    half = len(both) // 2
+    keys, values = (np.reshape(xs, (half, heads, -1)) for xs in (both[:half], both[half:]))
+    weights = softmax(scale * np.einsum("hd,ehd->eh", query.reshape(heads, -1), keys), 0)
+    return np.einsum("eh,ehc->hc", weights, values).ravel()
+
+
 def huber(a, b, delta):
     return sum(0.5 * d * d if abs(d) <= delta else delta * (abs(d) - 0.5 * delta) for d in np.ravel(a - b))
 
@@ -163,6 +175,9 @@ ORACLE = {
     "top_k": top_k,
     "k_max_pool": lambda x, k, axis: gather(x, np.sort(top_k(x, k, axis), axis), axis),
     "cumsum": np.cumsum,
+    "weighted_sum": weighted_sum,
+    "attention": attention,
+    "exp_difference": lambda a, b: np.exp(a - b),
     "sum_list": lambda *xs: sum(xs),
     "mean_list": lambda *xs: sum(xs) / len(xs),
     "maximum_list": lambda *xs: np.max(xs, axis=0),

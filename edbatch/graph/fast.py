@@ -119,18 +119,22 @@ def binary(
 
 
 def attributed(
-    op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], default: Any = None
-) -> Callable[..., Expression]:
+    op: Op,
+    attributes_of: Callable[[Any, Any], dict[str, Any]],
+    default: Any = None,
+    otherwise: Callable[[Any, Any], Any] | None = None,
+) -> Callable[..., Any]:
     """The fast way for ops of one operand and an argument: an axis, a slope, or several in a tuple.
 
     Args:
         attributes_of: (spec, argument) -> the op's attributes; checks what a caller gave. It runs once for each spec
             and argument.
         default: of the argument.
+        otherwise: makes what the op is not made for of several nodes, or returns None; asked where x is no expression.
     """
     entries: dict[Any, tuple[int, Any]] = {}
 
-    def call(x: Any, argument: Any = default) -> Expression:
+    def call(x: Any, argument: Any = default) -> Any:
         try:
             type_id, spec = entries[x.spec, argument, kinds(argument)]
         except (KeyError, AttributeError, TypeError):
@@ -142,7 +146,10 @@ def attributed(
         graph.args.append(x.id)
         return Expression(graph, node, spec)
 
-    def remember(x: Any, argument: Any) -> Expression:
+    def remember(x: Any, argument: Any) -> Any:
+        found = None if otherwise is None else otherwise(x, argument)
+        if found is not None:
+            return found
         node = to_expression(op.name, x)
         type = node_type(op, tuple(attributes_of(node.spec, argument).items()), (node.spec,))
         if is_told(argument):

@@ -27,9 +27,10 @@ class NodeType:
         id: its key in `TYPES`.
         op: the op.
         attributes: its attributes as (name, value) pairs.
-        operands: one spec per operand (one in all for a variadic op); a `ParameterSpec` is an operand that all nodes
+        operands: one spec per operand (of a variadic op: one per list); a `ParameterSpec` is an operand that all nodes
             of the type share and that has no place in the graph.
         out: spec of the result.
+        lists: how many lists nodes read, all of one length; they come after `op.singles` operands.
         n_args: integers a node of the type adds to the graph's argument column (operands that are nodes, then payload),
             -1 when that varies.
         parameters: that it reads, also inside a cell.
@@ -37,7 +38,7 @@ class NodeType:
         body: of a composite that has been opened, what it is made of: it is traced while its parameters are there.
     """
 
-    __slots__ = ("attributes", "body", "device", "id", "n_args", "name", "op", "operands", "out", "parameters")
+    __slots__ = ("attributes", "body", "device", "id", "lists", "n_args", "name", "op", "operands", "out", "parameters")
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
         self.id = id
@@ -46,6 +47,7 @@ class NodeType:
         self.operands = operands
         self.out = out
         self.body: Any = None
+        self.lists = len(operands) - op.singles if op.variadic else 0
         nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
         self.n_args = -1 if op.variadic else nodes + op.payload
         self.name = type_name(op, attributes, operands, out)

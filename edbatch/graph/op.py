@@ -38,6 +38,21 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Equations:
+    """What an op over lists computes, line by line; its derivative follows from that (see `kernels.equations`).
+
+    Args:
+        operands: their names and axes, as "query[h,d]"; those with axis e are the lists.
+        text: the lines.
+        sizes: (operand shapes..., **attributes) -> the size of each axis but e.
+    """
+
+    operands: tuple[str, ...]
+    text: str
+    sizes: Callable[..., dict[str, int]]
+
+
+@dataclass(frozen=True)
 class Share:
     """What part of the gradient of a variadic op's result goes to each operand.
 
@@ -69,7 +84,9 @@ class Op:
             A view's forward is `forward(operand, **attributes)` and returns the view.
         kind: see `Kind`.
         elementwise: operands broadcast like NumPy's, per sample; `forward` gets them already aligned.
-        variadic: any number of operands of one shape; `forward(k, out, rows, offsets)` reduces segments of rows.
+        variadic: its last operands are lists of any length, all of one: `forward(k, out, *rows, offsets)` gets their
+            rows one after the other, and where lists begin. All lengths are one type.
+        singles: of a variadic op, how many operands come before its lists.
         places: for ops that only put operands side by side: the parts of `out`, one per operand, that they go to;
             their `forward` has nothing left to do.
         payload: how many integers go with each node (an index, a label, a seed).
@@ -82,6 +99,7 @@ class Op:
             first; or each entry of its second operand, along its attribute `axis`.
         composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
             expressions or parameters. It has neither a forward nor a gradient of its own (see `composite`).
+        equations: of a variadic op that has no forward and no gradient; it has as many operands and lists as these.
         unrolled: of a variadic op, the same of a few operands, written with others: `unrolled(*operands)`.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
@@ -99,12 +117,14 @@ class Op:
     kind: Kind = Kind.COMPUTE
     elementwise: bool = False
     variadic: bool = False
+    singles: int = 0
     places: Callable[..., list[Any]] | None = None
     payload: int = 0
     scalar: str = ""
     reduction: str = ""
     picks: bool = False
     composite: Callable[..., Any] | None = None
+    equations: Equations | None = None
     unrolled: Callable[..., Any] | None = None
     gradient: Callable[..., Any] | Share | None = None
     samples: tuple[Sample, ...] = ()
@@ -122,8 +142,8 @@ def declare(op: Op) -> Op:
     """
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
-    if op.forward is as_program and not (op.scalar or op.reduction or op.picks or op.composite):
-        raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite or a forward")
+    if op.forward is as_program and not (op.scalar or op.reduction or op.picks or op.composite or op.equations):
+        raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite, equations or a forward")
     OPS[op.name] = op
     return op
 

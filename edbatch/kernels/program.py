@@ -8,6 +8,7 @@ tuples of the same fields.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -33,12 +34,14 @@ class Slot(NamedTuple):
         place: in scratch, its m rows begin at entry m * place; of a fixed value, its number.
         column: where it begins in each row.
         stride: entries from row to row, in scratch.
+        each: in scratch, so many entries further for each element of the calls' lists.
     """
 
     storage: int
     place: int
     column: int
     stride: int
+    each: int = 0
 
 
 class Move(IntEnum):
@@ -58,11 +61,13 @@ class Argument(NamedTuple):
         slot: number of its slot; -1: unused.
         entries: of a row.
         move: a `Move`.
+        elements: 1 if there is a row for each element of the calls' lists, else 0.
     """
 
     slot: int
     entries: int
     move: int
+    elements: int = 0
 
 
 class Position(NamedTuple):
@@ -141,17 +146,31 @@ class MultiplyEach(NamedTuple):
     code: int = Code.MULTIPLY_EACH
 
 
+class Over(IntEnum):
+    """What the groups of a kernel's step are: of each call; of each element of its list; or all of its list."""
+
+    CALLS = 0
+    ELEMENTS = 1
+    LISTS = 2
+
+
+OVER_ELEMENTS, OVER_LISTS = int(Over.ELEMENTS), int(Over.LISTS)
+
+
 class KernelStep(NamedTuple):
     """A kernel of the kernel language.
 
     Attributes:
         kernel: its number.
         place, places: the first of its positions, and the number of its places. Behind these, as columns of no slot:
-            the sizes of its axes, its strides and columns, and which of the calls' integers it takes.
+            the sizes of its axes (of the axis of lists, of slot -1, none), its strides and columns, and which of the
+            calls' integers it takes.
         axes, words, integers: the numbers of these.
         groups, entries: of a row, the groups, and the entries of one; if each entry is computed by itself, 1 and all.
+            The axis of lists counts as 1.
         scratch: numbers that it keeps for each entry of a group.
         lanes: threads that a GPU computes a group with; 0 if each entry is computed by itself.
+        over: an `Over`.
     """
 
     kernel: int
@@ -164,6 +183,7 @@ class KernelStep(NamedTuple):
     entries: int
     scratch: int
     lanes: int
+    over: int = Over.CALLS
     code: int = Code.KERNEL
 
 
@@ -237,6 +257,7 @@ class Extent(NamedTuple):
         addresses, kernels, places: where its own begin.
         calls: of a block at most.
         itemsize: bytes of an entry: all values of a program are of one dtype.
+        lists: the number of an argument that is a list; -1: none is.
     """
 
     slots: int
@@ -250,6 +271,7 @@ class Extent(NamedTuple):
     places: int
     calls: int
     itemsize: int
+    lists: int = -1
 
 
 class Task(NamedTuple):
@@ -288,7 +310,7 @@ SLOT, ARGUMENT_OF, POSITION, EXTENT, TASK, STEP = (
 )
 
 
-def step_table(steps: list[Step]) -> np.ndarray:
+def step_table(steps: Sequence[Step]) -> np.ndarray:
     """Steps as an array of records."""
     assert STEP.names is not None
     return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)

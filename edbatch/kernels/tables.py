@@ -5,7 +5,7 @@ Addresses are those of the device. Distances and widths of rows are in bytes; wh
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -94,11 +94,15 @@ class Integers(NamedTuple):
 
     Attributes:
         indices: the list that they are in.
+        offsets: where the offsets of the calls' lists begin there, if they read lists.
+        elements: of all these lists.
     """
 
-    indices: np.ndarray
+    indices: Any
     begin: int
     stride: int
+    offsets: int = -1
+    elements: int = 0
 
 
 @compiled(small=True, error_model="numpy")
@@ -184,15 +188,21 @@ def computed_rows(kept: np.void, n: int, out: Rows) -> Rows:
 
 
 @compiled(small=True, error_model="numpy")
-def place_slots(programs: Programs, number: int, slots: Slots, scratch: int, result: Rows, m: int) -> None:
-    """Where the slots of a program lie in a block of m calls; arguments: where they are moved to if they are."""
+def place_slots(
+    programs: Programs, number: int, slots: Slots, scratch: int, result: Rows, m: int, elements: int
+) -> None:
+    """Where the slots of a program lie in a block of m calls; arguments: where they are moved to if they are.
+
+    Args:
+        elements: of all lists of these calls.
+    """
     extent = programs.extents[number]
     itemsize = extent["itemsize"]
     for at in range(extent["slots_end"] - extent["slots"]):
         slot = programs.slots[extent["slots"] + at]
         slots.lists[at] = 0
         if slot["storage"] <= SCRATCH:
-            slots.addresses[at] = scratch + itemsize * (m * slot["place"] + slot["column"])
+            slots.addresses[at] = scratch + itemsize * (m * slot["place"] + elements * slot["each"] + slot["column"])
             slots.strides[at] = itemsize * slot["stride"]
         elif slot["storage"] == RESULT:
             slots.addresses[at] = result.address + itemsize * slot["column"]
@@ -211,7 +221,7 @@ def given_words(step: np.void) -> int:
 @compiled(small=True)
 def fill(
     given: np.ndarray, step: np.void, positions: np.ndarray, slots: Slots, itemsize: int, payload: int,
-    payload_stride: int,
+    payload_stride: int, offsets: int,
 ) -> None:  # fmt: skip
     """What a kernel is given, but for scratch.
 
@@ -219,11 +229,13 @@ def fill(
         positions: of all kernels, records `Position`.
         itemsize: bytes of an entry.
         payload, payload_stride: the k-th integers of the calls begin at address `payload` + 4 k * `payload_stride`.
+        offsets: the address of the offsets of their lists.
     """
     at, first, axes, places = 0, step["place"], step["axes"], step["places"]
     numbers = first + places
     for axis in range(axes):
-        given[axis] = positions[numbers + axis]["column"]
+        size = positions[numbers + axis]
+        given[axis] = size["column"] if size["slot"] >= 0 else offsets
     at = axes
     for place in range(first, numbers):
         slot = positions[place]["slot"]
@@ -247,3 +259,22 @@ def fill(
 def block_rows(n: int, most: int) -> int:
     """How many calls to compute at a time: n in parts of equal size, none of more than `most`."""
     return -(-n // -(-n // most))
+
+
+@compiled(small=True)
+def elements_of(one: np.void, extent: np.void, operands: np.ndarray) -> int:
+    """Of all lists of a batch of a program, how many elements there are.
+
+    Args:
+        operands: of the plan.
+    """
+    return int(operands[one["operand"] + extent["lists"]]["n"]) if extent["lists"] >= 0 else 0
+
+
+@compiled(small=True)
+def longest(integers: Integers, m: int) -> int:
+    """The elements of the longest list of m calls."""
+    most, begin = 0, integers.offsets
+    for at in range(begin, begin + m):
+        most = max(most, integers.indices[at + 1] - integers.indices[at])
+    return int(most)

@@ -150,7 +150,7 @@ class Evaluation:
             clock.stop("scheduling")
         order, offsets, n_sources = with_sources(order, offsets, nodes.types[first : nodes.n], table.is_source)
         order += first
-        kinds = table.n_payload, table.variadic, table.window, table.view_windows
+        kinds = table.n_payload, table.singles, table.lists, table.window, table.view_windows
         plan = make_plan(order, offsets, nodes.columns(), kinds, nodes.row, first, self.arenas.rows())
         clock.stop("planning")
         self.ran.append(self._execute(plan, n_sources, inputs, order, saving))

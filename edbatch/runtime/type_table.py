@@ -75,7 +75,11 @@ def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:
     """What computes a batch of a type: `kernel(out, *operands, *payload)`."""
     if not runs_as_program(type):
         return bind(type, backend)
-    from edbatch.runtime.compile.program import Program  # imports Numba
+    if type.op.equations is not None:
+        from edbatch.runtime.compile.list_program import forward_of  # imports Numba
+
+        return forward_of(type, backend)
+    from edbatch.runtime.compile.program import Program
 
     return Program(body_of_type(type)[0], columns_of_type(type), partial(bind, backend=backend), places_of, backend)
 
@@ -123,7 +127,7 @@ class TypeTable:
         pool: of buffers there.
         windows: of all arenas.
         local: per type id the type's number; -1 before it was seen.
-        n_args, n_payload, variadic, is_source, window: per type; see `runtime.lower` and `memory.plan.planner`.
+        n_args, n_payload, singles, lists, is_source, window: per type; see `runtime.lower` and `memory.plan.planner`.
         has_early, has_late, looks_up: per type, whether it is a cell of which there may be something to split off (see
             `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type; `splits` holds how
             it was done (see `runtime.split`).
@@ -174,7 +178,7 @@ class TypeTable:
     def of_lists(self, kind: int) -> OfLists | None:
         """How compiled loops reduce a type's lists; None of any other type."""
         type = self.bound[kind].type
-        if not type.op.variadic:
+        if not type.op.variadic or type.op.equations is not None:
             return None
         return self.list_task(partial(reduce_lists, type.op.name, type.out.dtype.name), type)
 
@@ -254,7 +258,8 @@ class TypeTable:
         types = [bound.type for bound in self.bound]
         self.n_args = np.array([type.n_args for type in types], np.int32)
         self.n_payload = np.array([type.op.payload for type in types], np.int32)
-        self.variadic = np.array([type.op.variadic for type in types], np.bool_)
+        self.singles = np.array([type.op.singles for type in types], np.int32)
+        self.lists = np.array([type.lists for type in types], np.int32)
         self.is_source = np.array([type.op.kind is Kind.SOURCE for type in types], np.bool_)
         self.has_early = np.array([isinstance(type.op, CellOp) and type.op.has_early for type in types], np.bool_)
         self.has_late = np.array([isinstance(type.op, CellOp) and type.op.has_late for type in types], np.bool_)

@@ -5,12 +5,12 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind, Share, no_gradient
 from edbatch.graph.record import to_node
 from edbatch.graph.views import look
 from tests.arrays import on_host
 from tests.gradients import compare, numeric, numeric_gradients
+from tests.graph.nodes import added, chosen, shapes_of
 from tests.graph.test_ops import BATCH, CASES, OPERANDS, draw, place
 from tests.oracle import ORACLE
 
@@ -21,8 +21,9 @@ FLAT = {"stop_gradient", *COMPARISONS, *NUMBERS}
 
 def test_every_op_has_a_gradient_or_says_that_it_has_none():
     ops = [op for op in OPS.values() if op.kind is not Kind.SOURCE]
-    assert all((op.gradient in (None, no_gradient)) == (op.composite is not None or op.name in FLAT) for op in ops)
-    assert all(isinstance(op.gradient, Share) == op.variadic for op in ops)
+    written = {op.name for op in ops if op.composite or op.equations}
+    assert {op.name for op in ops if op.gradient in (None, no_gradient)} == written | FLAT
+    assert all(isinstance(op.gradient, Share) == (op.variadic and not op.equations) for op in ops)
     assert {op.name for op in ops if op.gradient is no_gradient} == FLAT
 
 
@@ -45,26 +46,19 @@ def build(op, sample, how, policy, cells, dtype="float64"):
         return eb.sum(x * weights), x
 
     with graph:
-        shapes = sample.shapes[:1] * 3 if op.variadic else sample.shapes
+        shapes = shapes_of(op, sample)
         # No two operands have equal entries: between them, minimum and maximum have kinks.
         columns = [
             [draw(random, shape, sample) + 0.007 * slot for _ in range(BATCH)] for slot, shape in enumerate(shapes)
         ]
-        lengths = [1 + number % 3 if op.variadic else len(shapes) for number in range(BATCH)]
         places = [place(values, how, model, slot, len(columns)) for slot, values in enumerate(columns)]
         if op.kind is Kind.VIEW or op.variadic:
             places = [[to_node(graph, x) for x in column] for column in places]
         for number in range(BATCH) if how != "shuffled" else [3, 0, 4, 4, 1]:
-            xs = [column[number] for column in places[: lengths[number]]]
-            values = [column[number] for column in columns[: lengths[number]]]
+            slots = chosen(op, sample, number)
+            xs, values = ([of[slot][number] for slot in slots] for of in (places, columns))
             payload = [int(random.integers(bound)) for bound in sample.payload]
-            if op.kind is Kind.VIEW:
-                y = look(xs[0], op, tuple(attributes.items()))
-            else:
-                specs = tuple(x.spec for x in xs)
-                ids = [x.id for x in xs if isinstance(x, eb.Expression)]
-                type = node_type(op, tuple(attributes.items()), specs[:1] if op.variadic else specs)
-                y = graph.add(type, ([len(ids)] if op.variadic else []) + ids + payload)
+            y = added(op, tuple(attributes.items()), xs, payload, graph)
             weights = random.uniform(0.5, 1.5, y.shape)
             terms.append(product(y, eb.input(weights))[0] if cells else eb.sum(y * eb.input(weights)))
             for slot, x in enumerate(xs):
@@ -128,11 +122,10 @@ def test_in_a_cell(op, sample):
         if op.kind is Kind.VIEW:
             y = look(xs[0], op, attributes)
         else:
-            type = node_type(op, attributes, tuple(x.spec for x in xs))
             codes = [
                 x if isinstance(x, int) else x.used_in(limit) for x, limit in zip(integers, sample.payload, strict=True)
             ]
-            y = x.graph.add(type, [x.id for x in xs] + codes)
+            y = added(op, attributes, xs, codes)
         return eb.sum(eb.square(y))
 
     cell = eb.cell(function)

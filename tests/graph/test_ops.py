@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.record import to_node
-from edbatch.graph.views import look
+from tests.graph.nodes import added, chosen, shapes_of
 from tests.oracle import ORACLE
 
 BATCH = 5
@@ -67,28 +66,16 @@ def build(op, sample, how, policy, random, dtype):
     model = eb.ParameterCollection(dtype=dtype)
     expected, nodes = [], []
     with eb.Graph(policy=policy, dtype=dtype) as graph:
-        lengths = [len(sample.shapes)] * BATCH
-        if op.variadic:
-            lengths = [1 + number % 3 for number in range(BATCH)]
-        columns = [[draw(random, shape, sample) for _ in range(BATCH)] for shape in sample.shapes]
-        if op.variadic:
-            columns = [[draw(random, sample.shapes[0], sample) for _ in range(BATCH)] for _ in range(3)]
+        columns = [[draw(random, shape, sample) for _ in range(BATCH)] for shape in shapes_of(op, sample)]
         places = [place(values, how, model, slot, len(columns)) for slot, values in enumerate(columns)]
         if op.kind is Kind.VIEW or op.variadic:
             places = [[to_node(graph, x) for x in column] for column in places]
         order = range(BATCH) if how != "shuffled" else [3, 0, 4, 4, 1]
         for number in order:
-            operands = [column[number] for column in places[: lengths[number]]]
             payload = [int(random.integers(bound)) for bound in sample.payload]
-            specs = tuple(x.spec for x in operands)
-            if op.kind is Kind.VIEW:
-                nodes.append(look(operands[0], op, tuple(attributes.items())))
-                expected.append(ORACLE[op.name](columns[0][number], **attributes))
-                continue
-            type = node_type(op, tuple(attributes.items()), specs[:1] if op.variadic else specs)
-            ids = [x.id for x in operands if isinstance(x, eb.Expression)]
-            nodes.append(graph.add(type, ([len(ids)] if op.variadic else []) + ids + payload))
-            values = [column[number] for column in columns[: lengths[number]]]
+            slots = chosen(op, sample, number)
+            operands, values = ([of[slot][number] for slot in slots] for of in (places, columns))
+            nodes.append(added(op, tuple(attributes.items()), operands, payload, graph))
             expected.append(ORACLE[op.name](*values, *payload, **attributes))
         got = eb.forward(nodes)
     return got, expected, graph

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.node_type import node_type
-from edbatch.graph.op import Kind, no_gradient
-from edbatch.graph.views import look
+from edbatch.graph.op import no_gradient
 from tests.arrays import on_host
 from tests.gradients import numeric
+from tests.graph.nodes import added, chosen, shapes_of
 from tests.graph.test_ops import CASES, draw
 from tests.oracle import ORACLE
 
@@ -32,15 +31,6 @@ EDGES = [
 CALLS, SOURCES = 7, 2
 
 
-def apply(op, attributes, xs, integers):
-    """A node of an op, or a view."""
-    if op.kind is Kind.VIEW:
-        return look(xs[0], op, attributes)
-    specs = tuple(x.spec for x in xs)
-    type = node_type(op, attributes, specs[:1] if op.variadic else specs)
-    return xs[0].graph.add(type, ([len(xs)] if op.variadic else []) + [x.id for x in xs] + list(integers))
-
-
 def mixed(op, sample, how, policy, dtype):
     """Calls of an op that read few values through different edges: the loss, the parameters, what they must get.
 
@@ -49,7 +39,7 @@ def mixed(op, sample, how, policy, dtype):
     """
     random = np.random.default_rng(5)
     attributes = dict(sample.attributes)
-    shapes = sample.shapes[:1] * 3 if op.variadic else sample.shapes
+    shapes = shapes_of(op, sample)
     values = [[draw(random, s, sample) + 0.007 * at for _ in range(SOURCES)] for at, s in enumerate(shapes)]
     model = eb.ParameterCollection(dtype=dtype)
     sources = [[model.add_parameters(v.shape, init=v) for v in column] for column in values]
@@ -66,29 +56,30 @@ def mixed(op, sample, how, policy, dtype):
             def function(*given):
                 xs = [EDGES[edge][0](x) for edge, x in zip(inner, given[:number], strict=True)]
                 integers = [x.used_in(n) for x, n in zip(given[number:], sample.payload, strict=True)]
-                return apply(op, tuple(attributes.items()), xs, integers)
+                return added(op, tuple(attributes.items()), xs, integers)
 
             cells[key] = function
         return cells[key]
 
     with eb.Graph(policy=policy, dtype=dtype):
         for call in range(CALLS):
-            number = 1 + call % 3 if op.variadic else len(shapes)
-            chosen = [int(random.integers(SOURCES)) for _ in range(number)]
+            slots = chosen(op, sample, call)
+            number = len(slots)
+            sourced = [int(random.integers(SOURCES)) for _ in slots]
             edges = tuple((call + 2 * slot) % len(EDGES) for slot in range(number))
             integers = [int(random.integers(bound)) for bound in sample.payload]
-            xs = [eb.parameter(sources[slot][which]) for slot, which in enumerate(chosen)]
+            xs = [eb.parameter(sources[slot][which]) for slot, which in zip(slots, sourced, strict=True)]
             if how != "inside":
                 xs = [EDGES[edge][0](x) for edge, x in zip(edges, xs, strict=True)]
             y = (
-                apply(op, tuple(attributes.items()), xs, integers)
+                added(op, tuple(attributes.items()), xs, integers)
                 if how == "nodes"
                 else cell_of(edges, number)(*xs, *integers)
             )
             weights = random.uniform(0.5, 1.5, y.shape)
             terms.append(eb.sum(y * eb.input(weights)))
-            given = [values[slot][which] for slot, which in enumerate(chosen)]
-            for slot, (which, edge) in enumerate(zip(chosen, edges, strict=True)):
+            given = [values[slot][which] for slot, which in zip(slots, sourced, strict=True)]
+            for slot, (at, which, edge) in enumerate(zip(slots, sourced, edges, strict=True)):
 
                 def loss(value, slot=slot, given=given, integers=integers, weights=weights):
                     operands = [*given[:slot], value, *given[slot + 1 :]]
@@ -97,7 +88,7 @@ def mixed(op, sample, how, policy, dtype):
                 factor = EDGES[edge][1]
                 if factor and op.gradient is not no_gradient:
                     own = attributes["scale"] if op.name == "scale_gradient" else 1.0
-                    wants[slot][which] += factor * own * numeric(loss, given[slot])
+                    wants[at][which] += factor * own * numeric(loss, given[slot])
         total = eb.sum(terms)
     return total, [*zip(chain(*sources), chain(*wants), strict=True)]
 

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.node_type import node_type
-from edbatch.graph.op import Kind
-from edbatch.graph.views import look
 from edbatch.runtime.compile import program as cell_program
+from tests.graph.nodes import added, shapes_of
 from tests.graph.test_ops import CASES
 from tests.oracle import ORACLE
 
@@ -23,23 +21,13 @@ def python(monkeypatch):
     return found
 
 
-def called(op, sample, xs, integers):
-    """A node of an op, in the graph of its operands."""
-    attributes = tuple(sample.attributes.items())
-    if op.kind is Kind.VIEW:
-        return look(xs[0], op, attributes)
-    type = node_type(op, attributes, tuple(x.spec for x in xs)[: 1 if op.variadic else None])
-    ids = [x.id for x in xs if isinstance(x, eb.Expression)]
-    return xs[0].graph.add(type, [len(ids)] * op.variadic + ids + integers)
-
-
 @pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 @pytest.mark.parametrize("how", ["values", "parameters", "views"])
 @pytest.mark.parametrize(("op", "sample"), IN_CELLS)
 def test_every_op_in_a_cell(op, sample, how, python):
     random = np.random.default_rng(0)
     low, high = max(sample.low, 0.1), min(sample.high, 0.9)
-    given = [random.uniform(low, high, shape).astype(np.float32) for shape in sample.shapes]
+    given = [random.uniform(low, high, shape).astype(np.float32) for shape in shapes_of(op, sample)]
     integers = [int(random.integers(bound)) for bound in sample.payload]
     model = eb.ParameterCollection()
     fixed = [model.add_parameters(x.shape, init=x) for x in given]
@@ -51,7 +39,7 @@ def test_every_op_in_a_cell(op, sample, how, python):
             operands = [eb.flip(eb.tanh(eb.flip(x, 0)), 0) if x.shape else eb.tanh(x) for x in xs]
         elif how == "parameters" and not op.variadic and len(xs) > 1:
             operands[1] = fixed[1]
-        y = called(op, sample, operands, integers)
+        y = added(op, tuple(sample.attributes.items()), operands, integers)
         return eb.tanh(y), y
 
     with eb.Graph(policy="none"):

@@ -37,6 +37,7 @@ from edbatch.graph.ops.elementwise import (
 from edbatch.graph.ops.indices import argmax, argmin, gather, one_hot, scatter, scatter_add
 from edbatch.graph.ops.inputs import input, lookup, ones, parameter, scalar, zeros
 from edbatch.graph.ops.largest import k_max_pool, top_k
+from edbatch.graph.ops.lists import attention, dots, weighted_sum
 from edbatch.graph.ops.loss import (
     binary_cross_entropy,
     cross_entropy,
@@ -58,6 +59,7 @@ __all__ = [
     "affine",
     "argmax",
     "argmin",
+    "attention",
     "binary_cross_entropy",
     "clip",
     "concatenate",
@@ -66,6 +68,7 @@ __all__ = [
     "cumsum",
     "divide",
     "dot",
+    "dots",
     "dropout",
     "elu",
     "equal",
@@ -133,6 +136,7 @@ __all__ = [
     "top_k",
     "transpose",
     "unsqueeze",
+    "weighted_sum",
     "where",
     "zeros",
 ]

@@ -6,10 +6,11 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed, documented
+from edbatch.graph.expression_list import listed
+from edbatch.graph.fast import attributed, binary, documented
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
-from edbatch.graph.ops.reduce import centred, max, mean, sum
+from edbatch.graph.ops.reduce import centred, is_list, max, maximum, mean, sum
 from edbatch.graph.ops.shape import checked_axis, stop_gradient
 from edbatch.graph.record import checked_index, checked_number, graph_of, record, to_expression
 from edbatch.graph.spec import Shape
@@ -27,6 +28,23 @@ def _softmax(x: Any, axis: int) -> Expression:
 def _log_softmax(x: Any, axis: int) -> Expression:
     below = _below_largest(x, axis)
     return below - log(sum(exp(below), axis, keepdims=True))
+
+
+EXP_DIFFERENCE = composite(
+    "exp_difference", lambda x, y: x, lambda x, y: exp(x - y), (Sample(((3,), (3,))), Sample(((), ())))
+)
+_exp_difference = binary(EXP_DIFFERENCE)
+
+
+def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
+    """Entry by entry across a list; None of one operand."""
+    if not is_list("softmax", x, None if axis == -1 else axis):
+        return None
+    xs = listed("softmax", x)
+    top = stop_gradient(maximum(xs))
+    powers = [_exp_difference(x, top) for x in xs]
+    total = sum(powers)
+    return [power / total for power in powers]
 
 
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
@@ -81,21 +99,23 @@ DROPOUT = declare(
 
 
 softmax = documented(
-    attributed(SOFTMAX, lambda spec, axis: {"axis": checked_axis("softmax", spec, axis)}, default=-1),
+    attributed(SOFTMAX, lambda spec, axis: {"axis": checked_axis("softmax", spec, axis)}, -1, _softmax_of_list),
     __name__,
     "softmax",
-    """eˣ / Σ eˣ along an axis, without overflow.
+    """eˣ / Σ eˣ along an axis, or across a list entry by entry, without overflow.
 
     Args:
-        x: expression with at least one axis.
-        axis: of one sample's value; part of the type.
+        x: expression with at least one axis; or a list of expressions of one shape, which gives a list of as many.
+            Lists of any length batch with one another.
+        axis: of one sample's value; part of the type. A list takes none.
 
     Example:
         >>> import edbatch as eb
         >>> with eb.Graph():
         ...     y = eb.softmax(eb.input([1.0, 1.0]))
-        >>> y.value()
-        array([0.5, 0.5], dtype=float32)
+        ...     some = eb.softmax([eb.scalar(2.0), eb.scalar(2.0)])
+        >>> y.value(), some[1].value()
+        (array([0.5, 0.5], dtype=float32), np.float32(0.5))
     """,
     "axis",
 )

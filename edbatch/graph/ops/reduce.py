@@ -203,7 +203,7 @@ _minimum_list_of = _variadic("minimum_list", _smallest, Share(lambda out, x: 1 -
 _logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_of, Share(lambda out, x: _exp_below(x, out)))
 
 
-def _is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:
+def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:
     """Whether x is several operands, in whatever can be gone through, and not one."""
     if x.__class__ is Expression:
         return False
@@ -241,7 +241,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         >>> values
         [array([4., 6.], dtype=float32), np.float32(3.0)]
     """
-    if not _is_list("sum", x, axis, keepdims):
+    if not is_list("sum", x, axis, keepdims):
         return _sum_over(x, _which(axis, keepdims))
     if like is None:
         return _sum_list_of(x)
@@ -260,7 +260,7 @@ def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.5)
     """
-    return _mean_list_of(x) if _is_list("mean", x, axis, keepdims) else _mean_over(x, _which(axis, keepdims))
+    return _mean_list_of(x) if is_list("mean", x, axis, keepdims) else _mean_over(x, _which(axis, keepdims))
 
 
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -274,9 +274,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         1000.693
     """
     return (
-        _logsumexp_list_of(x)
-        if _is_list("logsumexp", x, axis, keepdims)
-        else _logsumexp_over(x, _which(axis, keepdims))
+        _logsumexp_list_of(x) if is_list("logsumexp", x, axis, keepdims) else _logsumexp_over(x, _which(axis, keepdims))
     )
 
 
@@ -305,7 +303,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         array([5., 3.], dtype=float32)
     """
-    return _maximum_list_of(x) if _is_list("max", x, axis, keepdims) else _max_over(x, _which(axis, keepdims))
+    return _maximum_list_of(x) if is_list("max", x, axis, keepdims) else _max_over(x, _which(axis, keepdims))
 
 
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -320,7 +318,7 @@ def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
         >>> y.value()
         np.float32(1.0)
     """
-    return _minimum_list_of(x) if _is_list("min", x, axis, keepdims) else _min_over(x, _which(axis, keepdims))
+    return _minimum_list_of(x) if is_list("min", x, axis, keepdims) else _min_over(x, _which(axis, keepdims))
 
 
 def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
@@ -351,7 +349,7 @@ def maximum(a: Any, b: Any = None) -> Expression:
     """
     if b is not None:
         return maximum2(a, b)
-    expect(_is_list("maximum", a), "maximum: expected two operands or a list; max(x) is the largest entry of one")
+    expect(is_list("maximum", a), "maximum: expected two operands or a list; max(x) is the largest entry of one")
     return _maximum_list_of(a)
 
 
@@ -369,5 +367,5 @@ def minimum(a: Any, b: Any = None) -> Expression:
     """
     if b is not None:
         return minimum2(a, b)
-    expect(_is_list("minimum", a), "minimum: expected two operands or a list; min(x) is the smallest entry of one")
+    expect(is_list("minimum", a), "minimum: expected two operands or a list; min(x) is the smallest entry of one")
     return _minimum_list_of(a)

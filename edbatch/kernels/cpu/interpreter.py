@@ -21,6 +21,7 @@ from edbatch.kernels.program import (
     MULTIPLY,
     MULTIPLY_EACH,
     NONE,
+    OVER_LISTS,
     RIGHT,
     TRANSPOSED,
     UNLESS_FOLLOWED,
@@ -34,9 +35,11 @@ from edbatch.kernels.tables import (
     all_contiguous,
     block_rows,
     computed_rows,
+    elements_of,
     fill,
     given_words,
     grouped,
+    longest,
     most_slots,
     operand_rows,
     place_slots,
@@ -85,8 +88,12 @@ def run_steps(
             )
         elif code == KERNEL:
             given = np.empty(given_words(step), np.int64)
-            kept = np.empty(step["scratch"] * entries + 1, np.float64)
-            fill(given, step, places, slots, itemsize, at_index(integers.indices, integers.begin), integers.stride)
+            most = longest(integers, m) if step["over"] == OVER_LISTS and step["scratch"] > 0 else 1
+            kept = np.empty(step["scratch"] * entries * most + 1, np.float64)
+            fill(
+                given, step, places, slots, itemsize, at_index(integers.indices, integers.begin), integers.stride,
+                at_index(integers.indices, integers.offsets),
+            )  # fmt: skip
             given[-1] = int64_address(kept)
             call_kernel(kernels[step["kernel"]], m, int64_address(given))
             given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
@@ -131,7 +138,10 @@ def _gather_segments(operand: np.void, sources: Sources, begin: int, end: int, t
 def _place_arguments(
     programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, begin: int, m: int
 ) -> None:
-    """Have the arguments of m calls of a program, from number `begin` of a batch on, where its slots say."""
+    """Have the arguments of m calls of a program, from number `begin` of a batch on, where its slots say.
+
+    A batch that reads lists is one block.
+    """
     extent, indices = programs.extents[number], sources.indices
     for at in range(extent["arguments_end"] - extent["arguments"]):
         argument = programs.arguments[extent["arguments"] + at]
@@ -140,15 +150,16 @@ def _place_arguments(
             continue
         operand, width = sources.operands[one["operand"] + at], extent["itemsize"] * argument["entries"]
         access, target = operand["access"], Rows(slots.addresses[slot], slots.strides[slot], width)
+        rows = operand["n"] if argument["elements"] else m
         if access == GATHER_MANY:
-            _gather_segments(operand, sources, begin, begin + m, target)
+            _gather_segments(operand, sources, begin, begin + rows, target)
             continue
         source = operand_rows(operand, begin, sources.memory)
         if access == GATHER and move != UNLESS_FOLLOWED:
             listed = operand["first"] + begin
-            gather_rows(m, source.address, source.stride, indices, listed, target.address, target.stride, width)
+            gather_rows(rows, source.address, source.stride, indices, listed, target.address, target.stride, width)
         elif access != GATHER and (move == ALWAYS or (move == IF_NOT_ROWS and source.stride < width)):
-            copy_rows(m, source.address, source.stride, target.address, target.stride, width)
+            copy_rows(rows, source.address, source.stride, target.address, target.stride, width)
         else:
             slots.addresses[slot], slots.strides[slot] = source.address, source.stride
             if access == GATHER:
@@ -164,12 +175,13 @@ def _run_program(
     out = result_rows(kind, one["row"], sources.memory)
     result = computed_rows(sources.memory.kept[kind], n, out)
     block = block_rows(n, programs.extents[number]["calls"])
+    elements = elements_of(one, programs.extents[number], sources.operands)
     for begin in range(0, n, block):
         m = min(block, n - begin)
         here = Rows(result.address + begin * result.stride, result.stride, result.width)
-        place_slots(programs, number, slots, scratch, here, m)
+        place_slots(programs, number, slots, scratch, here, m, elements)
         _place_arguments(programs, number, slots, one, sources, begin, m)
-        integers = Integers(sources.indices, one["integers"] + begin, n)
+        integers = Integers(sources.indices, one["integers"] + begin, n, one["offsets"] + begin, elements)
         run_steps(programs, number, 0, slots, integers, m, gemms)
     if result.address != out.address:
         copy_rows(n, result.address, result.stride, out.address, out.stride, out.width)

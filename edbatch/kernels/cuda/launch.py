@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
-from edbatch.kernels.cuda.calls import launch, multiply, multiply_each
+from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import (
     MOVE,
     MOVES,
@@ -21,7 +21,7 @@ from edbatch.kernels.cuda.enqueue import (
     lists,
     move,
 )
-from edbatch.kernels.cuda.geometry import THREADS, over_rows
+from edbatch.kernels.cuda.geometry import THREADS, lanes_of_lists, over_rows
 from edbatch.kernels.program import (
     ADD,
     ADD_ROWS,
@@ -35,12 +35,15 @@ from edbatch.kernels.program import (
     MULTIPLY,
     MULTIPLY_EACH,
     NONE,
+    OVER_ELEMENTS,
+    OVER_LISTS,
     RIGHT,
     TRANSPOSED,
     UNLESS_FOLLOWED,
     UNUSED,
 )
 from edbatch.kernels.tables import (
+    Integers,
     Memory,
     Programs,
     Rows,
@@ -48,6 +51,7 @@ from edbatch.kernels.tables import (
     all_contiguous,
     block_rows,
     computed_rows,
+    elements_of,
     fill,
     given_words,
     grouped,
@@ -59,6 +63,7 @@ from edbatch.kernels.tables import (
 )
 from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED
 
+_PROCESSORS = int(Gpu.PROCESSORS)  # Numba takes plain integers for constants
 INDEX = 4  # bytes of an integer in a plan's index buffer
 
 
@@ -69,20 +74,20 @@ def enqueue_steps(
     number: int,
     first: int,
     slots: Slots,
-    payload: int,
-    payload_stride: int,
+    integers: Integers,
     m: int,
 ) -> int:
     """Enqueue steps of a program on m calls, up to the first that is left to the caller; see `interpreter.run_steps`.
 
     Args:
-        payload: address of the calls' first integers; the next begin `payload_stride` integers later.
+        integers: of the calls; in place of the list its address.
     """
     extent = programs.extents[number]
     itemsize = extent["itemsize"]
     steps = programs.steps[extent["steps"] : extent["steps_end"]]
     places, kernels = programs.places[extent["places"] :], programs.kernels[extent["kernels"] :]
     addresses, strides = slots.addresses, slots.strides
+    payload, offsets = integers.indices + INDEX * integers.begin, integers.indices + INDEX * integers.offsets
     moves = np.empty((MOVES, MOVE), np.int64)
     for at in range(first, len(steps)):
         step = steps[at]
@@ -103,15 +108,19 @@ def enqueue_steps(
         elif code == KERNEL:
             values = np.empty(1 + given_words(step), np.int64)
             values[0] = m
-            fill(values[1:], step, places, slots, itemsize, payload, payload_stride)
-            if step["lanes"] > 0:
-                groups(gpu, kernels[step["kernel"]], m * step["groups"], step["lanes"], values)
+            fill(values[1:], step, places, slots, itemsize, payload, integers.stride, offsets)
+            items, lanes = integers.elements if step["over"] == OVER_ELEMENTS else m, step["lanes"]
+            if step["over"] == OVER_LISTS:
+                of_each = entries * (integers.elements // m)
+                lanes = lanes_of_lists(items * step["groups"], of_each, gpu[_PROCESSORS])
+            if lanes > 0:
+                groups(gpu, kernels[step["kernel"]], items * step["groups"], lanes, values)
             else:
-                each_entry(gpu, kernels[step["kernel"]], m, entries, values)
+                each_entry(gpu, kernels[step["kernel"]], items, entries, values)
         elif code == CALL:
             some, integer = step["places"], step["integer"]
             values = np.empty(2 + 3 * some, np.int64)
-            values[0], values[1] = m, payload + INDEX * integer * payload_stride if integer >= 0 else 0
+            values[0], values[1] = m, payload + INDEX * integer * integers.stride if integer >= 0 else 0
             for place in range(some):
                 position = places[step["place"] + place]
                 slot = position["slot"]
@@ -125,7 +134,7 @@ def enqueue_steps(
         elif code == LOOKUP:
             integer = step["integer"]
             if integer >= 0:
-                listed = payload + INDEX * integer * payload_stride
+                listed = payload + INDEX * integer * integers.stride
                 move(moves, 0, Rows(weight, width, width), listed, 0, m, target, strides[out])
             else:
                 move(moves, 0, Rows(weight + width * (-1 - integer), 0, width), 0, 0, m, target, strides[out])
@@ -244,7 +253,10 @@ def _add_to_operand(gpu: np.ndarray, task: np.void, one: np.void, sources: Sourc
 def _place_arguments(
     gpu: np.ndarray, programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, begin: int, m: int
 ) -> None:
-    """Have the arguments of m calls of a program, from number `begin` of a batch on, where its slots say."""
+    """Have the arguments of m calls of a program, from number `begin` of a batch on, where its slots say.
+
+    A batch that reads lists is one block.
+    """
     extent, count = programs.extents[number], 0
     for at in range(extent["arguments_end"] - extent["arguments"]):
         argument = programs.arguments[extent["arguments"] + at]
@@ -253,8 +265,9 @@ def _place_arguments(
             continue
         operand, width = sources.operands[one["operand"] + at], extent["itemsize"] * argument["entries"]
         access, target = operand["access"], Rows(slots.addresses[slot], slots.strides[slot], width)
+        rows = operand["n"] if argument["elements"] else m
         if access == GATHER_MANY:
-            count = _gather_segments(count, operand, sources, begin, begin + m, target)
+            count = _gather_segments(count, operand, sources, begin, begin + rows, target)
             continue
         source = operand_rows(operand, begin, sources.memory)
         listed = sources.indices + INDEX * (operand["first"] + begin) if access == GATHER else 0
@@ -266,7 +279,7 @@ def _place_arguments(
             slots.addresses[slot], slots.strides[slot], slots.lists[slot] = source.address, source.stride, listed
         else:
             shown = Rows(source.address, source.stride, width)
-            count = move(sources.moves, count, shown, listed, 0, m, target.address, target.stride)
+            count = move(sources.moves, count, shown, listed, 0, rows, target.address, target.stride)
     gather(gpu, sources.moves, count)
 
 
@@ -279,12 +292,14 @@ def _enqueue_program(
     out = result_rows(kind, one["row"], sources.memory)
     result = computed_rows(sources.memory.kept[kind], n, out)
     block = block_rows(n, programs.extents[number]["calls"])
+    elements = elements_of(one, programs.extents[number], sources.operands)
     for begin in range(0, n, block):
         m = min(block, n - begin)
         here = Rows(result.address + begin * result.stride, result.stride, result.width)
-        place_slots(programs, number, slots, scratch, here, m)
+        place_slots(programs, number, slots, scratch, here, m, elements)
         _place_arguments(gpu, programs, number, slots, one, sources, begin, m)
-        enqueue_steps(gpu, programs, number, 0, slots, sources.indices + INDEX * (one["integers"] + begin), n, m)
+        integers = Integers(sources.indices, one["integers"] + begin, n, one["offsets"] + begin, elements)
+        enqueue_steps(gpu, programs, number, 0, slots, integers, m)
     if result.address != out.address:
         shown = Rows(result.address, result.stride, out.width)
         move(sources.moves, 0, shown, 0, 0, n, out.address, out.stride)

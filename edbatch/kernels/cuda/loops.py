@@ -231,8 +231,8 @@ class CudaLoops:
 
     def run_steps(self, programs: Programs, first: int, slots: Slots, integers: Integers, m: int) -> int:
         """See `kernels.cpu.loops.run_steps`."""
-        payload = self._driver.address(integers.indices) + launch.INDEX * integers.begin
-        at: int = launch.enqueue_steps(self._gpu, programs, 0, first, slots, payload, integers.stride, m)
+        by_address = integers._replace(indices=self._driver.address(integers.indices))
+        at: int = launch.enqueue_steps(self._gpu, programs, 0, first, slots, by_address, m)
         check(self._gpu)
         return at
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edbatch.compiling.compiled import compiled
+
 Columns = tuple[np.ndarray, ...]  # a record, on its way from Python
 
 
@@ -26,3 +28,19 @@ class NodeColumns(NamedTuple):
     starts: np.ndarray
     counts: np.ndarray
     args: np.ndarray
+
+
+@compiled(small=True, inline="always")
+def span(starts: np.ndarray, counts: np.ndarray, node: int, slot: int, singles: int, lists: int) -> tuple[int, int]:
+    """Which of `args` a node reads as its operand of this number: one, or a list of any length.
+
+    Args:
+        singles, lists: of the node's type; lists, which are of one length, come after so many single operands. No
+            lists: all are single.
+    """
+    begin = starts[node] + slot
+    if lists == 0 or slot < singles:
+        return begin, begin + 1
+    length = (counts[node] - singles) // lists
+    begin = starts[node] + singles + (slot - singles) * length
+    return begin, begin + length

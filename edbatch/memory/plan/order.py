@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import NodeColumns
+from edbatch.memory.plan.columns import NodeColumns, span
 
 
 @compiled(small=True)
-def order_rows(order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, variadic: np.ndarray, first: int) -> None:
+def order_rows(
+    order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, singles: np.ndarray, lists: np.ndarray, first: int
+) -> None:
     """Reorder the nodes inside each batch, in place, by who reads them first.
 
     Batches are gone through from the last to the first. When a batch's order is fixed, its operands are pushed, last
@@ -20,7 +22,7 @@ def order_rows(order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, varia
         order: nodes, batch after batch; reordered within batches.
         offsets: [batches + 1], of the batches in `order`.
         nodes: of the whole graph.
-        variadic: per type, whether its nodes' operands are read as one list (position-major) and not slot by slot.
+        singles, lists: per type, see `columns.span`.
         first: the first node that takes part.
     """
     types, starts, counts, args = nodes
@@ -58,20 +60,13 @@ def order_rows(order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, varia
                     n += 1
             for i in range(n):
                 order[lo + i] = sorted_nodes[i]
-        if variadic[types[order[lo]]]:
+        kind = types[order[lo]]
+        before, listed = singles[kind], lists[kind]
+        for slot in range((before + listed if listed else counts[order[lo]]) - 1, -1, -1):
             for i in range(hi - 1, lo - 1, -1):
-                node = order[i]
-                for slot in range(counts[node] - 1, -1, -1):
-                    producer = (args[starts[node] + slot] & 0xFFFFFFFF) - first
-                    if producer >= 0:
-                        pushed[top] = producer
-                        follow[top] = head[batch_of[producer]]
-                        head[batch_of[producer]] = top
-                        top += 1
-        else:
-            for slot in range(counts[order[lo]] - 1, -1, -1):
-                for i in range(hi - 1, lo - 1, -1):
-                    producer = (args[starts[order[i]] + slot] & 0xFFFFFFFF) - first
+                begin, end = span(starts, counts, order[i], slot, before, listed)
+                for j in range(end - 1, begin - 1, -1):
+                    producer = (args[j] & 0xFFFFFFFF) - first
                     if producer >= 0:
                         pushed[top] = producer
                         follow[top] = head[batch_of[producer]]

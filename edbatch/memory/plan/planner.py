@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import Columns, NodeColumns
+from edbatch.memory.plan.columns import Columns, NodeColumns, span
 from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED, Plan
 from edbatch.memory.plan.order import order_rows
 
@@ -17,13 +17,14 @@ class PlanTypes(NamedTuple):
 
     Attributes:
         payloads: per type, integers that follow the operands in `args`.
-        variadic: per type, whether its nodes have any number of operands.
+        singles, lists: per type, how many single operands come before how many lists; see `columns.span`.
         windows: per type, the plain window of its results.
         view_windows: per code of a view, its window.
     """
 
     payloads: np.ndarray
-    variadic: np.ndarray
+    singles: np.ndarray
+    lists: np.ndarray
     windows: np.ndarray
     view_windows: np.ndarray
 
@@ -69,7 +70,7 @@ def _lay_out(
     rows: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     nodes, types = NodeColumns(*columns), PlanTypes(*type_columns)
-    order_rows(order, offsets, nodes, types.variadic, first)
+    order_rows(order, offsets, nodes, types.singles, types.lists, first)
     rows = rows.copy()
     tables = _new_tables(order, offsets, nodes, types, len(rows))
     _assign_rows(tables, order, offsets, nodes, types, row, rows)
@@ -89,7 +90,7 @@ def _new_tables(order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, type
     n_operands = 0
     for b in range(len(offsets) - 1):
         head = order[offsets[b]]
-        n_operands += 1 if types.variadic[nodes.types[head]] else nodes.counts[head]
+        n_operands += _slots(nodes, types, head)
     return _Tables(
         np.zeros(len(offsets) - 1, BATCH),
         np.zeros(n_operands, OPERAND),
@@ -115,7 +116,7 @@ def _assign_rows(
         batch["row"] = rows[window]
         batch["n"] = offsets[b + 1] - offsets[b]
         batch["operand"] = operand
-        operand += 1 if types.variadic[kind] else nodes.counts[head]
+        operand += _slots(nodes, types, head)
         for i in range(offsets[b], offsets[b + 1]):
             row[order[i]] = rows[window]
             rows[window] += 1
@@ -130,13 +131,13 @@ def _write_integers(
     for b in range(len(offsets) - 1):
         lo, hi = offsets[b], offsets[b + 1]
         kind = nodes.types[order[lo]]
-        if types.variadic[kind]:
+        if types.lists[kind]:
             tables.batches[b]["offsets"] = used
             total = 0
             for i in range(lo, hi):
                 indices[used] = total
                 used += 1
-                total += nodes.counts[order[i]]
+                total += (nodes.counts[order[i]] - types.singles[kind]) // types.lists[kind]
             indices[used] = total
             used += 1
         if types.payloads[kind] > 0:
@@ -161,13 +162,13 @@ def _find_accesses(
     for b in range(len(offsets) - 1):
         of_batch = order[offsets[b] : offsets[b + 1]]
         head = of_batch[0]
-        variadic = types.variadic[kinds[head]]
-        for slot in range(1 if variadic else counts[head]):
+        singles, lists = types.singles[kinds[head]], types.lists[kinds[head]]
+        for slot in range(_slots(nodes, types, head)):
             found = operands[operand]
             operand += 1
-            operand_id = args[starts[head] + slot]
+            operand_id = args[span(starts, counts, head, slot, singles, lists)[0]]
             shown = _window(operand_id, nodes, types)
-            if slot and _same_nodes(of_batch, starts, args, slot):
+            if slot and _same_nodes(of_batch, slot, nodes, types):
                 # Several outputs of the same nodes (h and c of a child): one list of rows serves both.
                 before = operands[operand - 2]
                 if before["access"] != GATHER_MANY and _one_window(of_batch, slot, shown, nodes, types):
@@ -180,7 +181,8 @@ def _find_accesses(
             view, kind = operand_id >> 32, kinds[operand_id & 0xFFFFFFFF]
             alike = True
             for node in of_batch:
-                for j in range(starts[node] + slot, starts[node] + (counts[node] if variadic else slot + 1)):
+                at, end = span(starts, counts, node, slot, singles, lists)
+                for j in range(at, end):
                     source = args[j] & 0xFFFFFFFF
                     indices[used] = row[source]
                     used += 1
@@ -192,7 +194,7 @@ def _find_accesses(
                 continue
             found["window"] = shown
             distance = indices[begin + 1] - indices[begin] if used > begin + 1 else 1
-            even = not (distance == 0 and variadic)  # segments need every row
+            even = not (distance == 0 and lists and slot >= singles)  # segments need every row
             for at in range(begin + 2, used):
                 if indices[at] - indices[at - 1] != distance:
                     even = False
@@ -215,22 +217,35 @@ def _window(operand_id: int, nodes: NodeColumns, types: PlanTypes) -> Any:
 
 
 @compiled(small=True)
-def _same_nodes(of_batch: np.ndarray, starts: np.ndarray, args: np.ndarray, slot: int) -> bool:
+def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: PlanTypes) -> bool:
     """Whether an operand of a batch shows the same nodes as the one before it, each in its own way."""
+    _, starts, counts, args = nodes
+    singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
+    if lists and slot == singles:  # a list after what is single
+        return False
     for node in of_batch:
-        at = starts[node] + slot
-        if args[at - 1] & 0xFFFFFFFF != args[at] & 0xFFFFFFFF:
-            return False
+        begin, end = span(starts, counts, node, slot, singles, lists)
+        for at in range(begin, end):
+            if args[at - (end - begin)] & 0xFFFFFFFF != args[at] & 0xFFFFFFFF:
+                return False
     return True
+
+
+@compiled(small=True, inline="always")
+def _slots(nodes: NodeColumns, types: PlanTypes, node: int) -> int:
+    """How many operands a batch of such nodes has."""
+    lists = types.lists[nodes.types[node]]
+    return types.singles[nodes.types[node]] + lists if lists else nodes.counts[node]
 
 
 @compiled(small=True)
 def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns, types: PlanTypes) -> bool:
     """Whether an operand of a batch is seen through one window."""
+    singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
     alike = True
     for node in of_batch:
-        begin = nodes.starts[node]
-        for j in range(begin + slot, begin + (nodes.counts[node] if types.variadic[nodes.types[node]] else slot + 1)):
+        begin, end = span(nodes.starts, nodes.counts, node, slot, singles, lists)
+        for j in range(begin, end):
             alike &= _window(nodes.args[j], nodes, types) == shown
     return alike
 
@@ -245,13 +260,14 @@ def _divide(
     Returns indices and segments in use.
     """
     segments, indices, number_of = tables.segments, tables.indices, tables.number_of
+    singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
     rows = indices[begin : begin + found["n"]].copy()
     segment_of = np.empty(len(rows), np.int32)
     end = int(found["first"])
     at = 0
     for node in of_batch:
-        count = nodes.counts[node] if types.variadic[nodes.types[node]] else slot + 1
-        for j in range(nodes.starts[node] + slot, nodes.starts[node] + count):
+        first, last = span(nodes.starts, nodes.counts, node, slot, singles, lists)
+        for j in range(first, last):
             shown = _window(nodes.args[j], nodes, types)
             if number_of[shown] < 0:
                 segments[end]["window"] = shown

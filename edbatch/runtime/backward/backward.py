@@ -123,8 +123,9 @@ class Backward:
         plans = []
         for ran in reversed(self._ran):
             parts, rows, operands = per_batch(
-                ran.plan.batches, ran.nodes, columns, self.sets, view_stops, table.variadic, len(found.sets)
-            )
+                ran.plan.batches, ran.nodes, columns, self.sets, view_stops, table.singles, table.lists,
+                len(found.sets),
+            )  # fmt: skip
             if len(parts):
                 plan = BackwardPlan(
                     ran, self._arenas, self.gradients, table, nodes, self.sets, parts, rows, operands,

@@ -8,7 +8,7 @@ from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.derivative import Given
 from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, SLICE
 from edbatch.runtime.backward.out import USED, Out, Targets, add_rows, append, append_batch, append_operand, restrict
-from edbatch.runtime.backward.records import COMPUTE, NOTHING, WEIGH
+from edbatch.runtime.backward.records import COMPUTE, NOTHING, OVER_LISTS, WEIGH
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
@@ -81,6 +81,9 @@ def plan_back(
         chosen = np.empty(0, np.int32)
         if m < n:
             chosen = np.flatnonzero(sets[nodes[end : end + n]] == number).astype(np.int32)
+        if rule["role"] == OVER_LISTS:
+            _back_over_lists(batch, rule, operands, chosen, m, given, computed, n_windows, out, targets)
+            continue
         if rule["role"] != COMPUTE:
             offsets, is_computed = batch["offsets"], rule["computed"] < rule["computed_end"]
             names = chosen
@@ -118,6 +121,37 @@ def plan_back(
         out.segments[: used["segments"]],
         out.indices[: used["indices"]],
     )
+
+
+@compiled(small=True)
+def _back_over_lists(
+    batch: np.void, rule: np.void, operands: np.ndarray, chosen: np.ndarray, m: int, given: np.ndarray,
+    computed: np.ndarray, n_windows: int, out: Out, targets: Targets,
+) -> None:  # fmt: skip
+    """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again.
+
+    Args:
+        batch: of the forward plan.
+        operands: of the forward plan.
+        chosen: which m of the batch's nodes gradients flow into; empty: all.
+    """
+    first, singles, begin = batch["operand"], rule["singles"], rule["computed"]
+    slots = rule["computed_end"] - begin
+    read = operands[first : first + slots].copy()
+    offsets = batch["offsets"]
+    if m < batch["n"]:
+        begins, _, members = _elements(out.indices[offsets : offsets + batch["n"] + 1], chosen, chosen)
+        for slot in range(slots):
+            restrict(read[slot : slot + 1], chosen if slot < singles else members, out)
+        offsets = append(out, begins)
+    append_batch(out, rule["type"], 0, m, 0, offsets)
+    _append_given(rule, given, read, chosen, batch["row"], 0, m, n_windows, out)
+    for slot in range(slots):
+        if computed[begin + slot] >= 0:
+            append_operand(out, SLICE, computed[begin + slot], 0, 1, 0, read[slot]["n"])
+    for slot in range(slots):
+        if computed[begin + slot] >= 0:
+            add_rows(read[slot : slot + 1], computed[begin + slot], 0, -1, out, targets)
 
 
 @compiled(small=True)
@@ -172,7 +206,7 @@ def _room(
     room = len(indices) + 8 * elements + 4 * pieces
     for part in range(len(parts)):
         rule, m = rules[parts[part]["set"]], parts[part]["n"]
-        some = rule["given_end"] - rule["given"]
+        some = rule["given_end"] - rule["given"] + rule["computed_end"] - rule["computed"]
         if m < batches[parts[part]["batch"]]["n"]:
             room += m * (rule["integers"] + some) + m + 1
         most_given = max(most_given, some)

@@ -18,7 +18,7 @@ from edbatch.memory.plan.format import SLICE, STRIDED, Operand, Plan
 from edbatch.runtime.backward.operand_rows import GradientArenas, add, gather, read_evenly
 from edbatch.runtime.backward.parameter_gradients import add_sum, add_terms
 from edbatch.runtime.backward.ran import Ran
-from edbatch.runtime.backward.tables import BackwardTables, SharedRows
+from edbatch.runtime.backward.tables import BackwardTables, ListRows, SharedRows
 from edbatch.runtime.backward.type_rows import TypeRows
 from edbatch.runtime.compile.derivatives import compiled
 from edbatch.runtime.lines import Lines
@@ -63,9 +63,11 @@ class BackwardPlan:
             one: self._type_rows(one, int(per_set[one]), int(operands[one]))
             for one in np.flatnonzero(per_set).tolist()
             for kind in [table.output_sets.sets[one].kind]
-            if not table.variadic[kind] and not table.is_source[kind]
+            if not table.lists[kind] and not table.is_source[kind]
         }
-        self._tables = BackwardTables(ran, arenas, gradients, table, self._rows, sets, parts, per_set, stopped)
+        self._tables = BackwardTables(
+            ran, arenas, gradients, table, self._rows, sets, parts, per_set, operands, stopped
+        )
 
     def run(self) -> None:
         """Compute the gradients of values."""
@@ -120,7 +122,9 @@ class BackwardPlan:
         """Run one batch from Python."""
         kind, begin, n, first, payload, positions = plan.batch(number)
         tables = self._tables
-        if kind < tables.additions:
+        if kind in tables.over_lists:
+            self._back_over_lists(plan, tables.over_lists[kind], n, first, positions)
+        elif kind < tables.additions:
             rows = tables.of_program[kind]
             operands = plan.operands_of(first, len(rows.how.derivative.given))
             with self._lines.shown(rows.type.type, partial(self._nodes_of, rows.type)):
@@ -181,6 +185,29 @@ class BackwardPlan:
         for buffer in buffers:
             self._pool.release(buffer)
 
+    def _back_over_lists(self, plan: Plan, rows: ListRows, n: int, first: int, offsets: int) -> None:
+        """Compute a batch of derivatives that read lists, of operands that compiled loops cannot read."""
+        type, buffers, given = rows.type.type, [], []  # type: Any, list[Any], list[Any]
+        *operands, gradient = plan.operands_of(first, len(type.operands) + 1)
+        for spec, operand in zip(type.operands, operands, strict=True):
+            given.append(self._read(operand, spec, plan, self._indices, buffers))
+        array, start = self._gradients.array(rows.type.window), gradient.first
+        given.append(array[start : start + n] if gradient.access == SLICE else array[self._indices[start : start + n]])
+        given += self._computed(rows, plan, n, first)
+        rows.program(None, *given, self._indices[offsets : offsets + n + 1])
+        for buffer in buffers:
+            self._pool.release(buffer)
+
+    @staticmethod
+    def _computed(rows: ListRows, plan: Plan, n: int, first: int) -> list[Any]:
+        """What a batch of derivatives that read lists computes, as rows."""
+        names, before = rows.program.arguments, len(rows.type.type.operands) + 1
+        listed = next(at for at, name in enumerate(names) if rows.program.is_listed(name))
+        elements = plan.operands_of(first + listed, 1)[0].n
+        counts = [elements if rows.program.is_listed(name) else n for name in names[before:]]
+        sizes = zip(rows.flats, counts, rows.program.sizes[before:], strict=True)
+        return [flat[: count * size].reshape(count, size) for flat, count, size in sizes]
+
     def _read(self, operand: Operand, spec: Any, plan: Plan, indices: Any, buffers: list[Any]) -> Any:
         if operand.access <= STRIDED:
             return read_evenly(operand, self._arenas)
@@ -192,6 +219,10 @@ class BackwardPlan:
         """Check a batch of derivatives, or of what flows to lists."""
         kind, begin, n, first, *_ = plan.batch(number)
         rows, shared = self._tables.of_program.get(kind), self._tables.of_lists.get(kind)
+        if kind in self._tables.over_lists:
+            over_lists = self._tables.over_lists[kind]
+            for found in self._computed(over_lists, plan, n, first):
+                self._check(found, over_lists.type)
         if rows is not None:
             width = rows.how.derivative.width
             self._check(rows.flat[begin * width : (begin + n) * width].reshape(n, width), rows.type)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import Columns, NodeColumns
+from edbatch.memory.plan.columns import Columns, NodeColumns, span
 from edbatch.runtime.backward.records import PART
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
@@ -114,7 +114,7 @@ def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
 @compiled(small=True)
 def per_batch(
     batches: np.ndarray, nodes: np.ndarray, columns: Columns, sets: np.ndarray, view_stops: np.ndarray,
-    variadic: np.ndarray, n_sets: int,
+    singles: np.ndarray, lists: np.ndarray, n_sets: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """What goes back through each batch.
 
@@ -122,7 +122,7 @@ def per_batch(
         batches: of a plan; its nodes are consecutive in `nodes`.
         columns: the `NodeColumns` of the graph.
         sets: per node, the number of the set of its outputs that gradients flow into; -1: none.
-        variadic: per type; its operands count as one.
+        singles, lists: per type, see `columns.span`; a list counts as one operand.
         n_sets: that there are.
 
     Returns:
@@ -148,9 +148,10 @@ def per_batch(
                 used += 1
             parts[part[number]]["n"] += 1
             rows[number] += 1
-            for slot in range(counts[v]):
-                operand = args[starts[v] + slot]
-                if sets[operand & 0xFFFFFFFF] >= 0 and not view_stops[operand >> 32]:
-                    operands[number] |= 1 << (0 if variadic[kind] else min(slot, 62))
+            for slot in range(singles[kind] + lists[kind] if lists[kind] else counts[v]):
+                begin, end = span(starts, counts, v, slot, singles[kind], lists[kind])
+                for j in range(begin, end):
+                    if sets[args[j] & 0xFFFFFFFF] >= 0 and not view_stops[args[j] >> 32]:
+                        operands[number] |= 1 << min(slot, 62)
         at += batches[b]["n"]
     return parts[:used], rows, operands

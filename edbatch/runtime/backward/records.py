@@ -15,10 +15,11 @@ class Role(IntEnum):
     COMPUTE = 1  # the type's derivative, and additions of what it computes to the operands
     SHARE = 2  # of a list: additions, to each element of one row a list: the gradient, or what is computed of it
     WEIGH = 3  # of a list: additions, to each element of a row that is computed for it
+    OVER_LISTS = 4  # a derivative that reads lists, and additions of what it computes to operands and elements
 
 
 # For compiled functions, which take plain integers for constants.
-NOTHING, COMPUTE, SHARE, WEIGH = map(int, Role)
+NOTHING, COMPUTE, SHARE, WEIGH, OVER_LISTS = map(int, Role)
 
 
 class Part(NamedTuple):
@@ -45,6 +46,7 @@ class Rule(NamedTuple):
         given, given_end: which part of all that derivatives are given.
         computed, computed_end: which part of the windows where derivatives leave the gradients of operands.
         integers: of a node.
+        singles: operands before lists.
     """
 
     role: int
@@ -55,6 +57,7 @@ class Rule(NamedTuple):
     computed: int
     computed_end: int
     integers: int
+    singles: int
 
 
 class Source(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.graph.cell.derivative import Given
+from edbatch.kernels.equations import GRADIENT
 from edbatch.kernels.program import TASK, OfLists
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
@@ -22,6 +23,7 @@ from edbatch.runtime.backward.operand_rows import GradientArenas
 from edbatch.runtime.backward.ran import Ran
 from edbatch.runtime.backward.records import ADDITION, RULE, SOURCE, Role, Rule
 from edbatch.runtime.backward.type_rows import TypeRows
+from edbatch.runtime.compile.list_program import ListProgram, derivative_of
 from edbatch.runtime.compile.shares import shared
 from edbatch.runtime.type_table import BoundType, TypeTable
 
@@ -34,7 +36,7 @@ class BackwardTables:
         arenas, gradients: of the values; those of the latter that are needed are made.
         table: the graph's types.
         rows: per set of outputs of a type that has a derivative, what it computes.
-        sets, parts, per_set: from `runtime.backward.reach`.
+        sets, parts, per_set, reached: from `runtime.backward.reach`.
         stopped: per window of values, whether no gradient flows to what is read through it.
 
     Attributes:
@@ -46,11 +48,12 @@ class BackwardTables:
         additions: the type of the first addition.
         of_program: what each derivative computes.
         of_lists: per type that is a kernel of lists, what it computes.
+        over_lists: per derivative that reads lists, what it computes.
     """
 
     def __init__(
         self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, rows: dict[int, TypeRows],
-        sets: np.ndarray, parts: np.ndarray, per_set: np.ndarray, stopped: np.ndarray,
+        sets: np.ndarray, parts: np.ndarray, per_set: np.ndarray, reached: np.ndarray, stopped: np.ndarray,
     ) -> None:  # fmt: skip
         self._table = table
         columns = table.windows.columns()
@@ -59,6 +62,8 @@ class BackwardTables:
         self._buffers: list[_Buffer] = []
         self._windows: list[Columns] = []  # of the buffers' rows
         self._shared: list[SharedRows] = []
+        self.over_lists: dict[int, ListRows] = {}
+        self._reached = reached
         rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan)
         loops = table.backend.loops
         batches, operands, segments, indices = plan_back(
@@ -67,7 +72,7 @@ class BackwardTables:
             loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
         )  # fmt: skip
         programs = table.derivative_programs
-        programs.prepare(self.of_program, programs)
+        programs.prepare([*self.of_program, *self.over_lists], programs)
         self.additions = len(programs.tables.tasks)
         names = batches["type"]
         with_gradients = operands["window"], ADDITION - names[names <= ADDITION]
@@ -131,7 +136,9 @@ class BackwardTables:
         for number in present:
             kind = sets[number].kind
             type, program, begins = bound[kind], 0, (len(given), len(computed))
-            if type.type.op.variadic:
+            if type.type.op.equations is not None:
+                role, program = self._over_lists(type, number, plan, given, computed)
+            elif type.type.op.variadic:
                 share = shared(type, self._table)
                 role = Role.WEIGH if Given.OPERAND in share.given else Role.SHARE
                 given += [(int(source), 0) for source in share.given]
@@ -163,8 +170,9 @@ class BackwardTables:
                         which = self._window(of_saved, column, spec.size)
                     given.append((int(source), which))
             rules[number] = Rule(
-                role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload
-            )
+                role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload,
+                type.type.op.singles,
+            )  # fmt: skip
         for at, number in enumerate(lists):  # after the additions of rows of all windows
             rules[number]["type"] = ADDITION - (2 * self.n_windows + len(self._windows) + at)
         return rules, np.array(given, SOURCE), np.array(computed, np.int64), results
@@ -177,8 +185,39 @@ class BackwardTables:
         flat = self._table.pool.acquire(int(each.max()) * size, type.type.out.dtype)
         return SharedRows(type, of_lists, flat, self._window(self._buffer(flat, size), 0, size))
 
+    def _over_lists(
+        self, type: BoundType, number: int, plan: Plan, given: list[tuple[int, int]], computed: list[int]
+    ) -> tuple[Role, int]:
+        """The derivative of a type that has equations; appends what it is given, and where it leaves gradients."""
+        op, kind = type.type.op, self._table.output_sets.sets[number].kind
+        slots = len(type.type.operands)
+        needed = tuple(bool(self._reached[number] >> slot & 1) for slot in range(slots))
+        if needed not in type.derivatives:
+            type.derivatives[needed] = derivative_of(type.type, needed, self._table.backend)
+        program: ListProgram | None = type.derivatives[needed]
+        if program is None:
+            return Role.NOTHING, 0
+        first = plan.batches["operand"][plan.batches["type"] == kind]
+        name, flats = self._table.derivative_programs.number(program), []
+        outputs = dict(zip(program.arguments[slots + 1 :], program.sizes[slots + 1 :], strict=True))
+        for slot, operand in enumerate(program.arguments[:slots]):
+            size = outputs.get(GRADIENT + operand)
+            if size is None:
+                computed.append(-1)
+                continue
+            most = int(plan.operands["n"][first + slot].max())
+            flats.append(self._table.pool.acquire(most * size, type.type.out.dtype))
+            computed.append(self._window(self._buffer(flats[-1], size), 0, size))
+        given += [(int(Given.OPERAND), slot) for slot in range(slots)] + [(int(Given.GRADIENT), 0)]
+        self.over_lists[name] = ListRows(type, program, op.singles, flats)
+        return Role.OVER_LISTS, name
+
     def release(self) -> None:
         """Give the buffers back that are of this alone."""
+        while self.over_lists:
+            _, rows = self.over_lists.popitem()
+            while rows.flats:
+                self._table.pool.release(rows.flats.pop())
         while self._shared:
             self._table.pool.release(self._shared.pop().flat)
 
@@ -208,6 +247,22 @@ class SharedRows(NamedTuple):
     of_lists: OfLists
     flat: Any
     window: int
+
+
+class ListRows(NamedTuple):
+    """What a derivative that reads lists computes.
+
+    Attributes:
+        type: of which.
+        program: what computes it.
+        singles: operands before lists.
+        flats: the rows of each of its outputs.
+    """
+
+    type: BoundType
+    program: ListProgram
+    singles: int
+    flats: list[Any]
 
 
 class _Buffer(NamedTuple):

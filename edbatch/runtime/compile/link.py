@@ -279,7 +279,7 @@ def check_product(step: Step, slots: Sequence[Slot]) -> None:
             raise AssertionError(f"a product that BLAS would refuse: {what}, in {step}")
 
     def rows_fit(slot: int, column: int, entries: int) -> None:
-        storage, _, begin, stride = slots[slot]
+        storage, _, begin, stride, _ = slots[slot]
         expect(storage != Storage.FIXED, "a row for each call, all at one place")
         # An argument is moved to where its slot says, unless its rows lie as far apart by themselves.
         expect(storage == Storage.RESULT or begin + column + entries <= stride, "rows that overlap")

@@ -72,9 +72,11 @@ class Variant:
     """A program with or without fused kernels.
 
     Attributes:
-        width: entries of scratch per call.
+        width, element_width: entries of scratch per call, and per element of its list: it reads none.
         is_native: whether the interpreter runs it without coming back to Python.
     """
+
+    element_width = 0
 
     def __init__(
         self, body: Body, columns: tuple[int, ...], bind: Any, parts_of: Any, backend: Any, fuse: bool
@@ -143,8 +145,8 @@ class Variant:
             m = min(block, n - begin)
             views: dict[int, Any] | None = None
             here = target._replace(address=target.address + begin * target.stride)
-            place_slots(programs, 0, slots, scratch, here, m)
-            for (slot, entries, move), x in zip(programs.arguments.tolist(), rows, strict=True):
+            place_slots(programs, 0, slots, scratch, here, m, 0)
+            for (slot, entries, move, _), x in zip(programs.arguments.tolist(), rows, strict=True):
                 stride, width = 0 if len(x) == 1 else x.strides[0], x.itemsize * entries
                 source = backend.address(x) + begin * stride
                 if move == Move.ALWAYS or (move == Move.IF_NOT_ROWS and stride < width):

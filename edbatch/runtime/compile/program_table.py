@@ -24,6 +24,7 @@ from edbatch.kernels.program import (
 )
 from edbatch.kernels.tables import Programs
 from edbatch.runtime.compile.link import Tables
+from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program, Variant
 
 _versions = itertools.count()
@@ -49,7 +50,7 @@ class ProgramTable:
     version: int
 
     def __init__(self) -> None:
-        self._variants: dict[int, Variant] = {}
+        self._variants: dict[int, Variant | ListProgram] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
         self._lists: dict[int, OfLists] = {}
@@ -90,7 +91,7 @@ class ProgramTable:
 
     def scratch(self, plan: Any) -> int:
         """Bytes of scratch that the largest of a plan's batches needs."""
-        size: int = _scratch(plan.batches, plan.operands, self._sizes, self._list_widths)
+        size: int = _scratch(plan.batches, plan.operands, self._sizes, self._list_widths, self._list_at)
         return size
 
     def runs_whole(self, batches: np.ndarray) -> bool:
@@ -106,6 +107,7 @@ class ProgramTable:
         other.tables = self.tables._replace(tasks=np.concatenate([self.tables.tasks, more]))
         other._sizes = np.concatenate([self._sizes, np.zeros((len(more), 2), np.int64)])
         other._list_widths = np.concatenate([self._list_widths, list_widths])
+        other._list_at = np.concatenate([self._list_at, np.zeros_like(list_widths)])
         return other
 
     def _join(self, types: int) -> None:
@@ -114,7 +116,7 @@ class ProgramTable:
         tasks = [Task(NONE)] * types
         # Per type of its program: bytes of scratch a call, calls at most.
         self._sizes = np.zeros((types, 2), np.int64)
-        self._list_widths = np.zeros(types, np.int64)
+        self._list_widths, self._list_at = np.zeros((2, types), np.int64)
         for kind, of_lists in self._lists.items():
             tasks[kind], self._list_widths[kind] = of_lists
         for number, (kind, tables) in enumerate(self._tables.items()):
@@ -122,11 +124,14 @@ class ProgramTable:
             (own,) = (Extent(*one) for one in tables.programs.extents.tolist())
             ends = {part: begins[part] + len(getattr(tables.programs, part)) for part in _PARTS}
             self._sizes[kind] = own.itemsize * self._variants[kind].width, own.calls
+            if own.lists >= 0:
+                self._list_widths[kind] = own.itemsize * self._variants[kind].element_width
+                self._list_at[kind] = own.lists
             extents.append(
                 Extent(
                     begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
                     begins["steps"], ends["steps"], begins["addresses"], begins["kernels"], begins["places"],
-                    own.calls, own.itemsize,
+                    own.calls, own.itemsize, own.lists,
                 )
             )  # fmt: skip
             begins = ends
@@ -143,10 +148,10 @@ class DerivativePrograms(ProgramTable):
 
     def __init__(self) -> None:
         super().__init__()
-        self._numbers: dict[Program, int] = {}
-        self._programs: list[Program] = []
+        self._numbers: dict[Program | ListProgram, int] = {}
+        self._programs: list[Program | ListProgram] = []
 
-    def number(self, program: Program) -> int:
+    def number(self, program: Program | ListProgram) -> int:
         """The number of a program."""
         found = self._numbers.setdefault(program, len(self._programs))
         if found == len(self._programs):
@@ -158,7 +163,7 @@ class DerivativePrograms(ProgramTable):
         """Of all programs."""
         return len(self._programs)
 
-    def program(self, number: int) -> Program:
+    def program(self, number: int) -> Program | ListProgram:
         """The program of a number."""
         return self._programs[number]
 
@@ -169,12 +174,15 @@ class DerivativePrograms(ProgramTable):
 
 
 @compiled(small=True)
-def _scratch(batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray) -> int:
+def _scratch(
+    batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray, list_at: np.ndarray
+) -> int:
     most = 1
     for at in range(len(batches)):
         batch = batches[at]
         kind = batch["type"]
-        most = max(most, sizes[kind, 0] * min(batch["n"], sizes[kind, 1]))
+        size = sizes[kind, 0] * min(batch["n"], sizes[kind, 1])
         if list_widths[kind] > 0:
-            most = max(most, list_widths[kind] * operands[batch["operand"]]["n"])
+            size += list_widths[kind] * operands[batch["operand"] + list_at[kind]]["n"]
+        most = max(most, size)
     return most

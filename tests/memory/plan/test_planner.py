@@ -13,17 +13,18 @@ from edbatch.memory.plan.planner import PlanTypes, make_plan
 def random_case(seed):
     """Columns of a random graph with views and variadic nodes, and batches that respect its order."""
     random = np.random.default_rng(seed)
-    n_types = 4
-    variadic = np.array([False, False, True, False])
-    arity = np.array([0, 2, -1, 1])
-    payloads = np.array([1, 0, 0, 2], np.int32)
+    n_types = 5
+    singles, lists = np.array([0, 0, 0, 0, 1], np.int32), np.array([0, 0, 1, 0, 2], np.int32)
+    arity = np.array([0, 2, 0, 1, 0])
+    payloads = np.array([1, 0, 0, 2, 0], np.int32)
     n = int(random.integers(1, 60))
     types, starts, counts, args = [], [], [], []
     for node in range(n):
         kind = int(random.integers(n_types)) if node else 0
         kind = kind if node or arity[kind] == 0 else 0
-        count = int(random.integers(1, 5)) if variadic[kind] else int(arity[kind])
-        if variadic[kind]:
+        count = int(arity[kind])
+        if lists[kind]:
+            count = int(singles[kind] + lists[kind] * random.integers(1, 5))
             args.append(count)
         types.append(kind)
         starts.append(len(args))
@@ -31,6 +32,8 @@ def random_case(seed):
         operands = random.integers(0, node, count).tolist() if count else []
         if kind == 1 and seed % 2:  # two views of one node, in whole batches
             operands[1] = operands[0]
+        if kind == 4 and seed % 3:  # two lists of the same nodes
+            operands[1 + (count - 1) // 2 :] = operands[1 : 1 + (count - 1) // 2]
         # Types alternate between two arenas; views 1 and 2 show the first, view 3 the second.
         views = [int(random.choice([0, 1, 2] if types[x] % 2 == 0 else [0, 3])) for x in operands]
         args += [x + (view << 32) for x, view in zip(operands, views, strict=True)]
@@ -51,9 +54,10 @@ def random_case(seed):
         "starts": as_int(starts),
         "counts": as_int(counts),
         "payloads": payloads,
-        "variadic": variadic,
+        "singles": singles,
+        "lists": lists,
         "args": np.array(args, np.int64),
-        "windows": as_int([0, 1, 0, 1]),
+        "windows": as_int([0, 1, 0, 1, 0]),
         "view_windows": as_int([0, 2, 3, 4]),
         "row": np.full(n, -1, np.int32),
         "first": 0,
@@ -109,9 +113,14 @@ def test_every_operand_is_reached(seed):
         assert n == len(batch)
         assert row[batch].tolist() == list(range(first_row, first_row + n))
         starts, counts = case["starts"][batch], case["counts"][batch]
-        if case["variadic"][kind]:
-            assert plan.indices[offsets : offsets + n + 1].tolist() == [0, *np.cumsum(counts).tolist()]
-            slots = [[args[s + j] for s, c in zip(starts, counts, strict=True) for j in range(c)]]
+        singles, lists = case["singles"][kind], case["lists"][kind]
+        if lists:
+            lengths = (counts - singles) // lists
+            assert plan.indices[offsets : offsets + n + 1].tolist() == [0, *np.cumsum(lengths).tolist()]
+            slots = [[args[s + j] for s in starts] for j in range(singles)]
+            for which in range(lists):
+                of_nodes = [(s + singles + which * c, c) for s, c in zip(starts, lengths, strict=True)]
+                slots.append([args[s + j] for s, c in of_nodes for j in range(c)])
         else:
             slots = [[args[s + j] for s in starts] for j in range(counts[0])]
         for slot, wanted in enumerate(slots):
@@ -141,7 +150,8 @@ def chain(lengths):
         "starts": np.arange(n, dtype=np.int32),
         "counts": np.array([0 if operand < 0 else 1 for operand in nodes], np.int32),
         "payloads": np.zeros(2, np.int32),
-        "variadic": np.zeros(2, np.bool_),
+        "singles": np.zeros(2, np.int32),
+        "lists": np.zeros(2, np.int32),
         "args": np.array([max(operand, 0) for operand in nodes], np.int64),
         "windows": np.zeros(2, np.int32),
         "view_windows": np.zeros(1, np.int32),
@@ -170,7 +180,8 @@ def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
             np.concatenate([args, [0, 1, 2]]),
         ),
         PlanTypes(
-            np.zeros(3, np.int32), np.zeros(3, np.bool_), np.array([0, 1, 2], np.int32), np.array([-1, 3, 4], np.int32)
+            np.zeros(3, np.int32), np.zeros(3, np.int32), np.zeros(3, np.int32), np.array([0, 1, 2], np.int32),
+            np.array([-1, 3, 4], np.int32),
         ),
         np.full(9, -1, np.int32), 0, np.zeros(5, np.int32),
     )  # fmt: skip

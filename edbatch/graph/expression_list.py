@@ -1,0 +1,84 @@
+"""Lists of expressions that are checked once, for what reads the same list many times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.record import entries_of, graph_of, to_node, to_operand
+from edbatch.graph.spec import Spec
+
+
+class ExpressionList(tuple[Expression, ...]):
+    """Expressions of one graph and one shape, as a tuple; recording `attention` over it costs the same for any length.
+
+    Functions of lists take any list. Where the same one is read again and again, as the keys are at every step of a
+    decoder, this one is gone through once, and not at every call.
+
+    Args:
+        xs: expressions of one shape; parameters, numbers and arrays become some. At least one.
+
+    Raises:
+        EdBatchError: there is none, or they are of several shapes, dtypes or graphs.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     keys = eb.ExpressionList(eb.input([1.0, x]) for x in (0.0, 5.0))
+        ...     y = eb.attention(eb.ones(2), keys, keys)
+        >>> len(keys), y.value().round(2)
+        (2, array([1.  , 4.86], dtype=float32))
+    """
+
+    graph: Columns
+    spec: Spec
+    ids: list[int]
+
+    def __new__(cls, xs: Iterable[Any]) -> ExpressionList:
+        """Check them."""
+        return listed("ExpressionList", xs)
+
+
+def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> ExpressionList:
+    """What is listed, as expressions of one shape; what is an `ExpressionList` of the graph already is itself.
+
+    Args:
+        name: of what reads it, for errors.
+        graph: that it must be of; None: that of the first expression.
+    """
+    if isinstance(xs, ExpressionList) and graph in (None, xs.graph):
+        return xs
+    given = entries_of(xs)
+    if not given:
+        raise EdBatchError(f"{name}([]): expected at least one expression")
+    of = graph_of(name, given) if graph is None else graph
+    nodes = _alike(given, of) or _converted(name, given, of)
+    found: ExpressionList = tuple.__new__(ExpressionList, nodes)
+    found.graph, found.spec, found.ids = of, nodes[0].spec, [x.id for x in nodes]
+    return found
+
+
+def _alike(given: list[Any], graph: Columns) -> list[Expression] | None:
+    """What is given, if it is all expressions of the graph and of one spec."""
+    spec = getattr(given[0], "spec", None)
+    for x in given:
+        if x.__class__ is not Expression or x.graph is not graph or x.spec is not spec:
+            return None
+    return given
+
+
+def _converted(name: str, given: list[Any], graph: Columns) -> list[Expression]:
+    operands = [to_operand(name, graph, x) for x in given]
+    graph_of(name, [x for x in operands if isinstance(x, Expression)])
+    nodes = [to_node(graph, x) for x in operands]
+    for at, x in enumerate(nodes):
+        if x.graph is not graph:
+            raise EdBatchError(f"{name}: operand {at} of a list is an expression of another graph")
+        if x.spec is not nodes[0].spec:
+            raise EdBatchError(
+                f"{name}([...]): expected expressions of one shape, got {nodes[0].spec!r} at 0 and {x.spec!r} at {at}"
+            )
+    return nodes

@@ -1,0 +1,345 @@
+"""Equations over named axes: what an op over lists computes, line by line; and the lines of its derivative.
+
+    score[e,h] = scale * sum_d(query * key)
+    weight[e,h] = exp(score - stop_gradient(max_e(score))) / sum_e(exp(score - stop_gradient(max_e(score))))
+    out[h,c] = sum_e(weight * value)
+
+Axes are letters. Axis e is that of a node's lists, as long as these are; the sizes of the others belong to the node's
+type. A value with axis e has an entry for each element, others one for each node; what lacks an axis is the same along
+it. A line is an expression of `kernels.language.expressions` with reductions over axes, all over the same ones, and
+becomes one kernel. What is written to is read by later lines; the last is the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from edbatch.errors import EdBatchError
+from edbatch.kernels.language.build import Builder
+from edbatch.kernels.language.expressions import Call, Name, terms
+from edbatch.kernels.language.ir import (
+    NEXT,
+    RUN,
+    SAME,
+    Compute,
+    Constant,
+    Instruction,
+    Kernel,
+    Load,
+    Place,
+    Reduce,
+    Store,
+    operands_of,
+)
+
+LIST_AXIS = "e"
+GRADIENT = "gradient of "  # before a name
+_VALUE = re.compile(r"(\w+)\[([\w,]*)\]")
+_LINE = re.compile(r"(\w+\[[\w,]*\]) = (.+)")
+_REDUCTION = re.compile(r"(sum|max|min)_([a-z]+)")
+
+# By function, what flows to each operand of what flows to the result: of the operands x and y, and the result.
+_SLOPES = {
+    "add": ("g", "g"),
+    "subtract": ("g", "-g"),
+    "multiply": ("g * y", "g * x"),
+    "divide": ("g / y", "-(g * result) / y"),
+    "negate": ("-g",),
+    "abs": ("g * ((1 if x > 0 else 0) - (1 if x < 0 else 0))",),
+    "exp": ("g * result",),
+    "log": ("g / x",),
+    "sqrt": ("0.5 * g / result",),
+    "tanh": ("g * (1 - result * result)",),
+    "sigmoid": ("g * result * (1 - result)",),
+    "maximum": ("g if x > y else (0.5 * g if x == y else 0)", "g if y > x else (0.5 * g if x == y else 0)"),
+    "minimum": ("g if x < y else (0.5 * g if x == y else 0)", "g if y < x else (0.5 * g if x == y else 0)"),
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One equation.
+
+    Args:
+        target: the name of what it computes.
+        instructions: what is computed of an entry; a load's place is the number of its name in `names`, and no gradient
+            flows through the function "same".
+        value: which of them is stored.
+        names: of what it reads.
+        reduced: the axes that its reductions are over.
+        adds: whether the value is added to what is there.
+    """
+
+    target: str
+    instructions: tuple[Instruction, ...]
+    value: int
+    names: tuple[str, ...]
+    reduced: frozenset[str]
+    adds: bool = False
+
+
+@dataclass(frozen=True)
+class LineKernel:
+    """A line as a kernel.
+
+    Attributes:
+        kernel: the kernel.
+        names: of its places.
+        axes: of the kernel.
+        strides: of each stride that it is given, the axis, and the name of the value whose distance along it is meant.
+    """
+
+    kernel: Kernel
+    names: tuple[str, ...]
+    axes: tuple[str, ...]
+    strides: tuple[tuple[str, str], ...]
+
+
+class Lines:
+    """The lines of an op, parsed; names that are no value are numbers, attributes of the type.
+
+    Args:
+        operands: as "query[h,d]"; those with axis e are lists, and come last.
+        text: the lines.
+
+    Attributes:
+        operands: their names.
+        lines: in order.
+
+    Raises:
+        EdBatchError: a line is none.
+
+    Example:
+        >>> found = Lines(("x[e,d]",), "total[d] = sum_e(x * x)")
+        >>> found.axes("total"), found.lines[0].reduced
+        (('d',), frozenset({'e'}))
+    """
+
+    def __init__(self, operands: Iterable[str], text: str) -> None:
+        self._axes: dict[str, tuple[str, ...]] = {}
+        self.operands = tuple(self._declared(operand) for operand in operands)
+        found = []
+        for line in filter(None, map(str.strip, text.splitlines())):
+            match = _LINE.fullmatch(line)
+            if match is None:
+                raise EdBatchError(f"the equation {line!r}: expected name[axes] = expression")
+            found.append(_parsed(self._declared(match[1]), match[2]))
+        self.lines = tuple(found)
+
+    def axes(self, name: str) -> tuple[str, ...]:
+        """Those of a value, or of its gradient; of a number none."""
+        return self._axes.get(name.removeprefix(GRADIENT), ())
+
+    @property
+    def result(self) -> str:
+        """The name of what the last line computes."""
+        return self.lines[-1].target
+
+    def derivative(self, needed: frozenset[str]) -> tuple[Line, ...]:
+        """The lines that compute the gradients of some operands, of operands and the result's gradient."""
+        depends = set(needed)
+        for line in self.lines:
+            depends |= {line.target} if depends & set(line.names) else set()
+        found: list[Line] = []
+        for line in reversed(self.lines):
+            if line.target == self.result or GRADIENT + line.target in {one.target for one in found}:
+                found += self._back(line, depends, {one.target for one in found})
+        read = {name for line in found for name in line.names}
+        again: list[Line] = []
+        for line in reversed(self.lines):
+            if line.target in read:
+                again.insert(0, line)
+                read |= set(line.names)
+        return (*again, *found)
+
+    def kernel(self, line: Line, numbers: tuple[tuple[str, float], ...], dtype: str) -> LineKernel:
+        """A line as a kernel, with the type's numbers in the places of their names."""
+        read = dict.fromkeys(name for name in (*line.names, line.target) if name.removeprefix(GRADIENT) in self._axes)
+        return _kernel(line, tuple((name, self.axes(name)) for name in read), numbers, dtype)
+
+    def _declared(self, text: str) -> str:
+        match = _VALUE.fullmatch(text)
+        if match is None or match[1] in self._axes:
+            raise EdBatchError(f"the value {text!r}: expected a name of its own, and axes: name[axes]")
+        self._axes[match[1]] = tuple(filter(None, match[2].split(",")))
+        return match[1]
+
+    def _back(self, line: Line, depends: set[str], before: set[str]) -> list[Line]:
+        """What flows through a line to the values that it reads, of those in `depends`."""
+        flowing = _Flowing(line, self)
+        found: list[Line] = []
+        for name in (name for name in line.names if name in depends):
+            for more, value in flowing.to(name).items():
+                adds = GRADIENT + name in before
+                before.add(GRADIENT + name)
+                found.append(self._summed(line, name, more, value, adds))
+        return found
+
+    def _summed(self, line: Line, name: str, more: frozenset[str], value: int, adds: bool) -> Line:
+        """What flows through a line to a value that it reads, summed over axes that this has not."""
+        flowing = _Flowing(line, self)
+        reduced = line.reduced if any(isinstance(step, Reduce) for step in flowing.below(value)) else more
+        if more not in (frozenset(), reduced):
+            raise EdBatchError(
+                f"the gradient of {name!r} through the equation of {line.target!r} would be a sum over {sorted(more)} "
+                f"of sums over {sorted(reduced)}; expected these in equations of their own"
+            )
+        if more:
+            value = flowing.make.reduce("sum", value)
+        return Line(GRADIENT + name, flowing.make.instructions, value, flowing.names, reduced, adds)
+
+
+def _parsed(target: str, text: str) -> Line:
+    make, names, found = Builder(), [], []  # type: Builder, list[str], list[int]
+    over: set[str] = set()
+    for term in terms(text):
+        reduction = _REDUCTION.fullmatch(term.function) if isinstance(term, Call) else None
+        if isinstance(term, Call) and reduction is not None:
+            if over not in (set(), set(reduction[2])):
+                raise EdBatchError(f"the equation {text!r}: expected all reductions over the same axes")
+            over = set(reduction[2])
+            found.append(make.reduce(reduction[1], found[term.operands[0]]))
+        elif isinstance(term, Call) and term.function == "stop_gradient":
+            found.append(make.add(Compute("same", (found[term.operands[0]],))))
+        elif isinstance(term, Call):
+            found.append(make.compute(term.function, *(found[operand] for operand in term.operands)))
+        elif isinstance(term, Name):
+            names += [] if term.text in names else [term.text]
+            found.append(make.add(Load(names.index(term.text), ())))
+        else:
+            found.append(make.number(float(term.text)))
+    return Line(target, make.instructions, found[-1], tuple(names), frozenset(over))
+
+
+class _Flowing:
+    """What flows back through the instructions of a line: each is linear in what flows to it.
+
+    So what flows may have more axes than what it flows to: the sum over these is taken at the end. Only a reduction
+    over some of them, which spreads what flows to it over its axes, wants that summed up before.
+    """
+
+    def __init__(self, line: Line, lines: Lines) -> None:
+        self.make = Builder()
+        for step in line.instructions:
+            self.make.add(step)
+        self.names = (*line.names, GRADIENT + line.target)
+        self._line, self._lines = line, lines
+        self._flows: dict[int, dict[frozenset[str], int]] = {}  # per value, by the axes that it has not
+        self._run()
+
+    def to(self, name: str) -> dict[frozenset[str], int]:
+        """What flows to a value that is read, by the axes over which it has to be summed up."""
+        return self._flows.get(self.make.add(Load(self._line.names.index(name), ())), {})
+
+    def below(self, value: int) -> list[Instruction]:
+        """What a value is made of."""
+        return [self.make.instructions[one] for one in made_of(self.make.instructions, value)]
+
+    def _axes(self, value: int) -> frozenset[str]:
+        step = self.make.instructions[value]
+        if isinstance(step, Load):
+            return frozenset(self._lines.axes(self.names[step.place]))
+        found = frozenset[str]().union(*(self._axes(operand) for operand in operands_of(step)))
+        return found - self._line.reduced if isinstance(step, Reduce) else found
+
+    def _run(self) -> None:
+        line, make = self._line, self.make
+        self._add(line.value, make.add(Load(len(line.names), ())))
+        for number in range(len(line.instructions) - 1, -1, -1):
+            for flow in [*self._flows.get(number, {}).values()]:
+                match line.instructions[number]:
+                    case Compute("same"):
+                        pass
+                    case Reduce("sum", value):
+                        spread = self._axes(flow) & line.reduced
+                        self._add(value, make.reduce("sum", flow) if spread else flow)
+                    case Reduce(function):
+                        raise EdBatchError(
+                            f"the equation of {line.target!r}: no gradient flows through {function}; expected it in "
+                            "stop_gradient(...)"
+                        )
+                    case Compute(function, operands):
+                        self._through(number, function, operands, flow)
+
+    def _through(self, number: int, function: str, operands: tuple[int, ...], flow: int) -> None:
+        if function not in _SLOPES:
+            raise EdBatchError(f"the equation of {self._line.target!r}: no derivative of {function!r} is known")
+        given = dict(zip("xy", operands, strict=False)) | {"g": flow, "result": number}
+        for operand, slope in zip(operands, _SLOPES[function], strict=True):
+            if not isinstance(self._line.instructions[operand], Constant):
+                self._add(operand, self.make.expression(slope, **given))
+
+    def _add(self, value: int, flow: int) -> None:
+        more, flows = self._axes(flow) - self._axes(value), self._flows.setdefault(value, {})
+        flows[more] = self.make.compute("add", flows[more], flow) if more in flows else flow
+
+
+@cache
+def _kernel(
+    line: Line, axes: tuple[tuple[str, tuple[str, ...]], ...], numbers: tuple[tuple[str, float], ...], dtype: str
+) -> LineKernel:
+    of, given = dict(axes), dict(numbers)
+    used = sorted(made_of(line.instructions, line.value))
+    read = [step.place for number in used if isinstance(step := line.instructions[number], Load)]
+    names = [line.names[place] for place in read if line.names[place] in of]
+    names += [line.target] if line.target not in names else []
+    every = sorted(dict.fromkeys(axis for name in names for axis in of[name]), key=lambda axis: axis != LIST_AXIS)
+    order = [axis for axis in every if axis not in line.reduced] + [axis for axis in every if axis in line.reduced]
+    make, new = Builder(), {}  # type: Builder, dict[int, int]
+
+    def strides(name: str) -> tuple[int, ...]:
+        inside = [axis for axis in of[name] if axis != LIST_AXIS]
+        return tuple(SAME if axis not in inside else NEXT if axis == inside[-1] else RUN for axis in order)
+
+    for number in used:
+        match line.instructions[number]:
+            case Load(place) if line.names[place] in of:
+                name = line.names[place]
+                new[number] = make.add(Load(names.index(name), strides(name)))
+            case Load(place) if line.names[place] in given:
+                new[number] = make.number(given[line.names[place]])
+            case Load(place):
+                raise EdBatchError(f"the equation of {line.target!r}: {line.names[place]!r} is no value and no number")
+            case Compute(function, operands):
+                new[number] = make.compute(function, *(new[operand] for operand in operands))
+            case Reduce(function, value):
+                new[number] = make.reduce(function, new[value])
+            case step:
+                new[number] = make.add(step)
+    store = Store(new[line.value], names.index(line.target), strides(line.target), add=line.adds)
+    inner = sum(axis in line.reduced for axis in order)
+    places = tuple(Place(elements=LIST_AXIS in of[name]) for name in names)
+    list_axis = order.index(LIST_AXIS) if LIST_AXIS in order else None
+    kernel = Kernel(len(order) - inner, inner, places, make.instructions, (store,), list_axis, dtype)
+    words: list[tuple[str, str]] = []
+    for access in (*kernel.instructions, *kernel.stores):
+        if isinstance(access, Load | Store):
+            words += [(order[at], names[access.place]) for at, one in enumerate(access.strides) if one == RUN]
+    return LineKernel(kernel, tuple(names), tuple(order), tuple(words))
+
+
+def made_of(instructions: tuple[Instruction, ...], value: int) -> set[int]:
+    """The numbers of a value and of all that it is made of."""
+    found, waiting = set[int](), [value]
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            waiting += operands_of(instructions[value])
+    return found
+
+
+def entries(axes: Iterable[str], sizes: dict[str, int]) -> int:
+    """How many entries a value has, of a node or of an element."""
+    total = 1
+    for axis in axes:
+        total *= 1 if axis == LIST_AXIS else sizes[axis]
+    return total
+
+
+def distance(axis: str, axes: tuple[str, ...], sizes: dict[str, int]) -> int:
+    """Entries between neighbours along an axis of a value."""
+    return entries(axes[axes.index(axis) + 1 :], sizes)
