@@ -161,7 +161,9 @@ def test_as_users_call_them():
 
 
 def test_an_op_that_says_nothing_is_refused():
-    with pytest.raises(eb.EdBatchError, match="op 'empty': expected a scalar, a reduction, a composite or a forward"):
+    with pytest.raises(
+        eb.EdBatchError, match="op 'empty': expected a scalar, a reduction, a composite, equations or a forward"
+    ):
         declare(Op("empty", lambda shape: shape))
 
 

@@ -85,6 +85,7 @@ ARGUMENTS = {
     "weight": np.ones((2, 2)), "bias": np.ones(2), "gain": np.ones(2), "label": 1, "index": 1, "value": 2.0,
     "shape": 2, "low": 0.0, "high": 1.0, "parts": 2, "scale": 0.5, "rate": 0.5, "axis": 0, "first": 0, "second": 0,
     "condition": np.array([0.0, 1.0]), "values": np.array([0.5, 0.3]), "size": 3, "k": 2,
+    "query": np.array([0.2, 0.4]), "keys": [np.ones(2), np.zeros(2)], "weights": [0.5, 2.0],
 }  # fmt: skip
 OPS = [name for name in FUNCTIONS if FUNCTIONS[name].__module__.startswith("edbatch.graph.ops")]
 
@@ -99,6 +100,8 @@ def test_ops_take_their_arguments_by_name(name):
         needed["b"] = ARGUMENTS["b"]
     if name in ("gather", "scatter", "scatter_add"):
         needed["index"] = np.array([1, 0])
+    if name in ("attention", "weighted_sum"):
+        needed["values"] = [np.ones(2), np.zeros(2)]
     if name == "clip":
         needed |= {"low": 0.0, "high": 0.3}
     extra = {"seed": 7} if name == "dropout" else {}

@@ -67,8 +67,10 @@ def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
 
 
 def runs_as_program(type: NodeType) -> bool:
-    """Whether a type is compiled: whatever computes, but reductions of lists, whose length is no part of a type."""
-    return isinstance(type.op, CellOp) or (type.op.kind is not Kind.SOURCE and not type.op.variadic)
+    """Whether a type is compiled: whatever computes, but reductions of lists that have no equations."""
+    op = type.op
+    is_list = op.variadic and op.equations is None
+    return isinstance(op, CellOp) or (op.kind is not Kind.SOURCE and not is_list)
 
 
 def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:

@@ -48,6 +48,35 @@ def two_or_list(name):
     return lambda s: f"eb.{name}({s.listed()})" if s.random.random() < 0.5 else binary(name)(s)
 
 
+def softmax(s):
+    """Along an axis, or one of a list."""
+    if s.random.random() < 0.7:
+        return along("softmax")(s)
+    count = s.random.randrange(1, 5)
+    return f"eb.softmax({s.listed(count=count)})[{s.random.randrange(count)}]"
+
+
+def dots(s):
+    query = s.value(ndim=(1,))
+    count = s.random.randrange(1, 5)
+    return f"eb.dots({query}, {s.listed(s.shape_of(query), count)})[{s.random.randrange(count)}]"
+
+
+def weighted_sum(s):
+    count = s.random.randrange(1, 5)
+    return f"eb.weighted_sum({s.listed((), count)}, {s.listed(count=count)})"
+
+
+def attention(s):
+    query, value = s.value(ndim=(1,)), s.value(ndim=(1,))
+    count, sizes = s.random.randrange(1, 6), (s.size_of(query), s.size_of(value))
+    heads = s.random.choice([n for n in (1, 2, 3) if not any(size % n for size in sizes)])
+    more = [s.chance(f"heads={heads}") if heads == 1 else f"heads={heads}"]
+    more.append(s.random.choice(["", "scale=False", "scale=0.25", "scale=True"]))
+    lists = [s.listed(s.shape_of(query), count), s.listed(s.shape_of(value), count)]
+    return f"eb.attention({', '.join([query, *lists, *filter(None, more)])})"
+
+
 def along(name, required=False):
     def call(s):
         x = s.value(ndim=(1, 2))
@@ -299,7 +328,7 @@ CALLS = {
     "stop_gradient": unary("stop_gradient"), "maximum": two_or_list("maximum"), "minimum": two_or_list("minimum"),
     "sum": over_axes("sum", True), "mean": over_axes("mean", True), "logsumexp": over_axes("logsumexp", True),
     "std": over_axes("std"), "max": over_axes("max", True), "min": over_axes("min", True), "norm": over_axes("norm"),
-    "softmax": along("softmax"), "log_softmax": along("log_softmax"), "layer_norm": layer_norm, "dropout": dropout,
+    "softmax": softmax, "log_softmax": along("log_softmax"), "layer_norm": layer_norm, "dropout": dropout,
     "greater": binary("greater"), "greater_equal": binary("greater_equal"), "less": binary("less"),
     "less_equal": binary("less_equal"), "equal": binary("equal"), "not_equal": binary("not_equal"),
     "compared": compared, "where": where,
@@ -308,6 +337,7 @@ CALLS = {
     "k_max_pool": largest("k_max_pool"),
     "cumsum": lambda s: f"eb.cumsum({(x := s.value(ndim=(1, 2)))}, {axis_of(s, x)})",
     "matmul": matmul, "affine": affine, "dot": same_shapes("dot", ndim=(1,)),
+    "dots": dots, "weighted_sum": weighted_sum, "attention": attention,
     "cross_entropy": lambda s: soft_label(s) if s.random.random() < 0.3 else labelled("cross_entropy")(s),
     "squeeze": lambda s: f"eb.squeeze({s.value()})", "unsqueeze": lambda s: f"eb.unsqueeze({s.value()}, 0)",
     "swapaxes": lambda s: f"eb.swapaxes({s.value(ndim=(2,))}, 0, -1)", "shaped": shaped,

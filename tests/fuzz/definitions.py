@@ -77,6 +77,39 @@ def of_list(value, share, exact=False):
     )
 
 
+def weighted_sum(*both):
+    half = len(both) // 2
+    return sum(weight * value for weight, value in zip(both[:half], both[half:], strict=True))
+
+
+def weighted_sum_pull(g, y, *both):
+    half = len(both) // 2
+    return *(np.sum(g * value) for value in both[half:]), *(g * weight for weight in both[:half])
+
+
+def attended(query, both, scale, heads):
+    """The parts of heads: of the query, of keys and of values; and the weights of these."""
+    half = len(both) // 2
+    keys, values = (np.reshape(xs, (half, heads, -1)) for xs in (both[:half], both[half:]))
+    parts = query.reshape(heads, -1)
+    weights = softmax(rounded(scale * rounded((parts * keys).sum(-1))), 0)
+    return parts, keys, values, rounded(weights)[..., None]
+
+
+def attention(query, *both, scale, heads):
+    _, _, values, weights = attended(query, both, scale, heads)
+    return (weights * values).sum(0).ravel()
+
+
+def attention_pull(g, y, query, *both, scale, heads):
+    parts, keys, values, weights = attended(query, both, scale, heads)
+    g = g.reshape(heads, -1)
+    of_weights = rounded((g * values).sum(-1, keepdims=True))
+    of_scores = rounded(scale * weights * (of_weights - rounded((weights * of_weights).sum(0))))
+    of_query = (of_scores * keys).sum(0).ravel()
+    return of_query, *(of_scores * parts).reshape(len(keys), -1), *(weights * g).reshape(len(keys), -1)
+
+
 def ties(x, y, axis):
     """Divided evenly among the entries that are equal to the result."""
     return (x == y) / (x == y).sum(axis, keepdims=True)
@@ -277,6 +310,8 @@ DEFINITIONS: dict[str, Definition] = {
                            lambda x, y, a, n: np.exp(x - y)),
     "norm": reduction(lambda x, a, k: np.sqrt((x * x).sum(a, keepdims=k)),
                       lambda x, y, a, n: x / np.where(y == 0, 1, y)),
+    "weighted_sum": Definition(weighted_sum, weighted_sum_pull),
+    "attention": Definition(attention, attention_pull),
     "sum_list": of_list(lambda xs: xs.sum(0), lambda xs, y: np.ones(xs.shape)),
     "mean_list": of_list(lambda xs: xs.mean(0), lambda xs, y: np.ones(xs.shape) / len(xs)),
     "logsumexp_list": of_list(lambda xs: np.log(rounded(np.exp(xs)).sum(0)), lambda xs, y: np.exp(xs - y)),

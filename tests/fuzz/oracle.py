@@ -86,7 +86,6 @@ leaky_relu = _function("leaky_relu", 1, "slope")
 elu = _function("elu", 1, "alpha")
 clip = _function("clip", 1, "low", "high")
 scale_gradient = _function("scale_gradient", 1, "scale")
-softmax = _function("softmax", 1, "axis")
 log_softmax = _function("log_softmax", 1, "axis")
 std = _function("std", 1, "axis", "keepdims")
 pick = _function("pick", 1, "index")
@@ -102,6 +101,27 @@ affine = _function("affine", 3)
 sum, mean, logsumexp = (_of_axes_or_list(_name) for _name in ("sum", "mean", "logsumexp"))
 max, min = _of_axes_or_list("max"), _of_axes_or_list("min")
 maximum, minimum = _of_two_or_list("maximum"), _of_two_or_list("minimum")
+
+
+def softmax(x, axis=-1):
+    if isinstance(x, list):
+        y = apply("softmax", (stack(x),), axis=0)
+        return [y[at] for at in range(len(x))]
+    return apply("softmax", (x,), axis=axis)
+
+
+def dots(query, keys):
+    return [dot(query, key) for key in keys]
+
+
+def weighted_sum(weights, values):
+    return apply("weighted_sum", (*weights, *values))
+
+
+def attention(query, keys, values, scale=None, heads=1):
+    if scale is None or scale is True:
+        scale = (query.shape[0] / heads) ** -0.5
+    return apply("attention", (query, *keys, *values), scale=float(scale or 1.0), heads=heads)
 
 
 def concatenate(xs, axis=0):
@@ -261,7 +281,7 @@ Operand.permute = lambda self, *axes: transpose(self, axes)
 Operand.chunk, Operand.clamp, Operand.pow, Operand.detach, Operand.t = split, clip, power, stop_gradient, transpose
 Operand.flatten = lambda self: reshape(self, -1)
 for _call in (
-    sum, mean, std, max, min, logsumexp, norm, softmax, log_softmax, abs, exp, log, sqrt, square, sin, cos, erf, tanh,
+    sum, dots, weighted_sum, attention, mean, std, max, min, logsumexp, norm, softmax, log_softmax, abs, exp, log, sqrt, square, sin, cos, erf, tanh,
     sigmoid, relu, clip, dot, matmul, squeeze, unsqueeze, transpose, swapaxes, flip,
 ):  # fmt: skip
     setattr(Operand, _call.__name__, _call)

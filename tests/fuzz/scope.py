@@ -97,10 +97,10 @@ class Scope:
     def parameter(self):
         return self.random.choice(self.parameters)
 
-    def listed(self):
+    def listed(self, shape=None, count=None):
         """Values of one shape, some more than once."""
-        shape = self.shape_of(self.value())
-        count = self.random.choice([1, 2, 2, 3, 5, 9])
+        shape = self.shape_of(self.value()) if shape is None else shape
+        count = count or self.random.choice([1, 2, 2, 3, 5, 9])
         return "[" + ", ".join(self.value(shape=shape) for _ in range(count)) + "]"
 
     def shape(self):
