@@ -281,7 +281,7 @@ Operand.permute = lambda self, *axes: transpose(self, axes)
 Operand.chunk, Operand.clamp, Operand.pow, Operand.detach, Operand.t = split, clip, power, stop_gradient, transpose
 Operand.flatten = lambda self: reshape(self, -1)
 for _call in (
-    sum, dots, weighted_sum, attention, mean, std, max, min, logsumexp, norm, softmax, log_softmax, abs, exp, log, sqrt, square, sin, cos, erf, tanh,
+    sum, mean, std, max, min, logsumexp, norm, softmax, log_softmax, abs, exp, log, sqrt, square, sin, cos, erf, tanh,
     sigmoid, relu, clip, dot, matmul, squeeze, unsqueeze, transpose, swapaxes, flip,
 ):  # fmt: skip
     setattr(Operand, _call.__name__, _call)
