@@ -9,7 +9,7 @@ from typing import Any
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_list import listed
+from edbatch.graph.expression_list import ExpressionList, listed
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Equations, Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import multiply
@@ -18,7 +18,7 @@ from edbatch.graph.ops.normalize import softmax
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import reshape
 from edbatch.graph.record import checked_number, checked_shape, graph_of, to_node, to_operand
-from edbatch.graph.spec import Shape
+from edbatch.graph.spec import Shape, Spec
 
 
 def over_lists(
@@ -195,8 +195,39 @@ def attention(
         >>> y.value()
         array([1.], dtype=float32)
     """
+    if keys.__class__ is not ExpressionList or values.__class__ is not ExpressionList:
+        graph = query.graph if query.__class__ is Expression else None
+        alike = values is keys
+        keys = listed("attention", keys, graph)
+        values = keys if alike else listed("attention", values, keys.graph)
+    try:
+        graph = query.graph
+        type_id, spec = _known[query.spec, keys.spec, values.spec, scale, heads, scale.__class__, heads.__class__]
+        if graph.__class__ is Trace or not (keys.graph is graph is values.graph and len(keys) == len(values)):
+            return _remembered(query, keys, values, scale, heads)
+    except (KeyError, AttributeError, TypeError):
+        return _remembered(query, keys, values, scale, heads)
+    node = graph.n
+    graph.n = node + 1
+    graph.types.append(type_id)
+    graph.args += (1 + 2 * len(keys.ids), query.id)
+    graph.args += keys.ids
+    graph.args += values.ids
+    return Expression(graph, node, spec)
+
+
+_known: dict[Any, tuple[int, Spec]] = {}
+
+
+def _remembered(query: Any, keys: ExpressionList, values: ExpressionList, scale: Any, heads: Any) -> Expression:
+    """The careful way; the next time nothing is left to check."""
     (parts,) = checked_shape("attention: heads", heads)
-    return over_lists(ATTENTION, (query,), (keys, values), (("heads", parts), ("scale", _scale(query, scale, parts))))
+    attributes = (("heads", parts), ("scale", _scale(query, scale, parts)))
+    found = over_lists(ATTENTION, (query,), (keys, values), attributes)
+    if query.__class__ is Expression and not isinstance(found.graph, Trace):
+        type = node_type(ATTENTION, attributes, (query.spec, keys.spec, values.spec))
+        _known[query.spec, keys.spec, values.spec, scale, heads, scale.__class__, heads.__class__] = type.id, type.out
+    return found
 
 
 def _scale(query: Any, scale: float | bool | None, heads: int) -> float:
