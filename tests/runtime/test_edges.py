@@ -100,22 +100,18 @@ def check(op, sample, how, policy, dtype, rtol, atol):
         np.testing.assert_allclose(on_host(parameter.grad()), want, rtol=rtol, atol=atol, err_msg=f"{how} {policy}")
 
 
+@pytest.mark.parametrize(("dtype", "rtol", "atol"), [("float32", 2e-4, 2e-5), ("float64", 1e-6, 1e-7)])
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_edges_into_every_op(op, sample):
+def test_edges_into_every_op(op, sample, dtype, rtol, atol):
     for policy in ("sufficient", "none"):
-        check(op, sample, "nodes", policy, "float64", 1e-6, 1e-7)
+        check(op, sample, "nodes", policy, dtype, rtol, atol)
 
 
-@pytest.mark.parametrize(("op", "sample"), [case for case in CASES if case.id.endswith("-0")])
-def test_edges_in_float32(op, sample):
-    for how in ("nodes", "arguments", "inside"):
-        check(op, sample, how, "agenda" if how == "nodes" else "sufficient", "float32", 2e-4, 2e-5)
-
-
-@pytest.mark.parametrize(("op", "sample"), [case for case in CASES if not case.id.endswith("-0")])
-def test_edges_into_cells(op, sample):
+@pytest.mark.parametrize(("dtype", "rtol", "atol"), [("float32", 2e-4, 2e-5), ("float64", 1e-6, 1e-7)])
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_edges_into_cells(op, sample, dtype, rtol, atol):
     for how in ("arguments", "inside"):
-        check(op, sample, how, "sufficient", "float64", 1e-6, 1e-7)
+        check(op, sample, how, "sufficient", dtype, rtol, atol)
 
 
 def test_stopped_operands_side_by_side_in_a_cell():
