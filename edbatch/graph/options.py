@@ -129,10 +129,11 @@ def options(*given: Any, **changes: bool | str) -> Iterator[Options]:
 
 
 # What there is, and what it is by default, is said in one place.
-_about = Options.__doc__ or ""
-options.__doc__ = (options.__doc__ or "").replace(
-    "    Raises:", _about[_about.index("    Args:") :].rstrip() + "\n\n    Raises:"
-)
+if Options.__doc__ and options.__doc__:  # which `python -OO` leaves out
+    _about = Options.__doc__
+    options.__doc__ = options.__doc__.replace(
+        "    Raises:", _about[_about.index("    Args:") :].rstrip() + "\n\n    Raises:"
+    )
 options.__signature__ = Signature(  # type: ignore[attr-defined]
     [Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default) for field in fields(Options)]
 )

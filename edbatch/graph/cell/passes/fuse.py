@@ -70,8 +70,7 @@ def fuse(body: Body) -> list[Run | int]:
         through = goes_through(body, node)
         joined = next((run for run in (*candidates, *runs[least]) if run.take(number, node, through)), None)
         if joined is None:
-            joined = _Growing(least, through.size)
-            assert joined.take(number, node, through), node.type
+            joined = _begun(number, node, through, least)
             runs[least].append(joined)
         of_node[number] = joined
         stages.append(joined.stage)
@@ -87,8 +86,7 @@ def alone(body: Body, number: int) -> Run:
     """The run of one node."""
     node = body.nodes[number]
     through = goes_through(body, node)
-    run = _Growing(0, through.size)
-    assert run.take(number, node, through), node.type
+    run = _begun(number, node, through, stage=0)
     return Run((number,), tuple(run.sizes), tuple(run.reduced), (number,))
 
 
@@ -154,6 +152,14 @@ class _Growing:
         if self.nodes[below] and len(axes) < len(sizes):
             return False
         return through.firsts[slot] == 0 and got == want
+
+
+def _begun(number: int, node: Node, through: GoesThrough, stage: int) -> _Growing:
+    """A run of one node so far."""
+    run = _Growing(stage, through.size)
+    taken = run.take(number, node, through)
+    assert taken, node.type
+    return run
 
 
 def _runs(body: Body, nodes: tuple[int, ...], sizes: Shape, reduced: tuple[bool, ...]) -> list[Run]:
