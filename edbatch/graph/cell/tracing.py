@@ -78,7 +78,8 @@ def trace_cell(
         prefix = f"cell {name}"
         text = str(error)
         joint = " " if text.startswith("keeps state") else ": "
-        raise EdBatchError(text if text.startswith(prefix) else f"{prefix}{joint}{text}") from None
+        named = EdBatchError(text if text.startswith(prefix) else f"{prefix}{joint}{text}")
+        raise named.with_traceback(error.__traceback__) from None  # which shows the line in the function
     taken = iter(payloads)
     used = [next(taken) if is_integer(x) else x for x in given.operands]
     specs = tuple(x.limit if isinstance(x, Payload) else x.spec for x in used)

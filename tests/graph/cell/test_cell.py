@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import traceback
 from collections import namedtuple
 
 import numpy as np
@@ -306,3 +307,17 @@ def test_dropout_with_a_seed_per_call():
     np.testing.assert_array_equal(got[0], got[2])
     np.testing.assert_array_equal(got[1], got[3])
     assert (got[0] != got[1]).any()
+
+
+def test_an_error_in_a_cell_shows_the_line_in_its_function():
+    model = eb.ParameterCollection()
+    W = model.add_parameters((3, 3), name="W")
+
+    @eb.cell
+    def step(x):
+        h = eb.tanh(x)
+        return W @ h
+
+    with pytest.raises(eb.EdBatchError, match=r"step: matmul\(W\[3,3\]") as caught, eb.Graph():
+        step(eb.ones(2))
+    assert "return W @ h" in "".join(traceback.format_exception(caught.value))
