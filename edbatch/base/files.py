@@ -1,6 +1,7 @@
 """Files that are never left half written."""
 
 import os
+import stat
 import sys
 import tempfile
 from contextlib import suppress
@@ -38,15 +39,16 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
     """Write `data` to `path` so that a reader sees the old file or the new one, never a part.
 
     The bytes go to a temporary file in the same folder (`.NAME.*.part`), are flushed to the disk, and replace `path` in
-    one step. What a killed process left behind of writing the same file is deleted.
+    one step. What a killed process left behind of writing the same file is deleted. A symbolic link is followed, and
+    who may read and write a file that was there stays as it was.
 
     Args:
         path: the file to replace or create; its folder must exist.
         data: text (written as UTF-8) or bytes.
 
     Raises:
-        EdBatchError: the folder does not exist, the disk is full, or writing is not allowed;
-            a file that was at `path` before is still there, unchanged.
+        EdBatchError: the folder does not exist, the disk is full, writing is not allowed, or there is something at
+            `path` that is no file (a folder, a device); what was at `path` before is still there, unchanged.
 
     Example:
         >>> import pathlib, tempfile
@@ -62,15 +64,15 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
         raise EdBatchError(f"{target}: cannot be written as UTF-8 (character {error.start})") from None
     temporary = None
     try:
+        target = Path(os.path.realpath(target))
+        mode = _mode_of(target)
         _delete_abandoned(target)
         descriptor, temporary = _own_temporary(target)
         with os.fdopen(descriptor, "wb") as file:
             file.write(encoded)
             file.flush()
             os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files; honour the user's mask
+            os.chmod(temporary, mode)  # mkstemp makes private files
             if sys.platform == "win32":
                 file.close()  # there, an open file cannot be renamed
             os.replace(temporary, target)  # while it is locked: no other process may take it for abandoned
@@ -79,6 +81,18 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
     finally:
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def _mode_of(target: Path) -> int:
+    """Who may read and write a file: as of the one that is there, or as the user's mask wants it of a new one."""
+    if not os.path.lexists(target):
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask
+    found = os.stat(target).st_mode
+    if not stat.S_ISREG(found):
+        raise EdBatchError(f"{target}: cannot be written (it is no file, and would be replaced)")
+    return stat.S_IMODE(found)
 
 
 def _own_temporary(target: Path) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 
@@ -71,3 +72,24 @@ def test_where_there_are_no_locks_nothing_is_deleted(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(EdBatchError, match="cannot be written"):
         write_atomically(tmp_path / "none" / "a", "whole")
+
+
+def test_a_link_is_followed_and_the_mode_of_a_file_stays(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "latest"
+    link.symlink_to(tmp_path / "disk" / "first")
+    write_atomically(link, "one")
+    assert link.is_symlink()
+    (tmp_path / "disk" / "first").chmod(0o600)
+    write_atomically(link, "two")
+    found = tmp_path / "disk" / "first"
+    assert (found.read_text(), found.stat().st_mode & 0o777) == ("two", 0o600)
+    assert os.listdir(tmp_path / "disk") == ["first"]
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "."):
+        with pytest.raises(EdBatchError, match="it is no file, and would be replaced"):
+            write_atomically(tmp_path / name, "data")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
