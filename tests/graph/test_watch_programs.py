@@ -444,6 +444,45 @@ def forgotten(maxsize):
 
 
 @case
+def lru_forgotten_and_found_again():
+    """The entry of the cache is there at each look; what is in it is not shown."""
+    o = types.SimpleNamespace(r=1.0)
+
+    @functools.lru_cache
+    def r():
+        return o.r
+
+    def change():
+        o.r += 1
+        r.cache_clear()
+        r()
+
+    @eb.cell
+    def step(x):
+        return x * r()
+
+    r()
+    return step, [change, change]
+
+
+@case
+def registered_class():
+    class Kind(abc.ABC):  # noqa: B024 (it is told its classes)
+        pass
+
+    class Mine:
+        pass
+
+    given = Mine()
+
+    @eb.cell
+    def step(x):
+        return x * (2.0 if isinstance(given, Kind) else 3.0)
+
+    return step, [lambda: Kind.register(Mine)]
+
+
+@case
 def lru_forgotten():
     return forgotten(128)
 

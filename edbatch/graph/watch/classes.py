@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import abc
+import weakref
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import Any
 
 from edbatch.graph.watch.guard import Get
 from edbatch.graph.watch.modules import is_standard
 
+_abc: Any = import_module("_abc")
 _HEAP = 1 << 9  # of `__flags__`: the class was made while Python ran, so that it can be changed
 
 #: What Python's syntax and builtins call of a class, by names that no code mentions.
@@ -21,6 +25,21 @@ SPECIAL = frozenset(
     )
     for name in names
 )
+
+
+class Registered:
+    """A place: the classes that an abstract base class was told (`register`) to take for classes of its own."""
+
+    def __init__(self, kind: abc.ABCMeta) -> None:
+        self._kind = weakref.ref(kind)
+
+    def __call__(self, key: Any, missing: Any) -> Any:
+        """The classes that are still there; Python has no public way to ask."""
+        kind = self._kind()
+        if kind is None:
+            return missing
+        held, *_ = _abc._get_dump(kind)
+        return frozenset(one for reference in held if (one := reference()) is not None)
 
 
 def is_changeable(kind: type) -> bool:

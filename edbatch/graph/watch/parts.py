@@ -33,12 +33,16 @@ def _has_state(kind: type) -> bool:
 
 
 def cached(function: Any) -> dict[Any, list[Any]]:
-    """What a function that remembers its results has returned, by what it was asked for; with attributes of its own."""
+    """What a function that remembers its results has returned, by what it was asked for; with attributes of its own.
+
+    A cache of limited size may not show what is in its entries. Then the entry stands for it, which is another one once
+    the result was forgotten and found again.
+    """
     found: dict[Any, list[Any]] = {}
     for held in gc.get_referents(function):
         for key, part in list(held.items()) if isinstance(held, dict) else ():
             links = gc.get_referents(part) if type(part).__module__ == "functools" else [part]
-            found[key] = [one for one in links if type(one).__module__ != "functools"]
+            found[key] = [one for one in links if type(one).__module__ != "functools"] or [part]
     return found
 
 

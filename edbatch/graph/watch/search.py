@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dis
 import functools
 import gc
@@ -32,7 +33,7 @@ from weakref import ReferenceType
 import numpy as np
 
 from edbatch.errors import EdBatchError
-from edbatch.graph.watch.classes import SPECIAL, arrivals, holders, is_changeable, is_data
+from edbatch.graph.watch.classes import SPECIAL, Registered, arrivals, holders, is_changeable, is_data
 from edbatch.graph.watch.guard import ATOMS, CONTENTS, MISSING, Get, Read, weak_get
 from edbatch.graph.watch.modules import is_pure, is_standard
 from edbatch.graph.watch.parts import LARGE, Remembered, cached, inner, is_python, opened, parts, size
@@ -293,6 +294,8 @@ class _Sight:
     def _class(self, value: type, path: str) -> None:
         """At what a class holds for the code's names, or may get."""
         self._search.lacks(value, self._names, path)
+        if isinstance(value, abc.ABCMeta) and not is_standard(value.__module__):
+            self._place(value, Registered(value), None, f"what {path} has registered")
         for name in self._names:
             self._held(value, name, path)
         if not is_standard(type(value).__module__) and type(value) is not type:
