@@ -98,6 +98,8 @@ class Trainer:
         """Raise an `EdBatchError` unless all hyper-parameters are in range."""
         if not callable(self.lr):
             check_number(self._name, "lr", self.lr)
+        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or self.steps < 0:
+            raise EdBatchError(f"{self._name}: steps={shown(self.steps)}; expected the number of updates so far")
         check_number(self._name, "weight_decay", self.weight_decay)
         if self.clip is not None:
             check_number(self._name, "clip", self.clip)
@@ -136,11 +138,14 @@ class Trainer:
         An interrupt (Ctrl-C) waits until all of them are updated.
 
         Raises:
-            EdBatchError: no parameter has a gradient, or some are NaN or infinite; nothing has been changed.
+            EdBatchError: no parameter has a gradient, some are NaN or infinite, or a hyper-parameter is out of range;
+                nothing has been changed.
         """
         started = Moment.now()
         group_of = self._group_of()
         optimizers = [self._with(group) for group in self.groups]
+        for optimizer in optimizers:  # hyper-parameters may have been set since the last update
+            optimizer.check()
         rates = [optimizer.learning_rate for optimizer in optimizers]
         storages = by_storage(parameter for parameter in group_of if parameter.has_grad)
         if not storages:
@@ -185,6 +190,7 @@ class Trainer:
         graphs = {id(x.stages): x.stages for members in storages.values() for x in members if x.stages is not None}
         book(list(graphs.values()), "update", started, Moment.now())
 
+    @exclusive
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """What the trainer remembers, for `load_state`: copies of arrays by name, and numbers that JSON can hold.
 
@@ -241,6 +247,7 @@ class Trainer:
             found.setdefault(f"updates/{name}", "in the file, but not here")
         return found
 
+    @exclusive
     def load_state(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> None:
         """Go on from a saved state; what does not fit, see `differences`, starts anew."""
         wrong = self.differences(arrays, numbers)

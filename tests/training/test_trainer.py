@@ -288,3 +288,20 @@ def test_other_rows_of_a_table_are_left_alone():
     arrays, _ = trainer.state()
     for array in arrays.values():
         np.testing.assert_array_equal(np.flatnonzero(array.any(axis=1)), [7, 42])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("weight_decay", None), ("clip", -1), ("clip", "a"), ("on_bad_gradient", "foo"), ("betas", 1), ("eps", -1.0),
+     ("eps", "x"), ("steps", "x"), ("steps", -1)],
+)  # fmt: skip
+def test_hyper_parameters_that_are_set_later_are_checked_by_the_next_update(name, value):
+    model = eb.ParameterCollection()
+    W = model.add_parameters(2, init=1.0)
+    trainer = eb.Adam(model)
+    setattr(trainer, name, value)
+    W.set_grad([1, 1])
+    with pytest.raises(eb.EdBatchError, match=f"Adam: {name}"):
+        trainer.update()
+    assert W.value().tolist() == [1, 1]
+    assert W.has_grad
