@@ -87,14 +87,15 @@ def save_checkpoint(
     for given, method in ((trainer, "state"), (policy, "save")):
         if given is not None and not hasattr(given, method):
             raise EdBatchError(f"{path}: expected a trainer and a policy, got {type(given).__name__}")
-    tensors = {name: parameter.value() for name, parameter in model.items()}
     if not isinstance(metadata, Mapping | None):
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
-    frozen = [name for name, parameter in model.items() if parameter.frozen]
-    entries = {"metadata": dict(metadata or {}), "draws": draws.state(), "frozen": {"names": frozen}}
-    if trainer is not None:
-        arrays, entries["trainer"] = trainer.state()
-        tensors |= {TRAINER + name: array for name, array in arrays.items()}
+    with lock:  # of one moment, also if another thread trains
+        tensors = {name: parameter.value() for name, parameter in model.items()}
+        frozen = [name for name, parameter in model.items() if parameter.frozen]
+        entries = {"metadata": dict(metadata or {}), "draws": draws.state(), "frozen": {"names": frozen}}
+        if trainer is not None:
+            arrays, entries["trainer"] = trainer.state()
+            tensors |= {TRAINER + name: array for name, array in arrays.items()}
     header = {MARK + key: _to_json(path, key, entry) for key, entry in entries.items()}
     header |= {MARK + "checkpoint": str(VERSION), KEY: BLANK}
     if policy is not None:

@@ -79,7 +79,8 @@ class Parameter(Operand):
 
     def value(self) -> np.ndarray:
         """A copy of the array, on the host."""
-        return np.array(self.device.backend.to_host(self.array), order="C")
+        with lock:  # an update by another thread comes before or after
+            return np.array(self.device.backend.to_host(self.array), order="C")
 
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
@@ -95,7 +96,7 @@ class Parameter(Operand):
         given = from_dlpack(value, f"{self!r}.set_value")
         if given.shape != self.shape:
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
-        with self.device.backend.active():
+        with lock, self.device.backend.active():
             self.array[...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
         note_write([self])
 
@@ -139,7 +140,8 @@ class Parameter(Operand):
             >>> W.has_grad, W.grad()
             (False, array([[0., 0.]], dtype=float32))
         """
-        return np.array(self.device.backend.to_host(self.gradient_array()), order="C")
+        with lock:
+            return np.array(self.device.backend.to_host(self.gradient_array()), order="C")
 
     def gradient_array(self) -> Any:
         """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -462,3 +463,32 @@ def test_a_kill_leaves_a_whole_file(tmp_path):
         assert step in (last, last + 1)  # it may have been killed between saving and saying so
         assert trainer.steps == step
         np.testing.assert_array_equal(W.value(), np.full((300, 300), step))
+
+
+def test_a_checkpoint_is_of_one_moment_while_another_thread_trains(tmp_path):
+    def new():
+        model = eb.ParameterCollection()
+        parameters = [model.add_parameters((100, 100), name=f"W{at}", init=0.0) for at in range(8)]
+        return model, parameters, eb.SGD(model, lr=1.0)
+
+    model, parameters, trainer = new()
+    over, ones = threading.Event(), np.ones((100, 100))
+
+    def train():
+        while not over.is_set():
+            for parameter in parameters:
+                parameter.set_grad(ones)
+            trainer.update()  # after n updates every entry is -n
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    try:
+        for _ in range(20):
+            model.save(tmp_path / "m", trainer=trainer)
+            found, loaded, other = new()
+            found.load(tmp_path / "m", trainer=other)
+            values = {float(x) for parameter in loaded for x in np.unique(parameter.value())}
+            assert values == {-other.state()[1]["steps"]}
+    finally:
+        over.set()
+        thread.join()
