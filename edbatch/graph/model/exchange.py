@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,9 @@ def described(value: Any, array: np.ndarray) -> str:
 
 def refuse_masked(value: Any, place: str) -> None:
     """Raise `EdBatchError` for masked arrays, alone or in a list: as arrays of numbers they would lose their mask."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())  # without importing it: then there are none
     for part in (value, *value) if isinstance(value, list | tuple) else (value,):
-        if isinstance(part, np.ma.MaskedArray):
+        if isinstance(part, masked):
             raise EdBatchError(f"{place}: expected an array without a mask, got a masked array; fill it first")
 
 

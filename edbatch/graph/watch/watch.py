@@ -38,6 +38,7 @@ class Watch:
     def __init__(self) -> None:
         self._ran: dict[CodeType, Ran] = {}
         self._runs = 0
+        self._imports = 0  # that have begun and not ended
         # With what they are read of, so that no `id` comes twice.
         self._of_parameters: dict[Any, tuple[Any, Read]] = {}
         self._refused: str | None = None
@@ -60,6 +61,7 @@ class Watch:
         # What the garbage collector calls (finalizers, callbacks of others) is nothing that the function reads.
         collects = gc.isenabled()
         gc.disable()
+        self._imports = 0
         sys.setprofile(event)
         try:
             result = function()
@@ -90,6 +92,10 @@ class Watch:
     def _see(self, frame: FrameType, kind: str, about: Any) -> None:
         code, scope = frame.f_code, frame.f_globals
         module = scope.get("__name__", "")
+        if module == "importlib._bootstrap" and code.co_name == "_find_and_load":
+            self._imports += (kind == "call") - (kind == "return")
+        if self._imports:
+            return  # by hooks, and by what is imported for the first time: the next run would not
         if kind == "call" and (module, code.co_qualname) in READS_VALUES:
             self._refused = self._refused or (
                 f"it reads a value, by {code.co_qualname}; a cell is traced once, and would keep what is there now. "

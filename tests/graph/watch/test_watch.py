@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import functools
 import gc
+import sys
 import time
 import types
 import warnings
@@ -610,7 +611,6 @@ def test_old_models_are_let_go():
 
 def test_a_profiler_goes_on(monkeypatch):
     import cProfile
-    import sys
 
     seen = []
 
@@ -632,6 +632,32 @@ def test_a_profiler_goes_on(monkeypatch):
         step(eb.ones(3))
         sorted([1])
     assert any("sorted" in str(entry.code) for entry in profiler.getstats())
+
+
+def test_what_import_hooks_do_is_not_read(monkeypatch, tmp_path):
+    """Setuptools and pytest have some, in Python, with state; the first trace alone imports something."""
+    asked, traces = [], []
+
+    class Hook:
+        def find_spec(self, name, path=None, target=None):
+            asked.append(name)
+
+    @eb.cell
+    def step(x):
+        import imported_by_the_first_trace
+
+        return x * imported_by_the_first_trace.FACTOR
+
+    (tmp_path / "imported_by_the_first_trace.py").write_text("FACTOR = 2.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", [Hook(), *sys.meta_path])
+    monkeypatch.setattr(cell, "trace_cell", lambda *given: (traces.append(given[0]), trace_cell(*given))[1])
+    for _ in range(3):
+        with eb.Graph():
+            assert step(eb.ones(1)).value() == [2]
+        asked.append("something else")
+    assert asked[0] == "imported_by_the_first_trace"
+    assert len(traces) == 1
 
 
 def test_what_the_garbage_collector_calls_is_not_read():
