@@ -86,6 +86,7 @@ ARGUMENTS = {
     "shape": 2, "low": 0.0, "high": 1.0, "parts": 2, "scale": 0.5, "rate": 0.5, "axis": 0, "first": 0, "second": 0,
     "condition": np.array([0.0, 1.0]), "values": np.array([0.5, 0.3]), "size": 3, "k": 2,
     "query": np.array([0.2, 0.4]), "keys": [np.ones(2), np.zeros(2)], "weights": [0.5, 2.0],
+    "pad_width": 1, "kernel_size": 2,
 }  # fmt: skip
 OPS = [name for name in FUNCTIONS if FUNCTIONS[name].__module__.startswith("edbatch.graph.ops")]
 
@@ -98,6 +99,12 @@ def test_ops_take_their_arguments_by_name(name):
     needed = {key: ARGUMENTS[key] for key, p in parameters.items() if p.default is p.empty}
     if name == "maximum" or name == "minimum":
         needed["b"] = ARGUMENTS["b"]
+    if "conv" in name or "pool" in name or name == "unfold":
+        n = 1 if "1d" in name else 2
+        needed |= {"x": np.ones((1, 3, 4)[: n + 1])} | (
+            {"weight": np.ones((2, 1, 2, 2)[: n + 2])} if "conv" in name else {}
+        )
+        needed |= {"x": np.ones(3)} if name == "k_max_pool" else {}
     if name in ("gather", "scatter", "scatter_add"):
         needed["index"] = np.array([1, 0])
     if name in ("attention", "weighted_sum"):

@@ -159,6 +159,49 @@ def attributed(
     return call
 
 
+def described(
+    op: Op, attributes_of: Callable[[tuple[Any, ...], Any], dict[str, Any]]
+) -> Callable[[tuple[Any, ...], Any], Expression]:
+    """The fast way for ops of a few operands, of which the first is an expression, and several arguments in a tuple.
+
+    Args:
+        op: the op.
+        attributes_of: as of `attributed`, given the specs of all operands.
+    """
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(operands: tuple[Any, ...], argument: tuple[Any, ...]) -> Expression:
+        try:
+            key = (*[x.spec for x in operands], argument, kinds(argument))
+            type_id, spec = entries[key]
+            graph = operands[0].graph
+            ids = [x.id for x in operands if x.graph is graph]
+            if graph is None or any(x.graph is not graph and x.graph is not None for x in operands):
+                return remember(operands, argument)
+        except (KeyError, AttributeError, TypeError):
+            return remember(operands, argument)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args += ids
+        return Expression(graph, node, spec)
+
+    def remember(operands: tuple[Any, ...], argument: tuple[Any, ...]) -> Expression:
+        graph = graph_of(op.name, operands)
+        given = tuple(to_operand(op.name, graph, x) for x in operands)
+        specs = tuple(x.spec for x in given)
+        out = record(op, given, **attributes_of(specs, argument))
+        if isinstance(given[0], Expression) and is_told(argument):
+            key = (*specs, argument, kinds(argument))
+            entries[key] = (graph.type_of(out).id, out.spec)
+            for spec in specs:
+                if isinstance(spec, ParameterSpec):
+                    spec.enters(entries, key)
+        return out
+
+    return call
+
+
 def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Callable[..., Expression]:
     """The fast way for views; `attributes_of` as in `attributed`."""
     entries: dict[Any, tuple[int, Any]] = {}

@@ -100,7 +100,8 @@ class Op:
         composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
             expressions or parameters. It has neither a forward nor a gradient of its own (see `composite`).
         equations: of a variadic op that has no forward and no gradient; it has as many operands and lists as these.
-        unrolled: of a variadic op, the same of a few operands, written with others: `unrolled(*operands)`.
+        unrolled: the same written with others, `unrolled(*operands, **attributes)`, put in its place only when
+            kernels are made: of a variadic op in a cell; of one whose gradient is better than what follows from that.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
             parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the
@@ -142,7 +143,8 @@ def declare(op: Op) -> Op:
     """
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
-    if op.forward is as_program and not (op.scalar or op.reduction or op.picks or op.composite or op.equations):
+    text = (op.scalar, op.reduction, op.picks, op.composite, op.equations, op.unrolled)
+    if op.forward is as_program and not any(text):
         raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite, equations or a forward")
     OPS[op.name] = op
     return op

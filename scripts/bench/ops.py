@@ -19,7 +19,8 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.graph.op import OPS, Kind
-from edbatch.graph.ops import compare, indices, loss, matrix, shape
+from edbatch.graph.ops import compare, convolve, indices, loss, matrix, pool, shape
+from edbatch.graph.record import record
 from edbatch.runtime.compile import program as cell_program
 from scripts.bench.measure import Runs, interleaved
 from scripts.bench.report import Tables, command
@@ -45,6 +46,11 @@ def of_list(name: str) -> Use:
     """A function of a list."""
     call = getattr(eb, name)
     return lambda y, x, W, k: call([y, x, y])
+
+
+def correlated(x: Any, rows: Any) -> Any:
+    """Windows of three entries."""
+    return record(convolve.CORRELATE, (x, rows), sizes=(3,), steps=(1,), gaps=(1,))[0, 0]
 
 
 ONE = (
@@ -74,6 +80,15 @@ USES: dict[str, Use] = {
     "top_k": lambda y, x, W, k: eb.top_k(y, 4)[1][0],
     "k_max_pool": lambda y, x, W, k: eb.k_max_pool(y, 4)[0],
     "cumsum": lambda y, x, W, k: eb.cumsum(y, 0),
+    "unfold": lambda y, x, W, k: eb.unfold(y.reshape(2, 8, -1), 3, padding=1)[:, :1],
+    "correlate": lambda y, x, W, k: correlated(y.reshape(2, -1), x[:6].reshape(1, 6)),
+    "conv1d": lambda y, x, W, k: eb.conv1d(y.reshape(2, -1), x[:12].reshape(2, 2, 3), padding=1).reshape(-1),
+    "conv2d": lambda y, x, W, k: eb.conv2d(y.reshape(2, 8, -1), x[:36].reshape(2, 2, 3, 3), padding=1).reshape(-1),
+    "max_pool1d": lambda y, x, W, k: eb.max_pool1d(y.reshape(2, -1), 3, 1, 1).reshape(-1),
+    "max_pool2d": lambda y, x, W, k: eb.max_pool2d(y.reshape(2, 8, -1), 3, 1, 1).reshape(-1),
+    "avg_pool1d": lambda y, x, W, k: eb.avg_pool1d(y.reshape(2, -1), 3, 1, 1).reshape(-1),
+    "avg_pool2d": lambda y, x, W, k: eb.avg_pool2d(y.reshape(2, 8, -1), 3, 1, 1).reshape(-1),
+    "first_max": lambda y, x, W, k: pool.first_max(y, ((0,), False)),
     "scale_gradient": lambda y, x, W, k: eb.scale_gradient(y, 0.5),
     "clip": lambda y, x, W, k: eb.clip(y, -1, 1),
     "power_of": lambda y, x, W, k: y**3,

@@ -314,6 +314,59 @@ def largest(name, result=""):
     return call
 
 
+def given(s, **choices):
+    """Some of several arguments by name."""
+    return "".join(f", {name}={s.random.choice(values)}" for name, values in choices.items() if s.random.random() < 0.5)
+
+
+def pad(s):
+    x = s.value(ndim=(1, 2))
+    widths = [1, (0, 2), (2, 1)] + [((1, 0), (0, 2)), ((2, 2), (1, 1))] * (len(s.shape_of(x)) == 2)
+    return f"eb.pad({x}, {s.random.choice(widths)}{s.chance(', constant_values=0.5')})"
+
+
+def image(s, n):
+    """A value as so many channels of sequences or images, each at least 2 in size."""
+    x = s.value(ndim=(1, 2))
+    size = s.size_of(x)
+    if size < 4 or size % 2:
+        raise LookupError("no image")
+    shapes = [(1, size), (2, size // 2)] if n == 1 else [(1, 2, size // 2), *[(2, 2, size // 4)] * (size % 8 == 0)]
+    shape = s.random.choice(shapes)
+    return f"{x}.reshape({', '.join(map(str, shape))})", shape[0]
+
+
+def pooled(name, n, dilated=False):
+    def call(s):
+        x, _ = image(s, n)
+        more = {"stride": [1, 2, 3], "padding": [1]} | ({"dilation": [1]} if dilated else {})
+        return f"eb.{name}({x}, 2{given(s, **more)})"
+
+    return call
+
+
+def unfold(s):
+    x, _ = image(s, 2)
+    return f"eb.unfold({x}, {s.random.choice([1, 2, (1, 2)])}{given(s, padding=[1, (0, 1)], stride=[2, (1, 2)])})"
+
+
+def convolved(name, n):
+    def call(s):
+        x, channels = image(s, n)
+        kernel = (2,) * n
+        weight = s.array((s.random.randrange(1, 3), channels, *kernel))
+        out = s.value(ndim=(1,))
+        size = channels * 2**n
+        if s.size_of(out) % size == 0:
+            weight = f"{out}.reshape({s.size_of(out) // size}, {channels}, {', '.join(map(str, kernel))})"
+        else:
+            weight = f"eb.input({weight})"
+        more = given(s, stride=[1, 2], padding=[1], dilation=[1] if n == 2 else [1, 2])
+        return f"eb.{name}({x}, {weight}{more})"
+
+    return call
+
+
 CALLS = {
     "abs": unary("abs"), "neg": unary("neg"), "square": unary("square"), "sqrt": unary("sqrt", low=0.2),
     "exp": unary("exp", high=2), "log": unary("log", low=0.2), "tanh": unary("tanh"), "sigmoid": unary("sigmoid"),
@@ -335,6 +388,9 @@ CALLS = {
     "argmax": number_of("argmax"), "argmin": number_of("argmin"), "one_hot": one_hot, "gather": gather,
     "scatter": by_index("scatter"), "scatter_add": by_index("scatter_add"), "top_k": largest("top_k", "[]"),
     "k_max_pool": largest("k_max_pool"),
+    "pad": pad, "unfold": unfold, "conv1d": convolved("conv1d", 1), "conv2d": convolved("conv2d", 2),
+    "max_pool1d": pooled("max_pool1d", 1, True), "max_pool2d": pooled("max_pool2d", 2, True),
+    "avg_pool1d": pooled("avg_pool1d", 1), "avg_pool2d": pooled("avg_pool2d", 2),
     "cumsum": lambda s: f"eb.cumsum({(x := s.value(ndim=(1, 2)))}, {axis_of(s, x)})",
     "matmul": matmul, "affine": affine, "dot": same_shapes("dot", ndim=(1,)),
     "dots": dots, "weighted_sum": weighted_sum, "attention": attention,

@@ -49,7 +49,7 @@ class Cell:
         ops = list(CALLS)
         for _ in body.integers:
             body.add(self.random.choice(["lookup", "lookup", "pick", "cross_entropy", "hinge", "dropout"]))
-        for _ in range(self.random.choice([2, 4, 6, 10])):
+        for _ in range(self.random.choice([2, 4, 8, 14])):
             if maker.cells and self.random.random() < 0.1:
                 inner = self.random.choice(maker.cells)
                 text = inner.call(body)

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.fuzz import window_definitions
 from tests.fuzz.rounding import rounded
+from tests.fuzz.window_definitions import avg_pool, convolution, max_pool
 from tests.oracle import dropout as dropout_by_integers
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -245,6 +247,12 @@ def of_largest(in_order):
     )
 
 
+def inside(g, x, pad_width):
+    """Without what was put around."""
+    pairs = np.broadcast_to(pad_width, (x.ndim, 2))
+    return g[tuple(slice(before, before + size) for (before, _), size in zip(pairs, x.shape, strict=True))]
+
+
 # fmt: off
 DEFINITIONS: dict[str, Definition] = {
     "neg": unary(lambda x: -x, lambda x, y: -1.0, exact=True),
@@ -297,6 +305,13 @@ DEFINITIONS: dict[str, Definition] = {
     "top_k_numbers": numbers_of(lambda x, k, axis=-1: largest(x, k, axis)),
     "top_k": of_largest(in_order=False), "k_max_pool": of_largest(in_order=True),
     "cumsum": Definition(np.cumsum, lambda g, y, x, axis: (np.flip(np.cumsum(np.flip(g, axis), axis), axis),)),
+    "pad": Definition(
+        lambda x, pad_width, constant_values=0.0: np.pad(x, pad_width, constant_values=constant_values),
+        lambda g, y, x, pad_width, constant_values=0.0: (inside(g, x, pad_width),), exact=True),
+    "max_pool1d": Definition(*max_pool(1), exact=True), "max_pool2d": Definition(*max_pool(2), exact=True),
+    "avg_pool1d": Definition(*avg_pool(1)), "avg_pool2d": Definition(*avg_pool(2)),
+    "unfold": Definition(*window_definitions.unfold(), exact=True),
+    "conv1d": Definition(*convolution(1)), "conv2d": Definition(*convolution(2)),
     "matmul": Definition(lambda a, b: a @ b, matmul_pull),
     "affine": Definition(lambda a, x, b: a @ x + b, lambda g, y, a, x, b: (*matmul_pull(g, y, a, x), g)),
     "dot": Definition(lambda a, b: a @ b, matmul_pull),

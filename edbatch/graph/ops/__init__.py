@@ -4,6 +4,7 @@ import sys
 
 from edbatch.graph import methods
 from edbatch.graph.ops.compare import equal, greater, greater_equal, less, less_equal, not_equal, where
+from edbatch.graph.ops.convolve import conv1d, conv2d
 from edbatch.graph.ops.cumulative import cumsum
 from edbatch.graph.ops.elementwise import (
     abs,
@@ -50,8 +51,10 @@ from edbatch.graph.ops.loss import (
 from edbatch.graph.ops.matrix import affine, dot, matmul
 from edbatch.graph.ops.normalize import dropout, layer_norm, log_softmax, softmax
 from edbatch.graph.ops.place import concatenate, stack
+from edbatch.graph.ops.pool import avg_pool1d, avg_pool2d, max_pool1d, max_pool2d
 from edbatch.graph.ops.reduce import logsumexp, max, maximum, mean, min, minimum, norm, std, sum
 from edbatch.graph.ops.shape import flip, reshape, split, squeeze, stop_gradient, swapaxes, transpose, unsqueeze
+from edbatch.graph.ops.windows import pad, unfold
 
 __all__ = [
     "abs",
@@ -60,9 +63,13 @@ __all__ = [
     "argmax",
     "argmin",
     "attention",
+    "avg_pool1d",
+    "avg_pool2d",
     "binary_cross_entropy",
     "clip",
     "concatenate",
+    "conv1d",
+    "conv2d",
     "cos",
     "cross_entropy",
     "cumsum",
@@ -96,6 +103,8 @@ __all__ = [
     "lookup",
     "matmul",
     "max",
+    "max_pool1d",
+    "max_pool2d",
     "maximum",
     "mean",
     "min",
@@ -106,6 +115,7 @@ __all__ = [
     "not_equal",
     "one_hot",
     "ones",
+    "pad",
     "parameter",
     "pick",
     "power",
@@ -135,6 +145,7 @@ __all__ = [
     "tanh",
     "top_k",
     "transpose",
+    "unfold",
     "unsqueeze",
     "weighted_sum",
     "where",

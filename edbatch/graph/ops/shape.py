@@ -37,29 +37,29 @@ def _view(name: str, shape: Any, forward: Any, gradient: Any, samples: tuple[Sam
     return declare(Op(name, shape, forward, Kind.VIEW, gradient=gradient, samples=samples))
 
 
-def _embed(k: Any, out: Any, x: Any, shape_to: Shape, index: Index) -> None:
-    out.fill(0)
+def _embed(k: Any, out: Any, x: Any, shape_to: Shape, index: Index, fill: float) -> None:
+    out.fill(fill)
     k.copyto(INDEX.forward(out, index), x)
 
 
-# The transpose of INDEX: zeros with x at an index.
+# The transpose of INDEX: zeros, or another number, with x at an index.
 EMBED = declare(
     Op(
         "embed",
-        lambda shape, shape_to, index: shape_to,
+        lambda shape, shape_to, index, fill: shape_to,
         _embed,
-        gradient=lambda g, out, x, shape_to, index: look(g, INDEX, (("index", index),)),
+        gradient=lambda g, out, x, shape_to, index, fill: look(g, INDEX, (("index", index),)),
         samples=(
-            Sample(((2,),), {"shape_to": (5,), "index": ((1, 4, 2),)}),
-            Sample(((3,),), {"shape_to": (4, 3), "index": (1, (None, None, -1))}),
+            Sample(((2,),), {"shape_to": (5,), "index": ((1, 4, 2),), "fill": 0.0}),
+            Sample(((3,),), {"shape_to": (4, 3), "index": (1, (None, None, -1)), "fill": 0.5}),
         ),
     )
 )
 
 
-def embed(x: Expression, shape: Shape, index: Index) -> Expression:
-    """Zeros of `shape` with x at `index`."""
-    return record(EMBED, (x,), shape_to=shape, index=index)
+def embed(x: Expression, shape: Shape, index: Index, fill: float = 0.0) -> Expression:
+    """Zeros of `shape`, or another number, with x at `index`."""
+    return record(EMBED, (x,), shape_to=shape, index=index, fill=fill)
 
 
 INDEX: Op = _view(

@@ -22,7 +22,7 @@ def placed_steps(body: Body, number: int, parts_of: PartsOf) -> list[Native] | N
     op, attributes, out = node.type.op, dict(node.type.attributes), node.type.out
     if op.name == "embed":
         place = shown(lambda x: INDEX.forward(x, attributes["index"]), out.shape, by_rows(out.shape))
-        return [_zeros(body, number, out.size), _copy(body, operands_of(node)[0], number, place)]
+        return [_filled(body, number, attributes["fill"]), _copy(body, operands_of(node)[0], number, place)]
     parts = parts_of(node.type)
     if parts is None:
         return None
@@ -39,12 +39,12 @@ def kinds(strides: Strides) -> Strides:
     return tuple({0: SAME, 1: NEXT}.get(stride, RUN) for stride in strides)
 
 
-def _zeros(body: Body, number: int, size: int) -> Native:
-    """Fill a node's value."""
-    kernel = Kernel(1, 0, (Place(),), (Constant((0.0).hex()),), (Store(0, 0, (NEXT,)),), dtype=body.dtype.name)
+def _filled(body: Body, number: int, fill: float) -> Native:
+    """Write one number to all entries of a node's value."""
+    kernel = Kernel(1, 0, (Place(),), (Constant(fill.hex()),), (Store(0, 0, (NEXT,)),), dtype=body.dtype.name)
 
     def encode(link: Any) -> KernelStep:
-        step: KernelStep = link.kernel_step(kernel, [size], [link.at(Value(number))], [])
+        step: KernelStep = link.kernel_step(kernel, [body.nodes[number].type.out.size], [link.at(Value(number))], [])
         return step
 
     return Native(encode, (), (number,))

@@ -111,7 +111,7 @@ class Variant:
             for operand in step.operands
             if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
         ]
-        least = min(MOST_ROWS, max(LEAST_ROWS, max(weights, default=0) // ENTRIES_PER_ROW))
+        least = min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
         width = self.width + out_width
         in_bytes = max(1, body.dtype.itemsize * width)
         rows = backend.calls_at_once(least, CACHE_BYTES // in_bytes, in_bytes)

@@ -183,7 +183,7 @@ def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:
 def is_contiguous(body: Body, value: Value) -> bool:
     """Whether a row of the value lies in memory as its entries are numbered."""
     node = body.nodes[value.node]
-    if node.type.op is PARAMETER and len(node.type.out.shape) > 1:  # stored by columns
+    if node.type.op is PARAMETER and len(node.type.out.shape) == 2:  # stored by columns
         return False
     if value.view is None:
         return True

@@ -22,7 +22,7 @@ def open_composites(body: Body) -> Body:
 
 
 def open_lists(body: Body) -> Body:
-    """Put chains of ops of two operands in the places of reductions of lists."""
+    """Put what other ops are made of when they are computed in their places: of reductions of lists, chains of ops."""
     return open_composites(_opened(body, [node.type.op.unrolled for node in body.nodes]))
 
 

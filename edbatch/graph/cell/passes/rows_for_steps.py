@@ -103,8 +103,9 @@ class _Copies:
     def readable(self, old: Value) -> Value:
         """What a value of the old body is in the new one, where runs can read it."""
         value = old.moved(self._new)
-        is_parameter = self.nodes[value.node].type.op is PARAMETER
-        if is_parameter and old.view is not None and any(op is RESHAPE for op, _ in old.view.steps):
+        type = self.nodes[value.node].type
+        is_matrix = type.op is PARAMETER and len(type.out.shape) == 2
+        if is_matrix and old.view is not None and any(op is RESHAPE for op, _ in old.view.steps):
             return Value(self._copy(Value(value.node)).node, old.view)
         return value
 

@@ -1,7 +1,8 @@
 """Pass: a view of an element-wise result becomes the op on views of its operands.
 
 Gates that lie side by side (`sigmoid(gates)`, then a split) become ops of the size of one gate, which fuse with what
-is done to each. No entry is computed twice where the views do not overlap.
+is done to each. No entry is computed twice where the views do not overlap; one that shows more entries than there are
+stays.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def sink_views(body: Body, named: bool = False) -> Body:
         if in_order(value.view) or value.node in returned or not _is_aligned(body, node):
             return value.moved(new)
         assert value.view is not None
+        if value.view.out.size > value.view.root.size:
+            return value.moved(new)
         if value not in sunk:
             operands = []
             for operand in node.operands:

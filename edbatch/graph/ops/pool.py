@@ -1,0 +1,160 @@
+"""Pooling: the largest entry of each window, or the mean of its entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.columns import current_graph
+from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed
+from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.ops.compare import alike, equal, where
+from edbatch.graph.ops.indices import first
+from edbatch.graph.ops.reduce import over_axes, reduced_shape, samples_over_axes, sum
+from edbatch.graph.ops.shape import reshape
+from edbatch.graph.ops.windows import Moves, Sizes, padded, per_axis, windows
+from edbatch.graph.record import array_input
+from edbatch.graph.spec import Shape, Spec
+
+
+def _to_the_first(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
+    kept = reduced_shape(x.shape, axes, True)
+    sizes = [size if axis in axes else 1 for axis, size in enumerate(x.shape)]
+    numbers = array_input(current_graph(), np.arange(math.prod(sizes)).reshape(sizes))
+    largest = first(alike(x, reshape(out, kept)), (axes, True))
+    return where(equal(numbers, largest), reshape(g, kept), 0)
+
+
+FIRST_MAX = declare(
+    Op("first_max", reduced_shape, reduction="max", gradient=_to_the_first, samples=samples_over_axes())
+)
+first_max = over_axes(FIRST_MAX)  # of equal entries, the first gets the gradient
+
+
+def _shape(shape: Shape, padding: Sizes, **moves: Sizes) -> Shape:
+    n = len(padding)
+    expect(len(shape) == n + 1, f"expected [channels, {'height, width' if n == 2 else 'length'}]")
+    whole = (shape[0], *(size + 2 * more for size, more in zip(shape[1:], padding, strict=True)))
+    small = all(2 * more <= size for more, size in zip(padding, moves["sizes"], strict=True))
+    expect(small, "expected a padding of at most half a window")
+    return (shape[0], *Moves(**moves).counts(whole))
+
+
+def _max_pool(x: Any, padding: Sizes, **moves: Sizes) -> Expression:
+    seen = windows(padded(x, padding, -math.inf), Moves(**moves))
+    return first_max(seen, (tuple(range(len(padding))), False))
+
+
+def _avg_pool(x: Any, padding: Sizes, **moves: Sizes) -> Expression:
+    seen = windows(padded(x, padding), Moves(**moves))
+    return sum(seen, tuple(range(len(padding)))) / math.prod(moves["sizes"])
+
+
+def _samples(n: int) -> tuple[Sample, ...]:
+    cases = [(2, 2, 0, 1), (3, 1, 1, 1), (1, 3, 0, 1), (2, 3, 1, 2), (5, 7, 0, 1)]
+    names = ("sizes", "steps", "padding", "gaps")
+    found = [{name: (number,) * n for name, number in zip(names, case, strict=True)} for case in cases]
+    return tuple(Sample(((2, *(5, 6)[:n]),), attributes) for attributes in found)
+
+
+def _declared(name: str, n: int, body: Callable[..., Expression]) -> Callable[..., Expression]:
+    op = composite(name, _shape, body, _samples(n))
+
+    def attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, Any]:
+        kernel_size, stride, padding, dilation = given
+        place = f"{name}({spec!r})"
+        return {
+            "padding": per_axis(f"{place}: padding", padding, n, 0),
+            "sizes": per_axis(f"{place}: kernel_size", kernel_size, n),
+            "steps": per_axis(f"{place}: stride", kernel_size if stride is None else stride, n),
+            "gaps": per_axis(f"{place}: dilation", dilation, n),
+        }
+
+    return attributed(op, attributes)
+
+
+_max_pool1d, _max_pool2d = _declared("max_pool1d", 1, _max_pool), _declared("max_pool2d", 2, _max_pool)
+_avg_pool1d, _avg_pool2d = _declared("avg_pool1d", 1, _avg_pool), _declared("avg_pool2d", 2, _avg_pool)
+
+
+def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Expression:
+    """The largest entry of each window of an image; PyTorch's `max_pool2d`, of one sample.
+
+    Of several that are equal the first gets the gradient; NaN is larger than all numbers.
+
+    Args:
+        x: [channels, height, width].
+        kernel_size: of a window: its height and width, or an integer for both; so are the others.
+        stride: from one window to the next; None: as far as a window goes.
+        padding: on both sides of each axis, entries that are smaller than all; at most half a window.
+        dilation: from one entry of a window to the next.
+
+    Returns:
+        [channels, height, width]: a number for each window.
+
+    Raises:
+        EdBatchError: there is no room for a window, or a number does not fit.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.max_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 0.0]]]), 2)
+        >>> y.value()
+        array([[[4., 5.]]], dtype=float32)
+    """
+    return _max_pool2d(x, (kernel_size, stride, padding, dilation))
+
+
+def max_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> Expression:
+    """The largest entry of each window of a sequence [channels, length]; otherwise as `max_pool2d`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.max_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1)
+        >>> y.value()
+        array([[4., 4.]], dtype=float32)
+    """
+    return _max_pool1d(x, (kernel_size, stride, padding, dilation))
+
+
+def avg_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Expression:
+    """The mean of each window of an image; PyTorch's `avg_pool2d`, of one sample.
+
+    Args:
+        x: [channels, height, width].
+        kernel_size: of a window: its height and width, or an integer for both; so are the others.
+        stride: from one window to the next; None: as far as a window goes.
+        padding: zeros on both sides of each axis, which count as entries; at most half a window.
+
+    Returns:
+        [channels, height, width]: a number for each window.
+
+    Raises:
+        EdBatchError: there is no room for a window, or a number does not fit.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.avg_pool2d(eb.input([[[1.0, 2.0, 5.0, 0.0], [3.0, 4.0, 0.0, 1.0]]]), 2)
+        >>> y.value()
+        array([[[2.5, 1.5]]], dtype=float32)
+    """
+    return _avg_pool2d(x, (kernel_size, stride, padding, 1))
+
+
+def avg_pool1d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Expression:
+    """The mean of each window of a sequence [channels, length]; otherwise as `avg_pool2d`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.avg_pool1d(eb.input([[1.0, 4.0, 2.0]]), 2, stride=1)
+        >>> y.value()
+        array([[2.5, 3. ]], dtype=float32)
+    """
+    return _avg_pool1d(x, (kernel_size, stride, padding, 1))

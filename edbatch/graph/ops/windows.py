@@ -1,0 +1,257 @@
+"""Windows that move over the last axes of a value, as a view of it, and what is made of them.
+
+A view whose entries overlap is only seen inside the bodies of composites: kernels read through it, nothing is written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed
+from edbatch.graph.op import Kind, Op, Sample, composite, expect
+from edbatch.graph.ops.indices import among_zeros
+from edbatch.graph.ops.reduce import sum
+from edbatch.graph.ops.shape import embed, is_several, reshape, transpose
+from edbatch.graph.record import checked_number, checked_shape, entries_of, to_expression
+from edbatch.graph.spec import Shape, Spec
+from edbatch.graph.views import look
+
+Sizes = tuple[int, ...]
+
+
+class Moves(NamedTuple):
+    """How windows move over the last axes, as many as there are sizes.
+
+    Attributes:
+        sizes: of a window.
+        steps: from one window to the next.
+        gaps: from one entry of a window to the next.
+    """
+
+    sizes: Sizes
+    steps: Sizes
+    gaps: Sizes
+
+    @property
+    def spans(self) -> Sizes:
+        """From the first entry of a window to the last, both counted."""
+        return tuple((size - 1) * gap + 1 for size, gap in zip(self.sizes, self.gaps, strict=True))
+
+    def counts(self, shape: Shape) -> Sizes:
+        """How many windows there are along each axis.
+
+        Raises:
+            EdBatchError: there is no room for one.
+        """
+        ends = shape[len(shape) - len(self.sizes) :]
+        room = len(shape) >= len(self.sizes) and all(map(int.__le__, self.spans, ends))
+        expect(room, f"expected room for a window of {' x '.join(map(str, self.spans))}")
+        return tuple((end - span) // step + 1 for span, end, step in zip(self.spans, ends, self.steps, strict=True))
+
+    def overlap(self) -> bool:
+        """Whether an entry may be in several windows, or windows have gaps."""
+        return any(step < size for size, step in zip(self.sizes, self.steps, strict=True)) or set(self.gaps) != {1}
+
+
+def _strided(x: Any, first: Sizes, shape: Shape, strides: Sizes) -> Any:
+    """Of an array [rows, ...]: from an entry of the last axes on, what lies at these strides."""
+    begin = x[(..., *(slice(at, None) for at in first))]
+    return np.lib.stride_tricks.as_strided(begin, (len(x), *shape), (x.strides[0], *strides))
+
+
+def _windows_shape(shape: Shape, **moves: Sizes) -> Shape:
+    counts = Moves(**moves).counts(shape)
+    return (*moves["sizes"], *shape[: len(shape) - len(counts)], *counts)
+
+
+def _windows(x: Any, sizes: Sizes, steps: Sizes, gaps: Sizes) -> Any:
+    shape = _windows_shape(x.shape[1:], sizes=sizes, steps=steps, gaps=gaps)
+    *lead, ends = x.strides[1 : x.ndim - len(sizes)], x.strides[x.ndim - len(sizes) :]
+    along = (stride * gap for stride, gap in zip(ends, gaps, strict=True))
+    between = (stride * step for stride, step in zip(ends, steps, strict=True))
+    return _strided(x, (), shape, (*along, *lead[0], *between))
+
+
+def _shifted(g: Any, sizes: Sizes, gaps: Sizes) -> Any:
+    """Of gradients of windows [*sizes, ..., *places]: those that each place gets, one from each entry of a window."""
+    first = tuple((size - 1) * gap for size, gap in zip(sizes, gaps, strict=True))
+    whole = g.shape[1:]
+    shape = (*whole[: len(whole) - len(sizes)], *map(int.__sub__, whole[len(whole) - len(sizes) :], first))
+    ends = g.strides[g.ndim - len(sizes) :]
+    along = (own - gap * end for own, gap, end in zip(g.strides[1:], gaps, ends, strict=False))
+    return _strided(g, first, shape, (*along, *g.strides[1 + len(sizes) :]))
+
+
+def _shifted_shape(shape: Shape, sizes: Sizes, gaps: Sizes) -> Shape:
+    return _shifted(np.empty((1, *shape), np.int8), sizes, gaps).shape[1:]
+
+
+SHIFTED = Op("shifted", _shifted_shape, _shifted, Kind.VIEW)
+
+
+def windows_gradient(g: Any, out: Any, x: Any, **given: Sizes) -> Expression:
+    """The sum, for each entry, of what the windows give it: in the order of a window's entries."""
+    moves = Moves(**given)
+    if not moves.overlap():
+        return _side_by_side(g, x.shape, moves)
+    lead, places = g.shape[: g.ndim - len(moves.sizes)], []
+    index: list[tuple[int | None, int | None, int | None]] = [(0, size, 1) for size in lead]
+    for size, span, step, count in zip(
+        x.shape[-len(moves.sizes) :], moves.spans, moves.steps, moves.counts(x.shape), strict=True
+    ):
+        places.append(size + span - 1)
+        index.append((span - 1, span - 1 + (count - 1) * step + 1, step))
+    spread = embed(g, (*lead, *places), tuple(index))
+    return sum(look(spread, SHIFTED, (("sizes", moves.sizes), ("gaps", moves.gaps))), tuple(range(len(moves.sizes))))
+
+
+def _side_by_side(g: Any, shape: Shape, moves: Moves) -> Expression:
+    """Where no windows overlap, a gradient for each entry."""
+    n, lead = len(moves.sizes), len(shape) - len(moves.sizes)
+    order = (*range(n, n + lead), *(axis for at in range(n) for axis in (n + lead + at, at)))
+    g = transpose(g, order)
+    pairs = [size for pair in zip(moves.counts(shape), moves.steps, strict=True) for size in pair]
+    g = reshape(among_zeros(g, (*shape[:lead], *pairs)), (*shape[:lead], *map(int.__mul__, pairs[::2], pairs[1::2])))
+    g = g[tuple(slice(0, size) for size in map(min, g.shape, shape))]
+    return among_zeros(g, shape)
+
+
+WINDOWS = Op("windows", _windows_shape, _windows, Kind.VIEW, gradient=windows_gradient)
+
+
+def windows(x: Expression, moves: Moves) -> Expression:
+    """[*sizes, ..., *counts]: the entries of all windows; for the bodies of composites."""
+    return look(to_expression("windows", x), WINDOWS, tuple(moves._asdict().items()))
+
+
+def padded(x: Expression, padding: Sizes, fill: float = 0.0) -> Expression:
+    """With so many more entries on both sides of each of the last axes."""
+    if not any(padding):
+        return x
+    lead = x.ndim - len(padding)
+    shape = (*x.shape[:lead], *(size + 2 * more for size, more in zip(x.shape[lead:], padding, strict=True)))
+    both = zip((0,) * lead + padding, x.shape, strict=True)
+    return embed(x, shape, tuple((before, before + size, 1) for before, size in both), fill)
+
+
+def per_axis(place: str, given: Any, ndim: int, least: int = 1) -> Sizes:
+    """One integer for each of so many axes; one alone is for all.
+
+    Raises:
+        EdBatchError: there are more or fewer, one is no integer or below `least`.
+    """
+    sizes = checked_shape(place, given, least)
+    if not is_several(given):
+        sizes *= ndim
+    expect(len(sizes) == ndim, f"{place}: expected an integer, or {ndim}, got {shown(given)}")
+    return sizes
+
+
+def _unfolded_shape(shape: Shape, padding: Sizes, **moves: Sizes) -> Shape:
+    expect(len(shape) == 3, "expected [channels, height, width]")
+    whole = (shape[0], *(size + 2 * more for size, more in zip(shape[1:], padding, strict=True)))
+    counts, sizes = Moves(**moves).counts(whole), moves["sizes"]
+    return (shape[0] * sizes[0] * sizes[1], counts[0] * counts[1])
+
+
+def columns(x: Expression, moves: Moves) -> Expression:
+    """[entries of a window in all channels, windows], of [channels, ...]."""
+    n = len(moves.sizes)
+    seen = windows(x, moves)
+    by_channel = transpose(seen, (n, *range(n), *range(n + 1, seen.ndim)))
+    return reshape(by_channel, (x.shape[0] * int(np.prod(moves.sizes)), -1))
+
+
+UNFOLD = composite(
+    "unfold",
+    _unfolded_shape,
+    lambda x, padding, **moves: columns(padded(x, padding), Moves(**moves)),
+    (
+        Sample(((2, 3, 4),), {"padding": (0, 0), "sizes": (2, 2), "steps": (1, 1), "gaps": (1, 1)}),
+        Sample(((1, 4, 5),), {"padding": (1, 2), "sizes": (2, 3), "steps": (2, 1), "gaps": (1, 2)}),
+        Sample(((2, 5, 3),), {"padding": (0, 0), "sizes": (2, 1), "steps": (2, 2), "gaps": (1, 1)}),
+        Sample(((2, 3, 3),), {"padding": (0, 0), "sizes": (1, 1), "steps": (3, 1), "gaps": (1, 1)}),
+        Sample(((1, 2, 3),), {"padding": (0, 0), "sizes": (2, 3), "steps": (5, 4), "gaps": (1, 1)}),
+    ),
+)
+
+
+def _attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, Sizes]:
+    kernel_size, dilation, padding, stride = given
+    place = f"unfold({spec!r})"
+    return {
+        "padding": per_axis(f"{place}: padding", padding, 2, 0),
+        "sizes": per_axis(f"{place}: kernel_size", kernel_size, 2),
+        "steps": per_axis(f"{place}: stride", stride, 2),
+        "gaps": per_axis(f"{place}: dilation", dilation, 2),
+    }
+
+
+_unfold = attributed(UNFOLD, _attributes)
+
+
+def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Expression:
+    """The entries of all windows of an image, a column for each window; PyTorch's `nn.functional.unfold`.
+
+    Args:
+        x: [channels, height, width].
+        kernel_size: of a window: its height and width, or an integer for both; so are the others.
+        dilation: from one entry of a window to the next.
+        padding: zeros on both sides of each axis.
+        stride: from one window to the next.
+
+    Returns:
+        [channels * height * width of a window, windows].
+
+    Raises:
+        EdBatchError: there is no room for a window, or a number does not fit.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.unfold(eb.input([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]), (2, 2))
+        >>> y.value()
+        array([[1., 2.],
+               [2., 3.],
+               [4., 5.],
+               [5., 6.]], dtype=float32)
+    """
+    return _unfold(x, (kernel_size, dilation, padding, stride))
+
+
+def pad(x: Any, pad_width: Any, constant_values: float = 0.0) -> Expression:
+    """More entries, all the same number, before and after those along each axis; NumPy's `pad`.
+
+    Args:
+        x: expression with at least one axis.
+        pad_width: how many: an integer, for both sides of all axes; a pair, before and after, for all axes; or a pair
+            for each axis.
+        constant_values: the number; part of the type.
+
+    Raises:
+        EdBatchError: there are not as many pairs as axes, or one is none, of integers from 0 on.
+
+    Example:
+        >>> import edbatch as eb
+        >>> with eb.Graph():
+        ...     y = eb.pad(eb.input([1.0, 2.0]), (2, 1), constant_values=9)
+        >>> y.value()
+        array([9., 9., 1., 2., 9.], dtype=float32)
+    """
+    x = to_expression("pad", x)
+    place = f"pad({x.spec!r}, {shown(pad_width)})"
+    fill = checked_number(f"{place}: constant_values", constant_values)
+    given = entries_of(pad_width)
+    if not any(is_several(pair) for pair in given):
+        given = [given * (2 if len(given) == 1 else 1)]
+    pairs = [checked_shape(place, pair, 0) for pair in given]
+    pairs = pairs * x.ndim if len(pairs) == 1 else pairs
+    if not x.ndim or len(pairs) != x.ndim or any(len(pair) != 2 for pair in pairs):
+        raise EdBatchError(f"{place}: expected an integer, a pair, or a pair for each of at least one axis")
+    shape = tuple(size + before + after for size, (before, after) in zip(x.shape, pairs, strict=True))
+    index = tuple((before, before + size, 1) for size, (before, _) in zip(x.shape, pairs, strict=True))
+    return embed(x, shape, index, fill) if shape != x.shape else x

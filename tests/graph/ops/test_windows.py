@@ -1,0 +1,183 @@
+"""Windows over images and sequences, against PyTorch: edge sizes, ties, infinite entries; and what is refused."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+CONVOLUTIONS = [
+    ("conv2d", (1, 1, 1), (1, 1, 1, 1), {}),
+    ("conv2d", (3, 4, 4), (2, 3, 4, 4), {}),  # a window that is the whole image
+    ("conv2d", (3, 4, 5), (2, 3, 1, 1), {"stride": 3}),  # further than a window goes
+    ("conv2d", (2, 7, 9), (4, 2, 3, 2), {"stride": (2, 3), "padding": (1, 2)}),
+    ("conv2d", (2, 9, 8), (4, 2, 3, 3), {"dilation": (2, 3)}),
+    ("conv2d", (4, 6, 5), (6, 2, 3, 3), {"groups": 2, "padding": 1}),
+    ("conv2d", (4, 6, 5), (4, 1, 2, 3), {"groups": 4, "stride": 2, "padding": 2, "dilation": 2}),
+    ("conv2d", (1, 2, 2), (1, 1, 2, 2), {"padding": 3}),
+    ("conv1d", (3, 1), (2, 3, 1), {}),
+    ("conv1d", (3, 8), (2, 3, 8), {"padding": 2}),
+    ("conv1d", (4, 9), (6, 2, 3), {"groups": 2, "stride": 2, "dilation": 2, "padding": 1}),
+]
+POOLS = [
+    ("max_pool2d", (2, 1, 1), (1,), {}),
+    ("max_pool2d", (2, 4, 5), ((4, 5),), {}),
+    ("max_pool2d", (2, 5, 7), (2,), {}),
+    ("max_pool2d", (2, 5, 7), (3, 1, 1), {}),
+    ("max_pool2d", (2, 7, 9), ((2, 3), (3, 5)), {"padding": (1, 0)}),
+    ("max_pool2d", (1, 7, 9), (2, 1), {"dilation": 3}),
+    ("max_pool1d", (3, 7), (3, 2, 1), {}),
+    ("max_pool1d", (3, 7), (7,), {}),
+    ("avg_pool2d", (2, 5, 7), (2,), {}),
+    ("avg_pool2d", (2, 5, 7), ((2, 3), 1, (1, 1)), {}),
+    ("avg_pool2d", (2, 7, 9), (2, (3, 5)), {}),
+    ("avg_pool1d", (3, 7), (2, 4), {}),
+    ("avg_pool1d", (3, 6), (2,), {}),
+]
+
+
+def compared(call, of_torch, shapes, dtype, parameters=(), ties=False):
+    """Three samples in one batch: values and gradients of all operands are PyTorch's."""
+    random = np.random.default_rng(5)
+    model = eb.ParameterCollection(dtype=dtype)
+
+    def draw(shape):
+        return random.integers(-2, 3, shape).astype(float) if ties else random.normal(size=shape)
+
+    shared = {at: draw(shape) for at, shape in enumerate(shapes) if at in parameters}
+    values = [[shared.get(at, draw(shape)) for at, shape in enumerate(shapes)] for _ in range(3)]
+    learned = {at: model.add_parameters(x.shape, init=x) for at, x in shared.items()}
+    tensors = {at: torch.tensor(x, requires_grad=True) for at, x in shared.items()}
+    tight = {"float64": 1e-10, "float32": 2e-5}[dtype]
+    with eb.Graph(policy="sufficient", dtype=dtype) as graph:
+        terms, given = [], []
+        for xs in values:
+            operands = [learned[at] if at in learned else eb.input(x) for at, x in enumerate(xs)]
+            others = [tensors.get(at, torch.tensor(x, requires_grad=True)) for at, x in enumerate(xs)]
+            y, want = call(*operands), of_torch(others[0][None], *others[1:])[0]
+            weights = random.normal(size=y.shape)
+            want.backward(torch.tensor(weights))
+            terms.append(eb.sum(y * eb.input(weights)))
+            given += [(y, want.detach())]
+            given += [(x, t) for at, (x, t) in enumerate(zip(operands, others, strict=True)) if at not in learned]
+        eb.sum(terms).backward()
+        for x, t in given:
+            assert x.shape == tuple(t.shape)
+            got, want = (x.gradient(), t.grad) if t.requires_grad else (x.value(), t)
+            np.testing.assert_allclose(got, want.numpy(), rtol=tight, atol=tight)
+    for at, parameter in learned.items():
+        np.testing.assert_allclose(np.array(parameter.grad()), tensors[at].grad.numpy(), rtol=tight, atol=10 * tight)
+    return graph
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "x", "weight", "given"), CONVOLUTIONS)
+def test_convolutions(name, x, weight, given, dtype):
+    call, of_torch = getattr(eb, name), getattr(F, name)
+    for parameters in ((), (1, 2)):
+        compared(
+            lambda *xs: call(*xs, **given),
+            lambda *xs: of_torch(*xs, **given),
+            [x, weight, weight[:1]],
+            dtype,
+            parameters,
+        )
+    compared(lambda *xs: call(*xs, **given), lambda *xs: of_torch(*xs, **given), [x, weight], dtype, (1,))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "x", "moves", "given"), POOLS)
+def test_pools(name, x, moves, given, dtype, ties):
+    call, of_torch = getattr(eb, name), getattr(F, name)
+    compared(lambda x: call(x, *moves, **given), lambda x: of_torch(x, *moves, **given), [x], dtype, ties=ties)
+
+
+@pytest.mark.parametrize("given", [(2,), ((2, 3), 1, (1, 2), (2, 1)), ((5, 7),), (1, 1, 0, 3), (2, 2)])
+def test_unfold(given):
+    compared(lambda x: eb.unfold(x, *given), lambda x: F.unfold(x, *given), [(2, 5, 7)], "float64")
+
+
+def test_a_network_in_a_cell_is_what_it_is_without():
+    model = eb.ParameterCollection(seed=3, dtype="float64")
+    W, b = model.add_parameters((4, 1, 3, 3), name="W"), model.add_parameters(4, name="b")
+    V = model.add_parameters((2, 4, 2, 2), name="V")
+    out = model.add_parameters((3, 8), name="out")
+
+    def network(x):
+        h = eb.max_pool2d(eb.relu(eb.conv2d(x, W, b, padding=1)), 2)
+        return out @ eb.avg_pool2d(eb.tanh(eb.conv2d(h, V)), 1).flatten()
+
+    random = np.random.default_rng(0)
+    images = random.normal(size=(5, 1, 6, 6))
+
+    def results(function, **options):
+        model.zero_grad()
+        with eb.options(**options), eb.Graph(policy="sufficient", dtype="float64") as graph:
+            xs = [eb.input(image) for image in images]
+            loss = eb.sum([eb.cross_entropy(function(x), at % 3) for at, x in enumerate(xs)])
+            loss.backward()
+            found = [loss.value(), *(x.gradient() for x in xs), *(np.array(p.grad()) for p in (W, b, V, out))]
+            return found, graph
+
+    want, _ = results(network)
+    for options in ({}, {"fuse": False}, {"recompute": True}, {"merge": False, "batch": False}):
+        got, graph = results(eb.cell(network), **options)
+        for a, c in zip(want, got, strict=True):
+            np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
+    assert graph.report().batches <= 4
+
+
+def test_infinite_entries_and_what_is_not_a_number():
+    image = np.array([[[-np.inf, -np.inf, 1.0], [-np.inf, -np.inf, np.nan]]])
+    with eb.Graph():
+        x = eb.input(image)
+        y = eb.max_pool2d(x, 2, 1)
+        np.testing.assert_array_equal(y.value(), F.max_pool2d(torch.tensor(image), 2, 1).numpy())
+        assert eb.max_pool2d(x[:, :, :2], 2).value() == -np.inf
+        assert eb.pad(x, 1, -np.inf)[0, 0].value().tolist() == [-np.inf] * 5
+
+
+@pytest.mark.parametrize("width", [2, (1, 2), ((1, 2),), ((0, 3), (2, 0)), ((0, 0), (0, 1)), 0])
+def test_pad(width):
+    data = np.arange(6.0).reshape(2, 3)
+    with eb.Graph():
+        x = eb.input(data)
+        y = eb.pad(x, width, constant_values=-1)
+        eb.sum(eb.square(y)).backward()
+        np.testing.assert_array_equal(y.value(), np.pad(data, width, constant_values=-1))
+        np.testing.assert_array_equal(x.gradient(), 2 * data)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x, W: eb.conv2d(x, W, stride=0), "stride.*at least 1"),
+        (lambda x, W: eb.conv2d(x, W, stride=(1, 1, 1)), "stride: expected an integer, or 2"),
+        (lambda x, W: eb.conv2d(x, W, padding=-1), "padding.*at least 0"),
+        (lambda x, W: eb.conv2d(x, W, dilation=3), "room for a window of 4 x 4"),
+        (lambda x, W: eb.conv2d(x, W, groups=2), "expected weights"),
+        (lambda x, W: eb.conv2d(x, W, groups=1.5), "groups"),
+        (lambda x, W: eb.conv2d(x, W, eb.zeros(2)), "expected a bias of 4"),
+        (lambda x, W: eb.conv2d(x[0], W), r"expected \[channels, height, width\]"),
+        (lambda x, W: eb.conv2d(x, W[0]), "expected weights"),
+        (lambda x, W: eb.conv1d(x, W), r"expected \[channels, length\]"),
+        (lambda x, W: eb.max_pool2d(x, 4), "room for a window"),
+        (lambda x, W: eb.max_pool2d(x, 2, padding=2), "half a window"),
+        (lambda x, W: eb.max_pool2d(x, 0), "kernel_size.*at least 1"),
+        (lambda x, W: eb.avg_pool1d(x, 2), r"expected \[channels, length\]"),
+        (lambda x, W: eb.unfold(x[0], 2), r"expected \[channels, height, width\]"),
+        (lambda x, W: eb.unfold(x, (2, 2, 2)), "expected an integer, or 2"),
+        (lambda x, W: eb.unfold(x, "ab"), "kernel_size"),
+        (lambda x, W: eb.pad(x, (1, 2, 3)), "expected an integer, a pair"),
+        (lambda x, W: eb.pad(x, ((1, 1), (1, 1))), "expected an integer, a pair"),
+        (lambda x, W: eb.pad(x, -1), "at least 0"),
+        (lambda x, W: eb.pad(x, 1, "a"), "constant_values"),
+        (lambda x, W: eb.pad(eb.scalar(1), 1), "at least one axis"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
+        call(eb.zeros((2, 3, 3)), eb.input(np.ones((4, 2, 2, 2))))

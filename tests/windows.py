@@ -1,0 +1,51 @@
+"""Windows over images and sequences, one after the other, in float64 NumPy."""
+
+import itertools
+
+import numpy as np
+
+
+def windows(x, sizes, steps, gaps, padding=None, fill=0.0):
+    """Pairs: where a window stands among all, and its entries [channels, *sizes]."""
+    n = len(sizes)
+    x = np.pad(x, [(0, 0), *((more, more) for more in padding or (0,) * n)], constant_values=fill)
+    ends = [size - (k - 1) * gap for size, k, gap in zip(x.shape[1:], sizes, gaps, strict=True)]
+    starts = [range(0, end, step) for end, step in zip(ends, steps, strict=True)]
+    for places in itertools.product(*map(enumerate, starts)):
+        corner = [start for _, start in places]
+        key = [slice(at, at + (k - 1) * gap + 1, gap) for at, k, gap in zip(corner, sizes, gaps, strict=True)]
+        yield tuple(at for at, _ in places), x[(slice(None), *key)]
+
+
+def of_windows(function):
+    """Of a function from the entries of a window to one number for each of some channels."""
+
+    def result(x, sizes, steps, gaps, padding=None, fill=0.0):
+        found = {at: function(entries) for at, entries in windows(x, sizes, steps, gaps, padding, fill)}
+        shape = [1 + max(at[axis] for at in found) for axis in range(len(sizes))]
+        return np.stack([found[at] for at in np.ndindex(*shape)], -1).reshape(-1, *shape)
+
+    return result
+
+
+def unfold(x, **moves):
+    return np.stack([entries.ravel() for _, entries in windows(x, **moves)], 1)
+
+
+def max_pool(x, **moves):
+    return of_windows(lambda entries: entries.reshape(len(entries), -1).max(1))(x, **moves, fill=-np.inf)
+
+
+def avg_pool(x, **moves):
+    return of_windows(lambda entries: entries.reshape(len(entries), -1).mean(1))(x, **moves)
+
+
+def correlate(x, rows, **moves):
+    return of_windows(lambda entries: rows @ entries.ravel())(x, **moves)
+
+
+def convolve(x, weight, *bias, padding, steps, gaps, groups):
+    moves = {"sizes": weight.shape[2:], "steps": steps, "gaps": gaps, "padding": padding}
+    parts = zip(np.split(x, groups), np.split(weight.reshape(len(weight), -1), groups), strict=True)
+    found = np.concatenate([correlate(part, rows, **moves) for part, rows in parts])
+    return found + sum(one.reshape(-1, *[1] * len(steps)) for one in bias)
