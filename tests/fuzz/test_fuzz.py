@@ -14,7 +14,7 @@ from tests.fuzz.run import Counts, check
 from tests.fuzz.shrink import shrunk
 
 PROGRAMS, SLOW = 300, 20_000
-CELLS = 24  # different cells are compiled one by one, and that takes most of the time
+CELLS = 30  # different cells are compiled one by one, and that takes most of the time
 
 
 def run(seeds, cells):
