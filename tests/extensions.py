@@ -6,9 +6,10 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.graph.fast import attributed, binary, variadic
-from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
+from edbatch.graph.op import Equations, Op, Sample, Share, composite, declare, expect
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import greater
+from edbatch.graph.ops.lists import over_lists
 from edbatch.graph.record import checked_number, record
 from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.policy.schedule import Schedule
@@ -74,6 +75,43 @@ NORM_LIST = declare(
     )
 )
 norm_list = variadic(NORM_LIST)
+
+
+def _additive_shape(query, gain, key, value):
+    expect(query == gain == key and len(key) == len(value) == 1, "expected vectors, all but values of one size")
+    return value
+
+
+def _additive(query, gain, *both):
+    keys, values = both[: len(both) // 2], both[len(both) // 2 :]
+    weights = eb.softmax([eb.dot(gain, eb.tanh(key + query)) for key in keys])
+    return eb.weighted_sum(weights, values)
+
+
+ADDITIVE_ATTENTION = declare(
+    Op(
+        "additive_attention",
+        _additive_shape,
+        variadic=True,
+        singles=2,
+        equations=Equations(
+            ("query[d]", "gain[d]", "key[e,d]", "value[e,c]"),
+            """
+            score[e] = sum_d(gain * tanh(key + query))
+            weight[e] = exp(score - stop_gradient(max_e(score))) / sum_e(exp(score - stop_gradient(max_e(score))))
+            out[c] = sum_e(weight * value)
+            """,
+            lambda query, gain, key, value: {"d": query[0], "c": value[0]},
+        ),
+        unrolled=_additive,
+        samples=(Sample(((3,), (3,), (3,), (2,))),),
+    )
+)
+
+
+def additive_attention(query, gain, keys, values):
+    """Attention with scores gain . tanh(key + query) (Bahdanau et al. 2015)."""
+    return over_lists(ADDITIVE_ATTENTION, (query, gain), (keys, values))
 
 
 def _rms_norm_shape(x, gain, epsilon):

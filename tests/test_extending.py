@@ -44,11 +44,20 @@ def read():
 extensions, MADE_UP, MADE_UP_REDUCTIONS = read()
 CASES = cases_of(MADE_UP.values())
 FIRST = [case for case in CASES if case.id.endswith("-0")]
+
+
+def additive_attention(query, gain, *both):
+    keys, values = both[: len(both) // 2], both[len(both) // 2 :]
+    weights = np.exp([gain @ np.tanh(key + query) for key in keys])
+    return sum(weight * value for weight, value in zip(weights / weights.sum(), values, strict=True))
+
+
 MEANINGS = {
     "soft_cap": lambda x, limit: limit * np.tanh(x / limit),
     "log_add": np.logaddexp,
     "peak": lambda x, axes: np.max(x, axis=axes),
     "norm_list": lambda *xs: np.sqrt(sum(x * x for x in xs)),
+    "additive_attention": additive_attention,
     "rms_norm": lambda x, gain, epsilon: x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * gain,
 }
 
@@ -66,10 +75,16 @@ def declared(monkeypatch):
 def test_there_is_one_of_each_sort():
     assert set(MADE_UP) == set(MEANINGS)
     found = {
-        "variadic" if op.variadic else "composite" if op.composite else op.reduction or f"{len(op.samples[0].shapes)}"
+        "equations"
+        if op.equations
+        else "variadic"
+        if op.variadic
+        else "composite"
+        if op.composite
+        else op.reduction or f"{len(op.samples[0].shapes)}"
         for op in MADE_UP.values()
     }
-    assert found == {"1", "2", "max", "variadic", "composite"}
+    assert found == {"1", "2", "max", "variadic", "equations", "composite"}
 
 
 def test_none_is_left_in_the_table(monkeypatch):
@@ -148,15 +163,16 @@ def test_as_users_call_them():
             x, y = eb.input([1.0, 2.0 + at]), eb.input([0.5, -1.0])
             found = [extensions.soft_cap(x, 2.0), extensions.log_add(x, y), extensions.peak(x)]
             found += [extensions.norm_list([x, y]), extensions.rms_norm(x, y)]
+            found.append(extensions.additive_attention(x, y, [x, y], [y, x]))
             rows.append(found)
         got = eb.forward([value for row in rows for value in row])
     assert graph.report().batches == len(MADE_UP)
     x, y = np.array([1.0, 5.0]), np.array([0.5, -1.0])
     wants = [
         MEANINGS["soft_cap"](x, 2.0), MEANINGS["log_add"](x, y), 5.0, MEANINGS["norm_list"](x, y),
-        MEANINGS["rms_norm"](x, y, 1e-5),
+        MEANINGS["rms_norm"](x, y, 1e-5), MEANINGS["additive_attention"](x, y, x, y, y, x),
     ]  # fmt: skip
-    for value, want in zip(got[-5:], wants, strict=True):
+    for value, want in zip(got[-6:], wants, strict=True):
         np.testing.assert_allclose(value, want, rtol=1e-5)
 
 

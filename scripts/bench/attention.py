@@ -180,9 +180,38 @@ def measure(title: str, kind: Callable[..., Alone], given: argparse.Namespace) -
     return {f"Attention: {title}, milliseconds": rows, f"Attention: {title}": figures}
 
 
+def recording(given: argparse.Namespace, calls: int = 500) -> Tables:
+    """What recording a call costs, over a list as it is and one that was checked before."""
+
+    def repeated(call: Callable[..., Any], *operands: Any) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(calls):
+                call(*operands)
+
+        return run
+
+    rows = []
+    with eb.Graph():
+        query = eb.ones(given.hidden)
+        for n in (1, given.sentences, 4 * given.sentences):
+            keys = [eb.input(np.zeros(given.hidden)) for _ in range(n)]
+            checked = eb.ExpressionList(keys)
+            runs = interleaved(
+                {
+                    "ExpressionList": repeated(eb.attention, query, checked, checked),
+                    "list": repeated(eb.attention, query, keys, keys),
+                    "tanh": repeated(eb.tanh, query),
+                },
+                given.rounds,
+            )
+            rows.append({"keys": n, **{f"{name}, us": 1e6 * run.seconds / calls for name, run in runs.items()}})
+    return {"Attention: recording a call": rows}
+
+
 def tables(given: argparse.Namespace) -> Tables:
     """Everything that is measured."""
-    return measure("attention alone", Alone, given) | measure("encoder and decoder", EncoderDecoder, given)
+    found = measure("attention alone", Alone, given) | measure("encoder and decoder", EncoderDecoder, given)
+    return found | recording(given)
 
 
 main = command(

@@ -45,7 +45,8 @@ def over_lists(
     nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
     type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec for xs in read)))
     if isinstance(graph, Trace):
-        assert op.unrolled is not None
+        if op.unrolled is None:
+            raise EdBatchError(f"{op.name} in a cell: nothing says what it is of a list of a fixed length")
         found: Expression = op.unrolled(*nodes, *(x for xs in read for x in xs), **dict(attributes))
         return found
     args = [len(nodes) + len(read) * len(read[0]), *(x.id for x in nodes)]

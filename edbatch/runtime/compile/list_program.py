@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
 from edbatch.kernels.equations import GRADIENT, LIST_AXIS, Line, LineKernel, Lines, distance, entries
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
@@ -73,6 +74,9 @@ class ListProgram:
         self._dtype, self._backend = type.out.dtype, backend
         attributes = dict(type.attributes)
         self._sizes = equations.sizes(*(operand.shape for operand in type.operands), **attributes)
+        for name, operand in zip(self._lines.operands, type.operands, strict=True):
+            if entries(self._lines.axes(name), self._sizes) != operand.size:
+                raise EdBatchError(f"{type}: {name!r} has other entries than the axes of its equations say")
         numbers = tuple((name, value) for name, value in attributes.items() if isinstance(value, float))
         self._kernels = [self._lines.kernel(line, numbers, self._dtype.name) for line in lines]
         self.arguments = tuple(arguments)

@@ -1,0 +1,163 @@
+"""Ops over lists, as users call them: all lengths are one type, and what does not fit is refused."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from tests.arrays import on_host
+
+torch = pytest.importorskip("torch")
+
+LENGTHS = [1, 2, 5, 2, 9, 30]
+
+
+def vectors(random, n, size):
+    return [random.normal(size=size) for _ in range(n)]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_softmax_across_lists(shape):
+    random = np.random.default_rng(0)
+    given = [[random.normal(size=shape) * 10 for _ in range(n)] for n in LENGTHS]
+    with eb.Graph(policy="sufficient", dtype="float64") as graph:
+        lists = [[eb.input(x) for x in xs] for xs in given]
+        found = [eb.softmax(xs) for xs in lists]
+        eb.sum([eb.sum(eb.square(y) * (at + 1)) for ys in found for at, y in enumerate(ys)]).backward()
+        batches = graph.report().batches
+    for xs, ys, arrays in zip(lists, found, given, strict=True):
+        want = torch.tensor(np.stack(arrays), requires_grad=True)
+        soft = want.softmax(0)
+        sum((y**2).sum() * (at + 1) for at, y in enumerate(soft)).backward()
+        assert len(ys) == len(xs)
+        np.testing.assert_allclose([y.value() for y in ys], soft.detach(), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose([x.gradient() for x in xs], want.grad, rtol=1e-9, atol=1e-12)
+    assert batches == 4 + 4  # the largest, powers, their sum, quotients; and the loss: for all lengths
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "logsumexp"])
+def test_reductions_of_lists_are_one_batch(name):
+    random = np.random.default_rng(0)
+    with eb.Graph(policy="sufficient") as graph:
+        eb.forward([getattr(eb, name)([eb.input(x) for x in vectors(random, n, 3)]) for n in LENGTHS])
+    assert graph.report().batches == 1
+
+
+@pytest.mark.parametrize("how", ["one node", "its parts", "in a cell"])
+@pytest.mark.parametrize("far", [1.0, 1e4])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scores_of_any_size(dtype, far, how):
+    """Scores up to 1e4 and more, of both signs; dots, softmax and weighted_sum are what attention is made of."""
+
+    def parts(query, *both):
+        keys, values = both[: len(both) // 2], both[len(both) // 2 :]
+        return eb.weighted_sum(eb.softmax([score * 0.5 for score in eb.dots(query, keys)]), values)
+
+    def whole(query, *both):
+        return eb.attention(query, both[: len(both) // 2], both[len(both) // 2 :])
+
+    function = {"one node": whole, "its parts": parts, "in a cell": eb.cell(whole)}[how]
+    random = np.random.default_rng(1)
+    given = [[random.normal(size=4).astype(dtype) for _ in range(1 + 2 * n)] for n in LENGTHS]
+    for xs in given:
+        xs[0] *= far
+    with eb.Graph(policy="sufficient", dtype=dtype) as graph:
+        operands = [[eb.input(x) for x in xs] for xs in given]
+        ys = [function(*xs) for xs in operands]
+        eb.sum([eb.sum(eb.square(y)) for y in ys]).backward()
+        if how == "one node":
+            assert graph.report().batches == 4
+    tolerance = 2e-4 if dtype == "float32" else 1e-9
+    for xs, y, arrays in zip(operands, ys, given, strict=True):
+        tensors = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in arrays]
+        n = len(tensors) // 2
+        keys, values = torch.stack(tensors[1 : 1 + n]), torch.stack(tensors[1 + n :])
+        want = (keys @ tensors[0] * 0.5).softmax(0) @ values
+        want.square().sum().backward()
+        np.testing.assert_allclose(y.value(), want.detach(), rtol=tolerance, atol=tolerance)
+        for x, tensor in zip(xs, tensors, strict=True):
+            largest = max(1.0, float(tensor.grad.abs().max()))
+            np.testing.assert_allclose(x.gradient(), tensor.grad, rtol=tolerance * 10, atol=tolerance * largest)
+
+
+def test_a_decoder_that_attends_at_every_step_learns_the_keys():
+    """The same lists at all steps, as they are and checked once; what flows to them comes from all."""
+    model = eb.ParameterCollection(seed=0, dtype="float64")
+    W, first = model.add_parameters((4, 4)), model.add_parameters(4)
+    random = np.random.default_rng(0)
+    words = [vectors(random, n, 4) for n in LENGTHS]
+    grads = []
+    for made in (list, eb.ExpressionList, tuple):
+        model.zero_grad()
+        with eb.Graph(policy="sufficient", dtype="float64") as graph:
+            found = []
+            for sentence in words:
+                keys, query = made([eb.tanh(W @ x) for x in map(eb.input, sentence)]), eb.parameter(first)
+                for _ in range(5):
+                    query = eb.attention(query, keys, keys, heads=2)
+                    found.append(eb.sum(eb.square(query)))
+            eb.sum(found).backward()
+        assert graph.report().batches == 1 + 1 + 5 + 2 + 1
+        grads.append([on_host(W.grad()), on_host(first.grad())])
+    matrix = torch.tensor(W.value(), requires_grad=True)
+    start = torch.tensor(first.value(), requires_grad=True)
+    total = 0.0
+    for sentence in words:
+        keys = torch.tanh(torch.tensor(np.stack(sentence)) @ matrix.T)
+        parts, query = keys.reshape(len(keys), 2, 2).transpose(0, 1), start
+        for _ in range(5):
+            query = torch.nn.functional.scaled_dot_product_attention(query.reshape(2, 1, 2), parts, parts).reshape(4)
+            total = total + query.square().sum()
+    total.backward()
+    for found in grads:
+        np.testing.assert_allclose(found[0], matrix.grad, rtol=1e-9)
+        np.testing.assert_allclose(found[1], start.grad, rtol=1e-9)
+
+
+def test_operands_of_any_kind():
+    """Numbers, arrays, parameters and views among expressions; generators."""
+    model = eb.ParameterCollection(dtype="float64")
+    p = model.add_parameters(2, init=[1.0, 2.0])
+    with eb.Graph(dtype="float64"):
+        x = eb.input([[1.0, 0.0], [0.0, 1.0]])
+        y = eb.attention(p, (key for key in [x[0], p, np.ones(2)]), [x.T[1], np.ones(2), p], scale=False)
+        z = eb.weighted_sum([2, eb.scalar(3.0)], [p, x[0]])
+        eb.sum([eb.sum(y), eb.sum(z)]).backward()
+    scores = np.array([1.0, 5.0, 3.0])
+    weights = np.exp(scores - 5) / np.exp(scores - 5).sum()
+    np.testing.assert_allclose(y.value(), weights @ [[0, 1], [1, 1], [1, 2]])
+    np.testing.assert_allclose(z.value(), [5, 4])
+    assert (p.grad() != 0).all()
+
+
+def test_what_does_not_fit_is_refused():
+    with eb.Graph():
+        elsewhere = eb.ones(2)
+    with eb.Graph():
+        x, wide = eb.ones(2), eb.ones(3)
+        checked = eb.ExpressionList([x, x])
+        for function, message in {
+            lambda: eb.attention(x, [], []): r"attention\(\[\]\): expected at least one expression",
+            lambda: eb.weighted_sum([], []): r"weighted_sum\(\[\]\): expected at least one expression",
+            lambda: eb.dots(x, []): r"dots\(\[\]\): expected at least one expression",
+            lambda: eb.softmax([]): r"softmax\(\[\]\): expected at least one expression",
+            lambda: eb.ExpressionList([]): r"ExpressionList\(\[\]\): expected at least one expression",
+            lambda: eb.attention(
+                x, [x, wide], [x, x]
+            ): r"expected expressions of one shape, got \[2\] at 0 and \[3\] at 1",
+            lambda: eb.attention(x, checked, [x, wide]): r"expected expressions of one shape, got \[2\] at 0 and \[3\]",
+            lambda: eb.softmax([x, wide]): r"expected expressions of one shape, got \[2\] at 0 and \[3\] at 1",
+            lambda: eb.attention(x, [x, x], [x]): "attention: expected lists of one length, got 2 and 1",
+            lambda: eb.attention(x, checked, [x]): "attention: expected lists of one length, got 2 and 1",
+            lambda: eb.weighted_sum([1.0], [x, x]): "weighted_sum: expected lists of one length, got 1 and 2",
+            lambda: eb.weighted_sum([x], [x]): "expected weights that are scalars",
+            lambda: eb.attention(wide, [x], [x]): "expected a query and keys that are vectors of one size",
+            lambda: eb.attention(x, [x], [wide], heads=2): "expected sizes of keys and values that 2 heads share",
+            lambda: eb.attention(x, [x], [x], heads=0): "heads",
+            lambda: eb.attention(x, [x], [x], heads=0.5): "heads",
+            lambda: eb.attention(x, [x], [x], scale=eb.scalar(2.0)): "scale",
+            lambda: eb.attention(x, [elsewhere], [x]): "another graph",
+            lambda: eb.attention(elsewhere, checked, checked): "another graph",
+            lambda: eb.softmax([x, x], axis=0): "softmax of a list: expected no axis",
+        }.items():
+            with pytest.raises(eb.EdBatchError, match=message):
+                function()
