@@ -43,6 +43,7 @@ def read():
 
 extensions, MADE_UP, MADE_UP_REDUCTIONS = read()
 CASES = cases_of(MADE_UP.values())
+TOLERANCES = {"float32": (2e-4, 2e-5), "float64": (1e-6, 1e-7)}  # of gradients
 FIRST = [case for case in CASES if case.id.endswith("-0")]
 
 
@@ -97,23 +98,19 @@ def test_their_declarations_are_complete():
     test_gradients.test_every_op_has_a_gradient_or_says_that_it_has_none()
 
 
+@pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_batched_equals_unbatched_equals_oracle(op, sample, how):
-    test_ops.test_batched_equals_unbatched_equals_oracle(op, sample, how)
+def test_batched_equals_unbatched_equals_oracle(op, sample, how, dtype):
+    rtol, atol = (2e-5, 4e-6) if dtype == "float32" else (1e-9, 1e-11)
+    test_ops.test_batched_equals_unbatched_equals_oracle(op, sample, how, dtype, rtol, atol)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_gradients_equal_finite_differences(op, sample, how):
-    test_gradients.test_gradients_equal_finite_differences(op, sample, how)
-
-
-@pytest.mark.parametrize(("op", "sample"), CASES)
-def test_float32(op, sample):
-    test_ops.test_float32(op, sample)
-    test_gradients.test_float32(op, sample)
-    test_edges.test_edges_in_float32(op, sample)
+def test_gradients_equal_finite_differences(op, sample, how, dtype):
+    test_gradients.test_gradients_equal_finite_differences(op, sample, how, dtype, *TOLERANCES[dtype])
 
 
 @pytest.mark.parametrize(("op", "sample"), [case for case in CASES if not case.values[0].variadic])
@@ -121,10 +118,11 @@ def test_in_a_cell(op, sample):
     test_gradients.test_in_a_cell(op, sample)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_stopped_and_scaled_operands(op, sample):
-    test_edges.test_edges_into_every_op(op, sample)
-    test_edges.test_edges_into_cells(op, sample)
+def test_stopped_and_scaled_operands(op, sample, dtype):
+    test_edges.test_edges_into_every_op(op, sample, dtype, *TOLERANCES[dtype])
+    test_edges.test_edges_into_cells(op, sample, dtype, *TOLERANCES[dtype])
 
 
 python = test_no_python.python
@@ -140,7 +138,8 @@ def test_compiled_loops_run_it(op, sample, how, python):
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_fused_or_not(op, sample, fuse):
     with eb.options(fuse=fuse):
-        test_gradients.test_float32(op, sample)
+        for dtype, tolerances in TOLERANCES.items():
+            test_gradients.test_gradients_equal_finite_differences(op, sample, "rows", dtype, *tolerances)
 
 
 @pytest.mark.parametrize(("op", "sample"), FIRST)
