@@ -9,9 +9,11 @@ may write at once.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import platform
+import stat
 import sys
 import threading
 import time
@@ -74,7 +76,7 @@ def kept(key: bytes) -> bytes | None:
     """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
     try:
         path = path_of(key)
-        data = path.read_bytes()
+        data = _read(path)
         _note_use(path)
     except FileNotFoundError:
         return None
@@ -86,6 +88,14 @@ def kept(key: bytes) -> bytes | None:
         warn(f"{path}: damaged", heals=True)
         return None
     return content
+
+
+def _read(path: Path) -> bytes:
+    """What is in a file; a pipe in its place is not waited for."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no file", str(path))
+        return file.read()
 
 
 def keep(key: bytes, content: bytes) -> None:
@@ -147,8 +157,15 @@ _healed = threading.Event()
 
 
 def works() -> bool:
-    """Whether files could be read and written so far."""
-    return not _warned.is_set()
+    """Whether files could be read and written so far, and a folder for them is there or can be made."""
+    if _warned.is_set():
+        return False
+    try:
+        place = cache_folder()
+    except EdBatchError:
+        return False
+    there = next((path for path in (place, *place.parents) if os.path.exists(path)), place)
+    return os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)
 
 
 def warn(problem: str, heals: bool = False) -> None:

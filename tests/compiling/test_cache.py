@@ -83,6 +83,18 @@ def test_a_folder_that_may_not_be_searched_holds_nothing(monkeypatch):
         assert not code_cache.exists(NEW)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes in folders")
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(monkeypatch):
+    keep(OLD, b"old")
+    os.mkfifo(path_of(NEW))
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    with pytest.warns(eb.EdBatchWarning, match=r"compiled code is not kept.*bin: cannot be read \(it is no file\)"):
+        assert kept(NEW) is None
+    keep(NEW, b"new")
+    assert kept(NEW) is None
+    assert kept(OLD) == b"old"
+
+
 def test_without_a_home_folder_nothing_is_kept(monkeypatch):
     """As for a user that a container makes up."""
 

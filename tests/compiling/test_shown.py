@@ -71,3 +71,14 @@ def test_what_is_not_kept_is_not_said_to_be(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "not kept" in said
     assert str(cache_folder()) not in said
+
+
+def test_a_folder_that_cannot_be_made_is_known_before_anything_is_kept(monkeypatch, capsys):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    monkeypatch.setattr(compiling_shown, "LONG", 0)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    compiling_shown._say_once(three)
+    said = capsys.readouterr().err
+    assert "not kept" in said
+    assert "/dev/null" not in said
