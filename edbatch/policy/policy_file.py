@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,7 +27,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     frontier: list[str]
     choice: str
     q: list[float]
-    mark: int = 0  # what the encoding adds to the types
+    mark: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] = 0  # what the encoding adds to the types
     next: dict[str, int] = {}  # number of the following state, or "end" -> how often, in training
 
 

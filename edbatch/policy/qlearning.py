@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.policy import Policy
 from edbatch.policy.trainer import CHECK_EVERY, Exploration, Trainer
@@ -63,8 +63,8 @@ def learn(
         ([3], [3], 0)
     """
     graphs = _checked(graphs)
-    if encoding not in ENCODINGS:
-        raise EdBatchError(f"learn: no state encoding is named {encoding!r}; there are {', '.join(ENCODINGS)}")
+    if not isinstance(encoding, str) or encoding not in ENCODINGS:
+        raise EdBatchError(f"learn: no state encoding is named {shown(encoding)}; there are {', '.join(ENCODINGS)}")
     how = Exploration(**exploration)  # type: ignore[arg-type]
     if episodes < 0 or not how.is_possible():
         raise EdBatchError(
@@ -75,7 +75,7 @@ def learn(
     episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainer.work)))
     with tqdm(
         total=episodes, desc="learning to batch", unit="episode",
-        disable=None if progress is None else not progress,
+        disable=None if progress is None else not checked_flag("learn: progress", progress),
         delay=1.0 if progress is None else 0.0, leave=False,
     ) as bar:  # fmt: skip
         trainer.bar = bar
