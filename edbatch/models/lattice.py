@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import edbatch as eb
+from edbatch.errors import checked_flag
+from edbatch.models.arguments import check_model, check_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
@@ -34,7 +36,10 @@ class LatticeNetwork(Classifier):
     def __init__(
         self, model: eb.ParameterCollection, characters: int, words: int, tags: int, dim: int, average: bool = True
     ) -> None:
-        self.combine = eb.mean if average else eb.sum
+        place = type(self).__name__
+        check_model(model, place)
+        check_sizes(place, characters=characters, words=words, tags=tags, dim=dim)
+        self.combine = eb.mean if checked_flag(f"{place}: average", average) else eb.sum
         self.dim = dim
         self.embed_character = model.add_lookup_parameters((characters, dim), name="embed_character")
         self.embed_word = model.add_lookup_parameters((words, dim), name="embed_word")

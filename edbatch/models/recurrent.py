@@ -7,17 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import edbatch as eb
-
-
-def checked_rate(rate: float, what: str) -> float:
-    """A rate of dropout.
-
-    Raises:
-        EdBatchError: it is no number in [0, 1).
-    """
-    if not isinstance(rate, int | float) or not 0 <= rate < 1:
-        raise eb.EdBatchError(f"{what}: expected a rate in [0, 1), got {rate!r}")
-    return float(rate)
+from edbatch.errors import shown
+from edbatch.models.arguments import check_model, check_sizes, checked_rate
 
 
 class Layer:
@@ -34,7 +25,7 @@ class Layer:
         prefix: how the name begins that is free by default.
 
     Raises:
-        EdBatchError: `recurrent_dropout` is out of range.
+        EdBatchError: a size is no positive integer, `recurrent_dropout` is out of range, or the name is none or taken.
     """
 
     prefix: str
@@ -48,8 +39,13 @@ class Layer:
         *,
         recurrent_dropout: float = 0.0,
     ) -> None:
+        place = type(self).__name__
+        check_model(model, place)
+        check_sizes(place, input_dim=input_dim, dim=dim)
         self.dim = dim
-        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{type(self).__name__}: recurrent_dropout")
+        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{place}: recurrent_dropout")
+        if name is not None and not isinstance(name, str):
+            raise eb.EdBatchError(f"{place}: name={shown(name)}; expected a text, or None for one that is free")
         self._add_parameters(model, input_dim, name or model.free_name(self.prefix))
 
     def _add_parameters(self, model: eb.ParameterCollection, input_dim: int, name: str) -> None:
@@ -208,14 +204,20 @@ class Stacked:
     """
 
     def __init__(self, layers: Sequence[Recurrent], dropout: float = 0.0) -> None:
-        if not layers:
-            raise eb.EdBatchError("Stacked([]): expected at least one layer")
-        self.layers = tuple(layers)
+        given = tuple(layers) if isinstance(layers, Iterable) else ()
+        if not given or not all(map(_is_layer, given)):
+            raise eb.EdBatchError(f"Stacked: expected a list of at least one layer, got {shown(layers)}")
+        self.layers = given
         self.dropout = checked_rate(dropout, "Stacked: dropout")
 
     def initial_state(self) -> StackedState:
         """Zeros for every layer."""
         return StackedState(tuple(layer.initial_state() for layer in self.layers), self.dropout)
+
+
+def _is_layer(found: Any) -> bool:
+    """Whether sequences can be read by it, whoever wrote it."""
+    return callable(getattr(found, "initial_state", None))
 
 
 class Bidirectional:
@@ -233,6 +235,11 @@ class Bidirectional:
     """
 
     def __init__(self, forward: Recurrent | Stacked, backward: Recurrent | Stacked) -> None:
+        for way, layer in {"forward": forward, "backward": backward}.items():
+            if not _is_layer(layer):
+                raise eb.EdBatchError(
+                    f"Bidirectional: {way}: expected a recurrent layer or a stack, got {shown(layer)}"
+                )
         self.forward = forward
         self.backward = backward
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
+from edbatch.models.arguments import check_model, check_sizes, checked_rate
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked
@@ -46,9 +47,13 @@ class BiLSTMTagger(Classifier):
         *,
         dropout: float = 0.0,
     ) -> None:
+        check_model(model, "BiLSTMTagger")
+        check_sizes("BiLSTMTagger", words=words, tags=tags, dim=dim, layers=layers)
+        check_sizes("BiLSTMTagger", 0, characters=characters)
+        rate = checked_rate(dropout, "BiLSTMTagger: dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.right, self.left = (
-            Stacked([LSTM(model, dim, dim, name=f"{way}{layer}") for layer in range(layers)], dropout)
+            Stacked([LSTM(model, dim, dim, name=f"{way}{layer}") for layer in range(layers)], rate)
             for way in ("right", "left")
         )
         self.W_hidden = model.add_parameters((dim, 2 * dim), name="W_hidden")
