@@ -33,6 +33,10 @@ class MissingOperatorError(EdBatchError, TypeError):
     """An operator or a function of NumPy that expressions lack: also a `TypeError`, as Python raises."""
 
 
+class MissingMemoryError(EdBatchError, MemoryError):
+    """There is no memory for a graph: also a `MemoryError`, as Python raises."""
+
+
 class EdBatchWarning(UserWarning):
     """Something works, but not as well as it could: the message says what is lost and how to get it back."""
 

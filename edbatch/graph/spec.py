@@ -22,6 +22,9 @@ _interned: dict[tuple[Shape, np.dtype], Spec] = {}
 #: Entries of one value, and rows or columns of a parameter: BLAS and CUDA count them in 32 bits.
 MOST_ENTRIES = 2**31 - 1
 
+#: Axes of one value: some functions of NumPy take 32, and a batch is one more.
+MOST_AXES = 31
+
 #: The dtypes of values.
 FLOATS = (np.dtype("float32"), np.dtype("float64"))
 
@@ -88,8 +91,8 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     """The one `Spec` of this shape and dtype.
 
     Raises:
-        EdBatchError: it has more than `MOST_ENTRIES` entries, or is of no dtype that values have: what is shared by
-            all graphs of a process begins here, so that none of it is ever made of anything else.
+        EdBatchError: it has more than `MOST_ENTRIES` entries or `MOST_AXES` axes, or is of no dtype that values have:
+            what is shared by all graphs of a process begins here, so that none of it is ever made of anything else.
 
     Example:
         >>> spec_of((3, 4), np.dtype("float32")) is spec_of((3, 4), np.dtype("float32"))
@@ -101,6 +104,8 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     if found is None and math.prod(shape) > MOST_ENTRIES:
         shown = " x ".join(map(str, shape))
         raise EdBatchError(f"a value of {shown} entries: expected at most {MOST_ENTRIES:,} in all")
+    if found is None and len(shape) > MOST_AXES:
+        raise EdBatchError(f"a value of {len(shape)} axes: expected at most {MOST_AXES}")
     # One step for two threads that come here at once: both get the spec that was first.
     return found if found is not None else _interned.setdefault((shape, dtype), Spec(shape, dtype))
 

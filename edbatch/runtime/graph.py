@@ -18,7 +18,7 @@ from edbatch.base.exclusive import Whole, exclusive, original
 from edbatch.base.later import Later
 from edbatch.base.stopwatch import Moment
 from edbatch.devices import Device, current_device, opened_device
-from edbatch.errors import EdBatchError, EdBatchWarning, checked_flag, shown
+from edbatch.errors import EdBatchError, EdBatchWarning, MissingMemoryError, checked_flag, shown
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.columns import DAMAGED, Columns, graphs
@@ -125,20 +125,20 @@ class Graph(Columns):
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
-        for at, expression in enumerate(expressions):
-            if not isinstance(expression, Expression):
-                raise EdBatchError(f"value {at}: expected an expression, got {type(expression).__name__}")
-            if expression.graph is not self:
-                raise EdBatchError(f"value {at}: an expression of another graph")
-        return self._ran(saving=False).values(np.array([x.id for x in expressions], np.int64))
+        listed = _listed("values", expressions)
+        for at, expression in enumerate(listed):
+            self._check_own(f"value {at}", expression)
+        return self._ran(saving=False).values(np.array([x.id for x in listed], np.int64))
 
     @exclusive
     def backward(self, expression: Expression, gradient: Any = None) -> None:
         """Compute the gradients of one expression; see `Expression.backward`."""
+        self._check_own("backward", expression)
         seed = backward.seed_of(expression.spec, gradient)
         saving = not (self.options.recompute or current_options().recompute)
         evaluation = self._ran(saving)
-        evaluation.backward(expression, seed)
+        with _fitting():
+            evaluation.backward(expression, seed)
         self._opened = Moment.now()  # what is recorded from now on is construction
         if evaluation.went_back_in_vain():
             warnings.warn(
@@ -151,10 +151,12 @@ class Graph(Columns):
     @exclusive
     def gradient(self, expression: Expression) -> Any:
         """The gradient with respect to one expression; see `Expression.gradient`."""
+        self._check_own("gradient", expression)
         self._check()
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
-        return self._evaluation.gradient(expression)
+        with _fitting():
+            return self._evaluation.gradient(expression)
 
     def run(self) -> None:
         """Run what is pending.
@@ -219,6 +221,12 @@ class Graph(Columns):
             return TYPES[self.types[node - taken]]
         return evaluation.table.bound[evaluation.nodes.types[node]].type
 
+    def _check_own(self, place: str, expression: Any) -> None:
+        if not isinstance(expression, Expression):
+            raise EdBatchError(f"{place}: expected an expression, got {type(expression).__name__}")
+        if expression.graph is not self:
+            raise EdBatchError(f"{place}: an expression of another graph")
+
     def _check(self) -> None:
         if self._failed is not None:
             raise EdBatchError(f"this graph has no values: {self._failed}")
@@ -230,7 +238,7 @@ class Graph(Columns):
         evaluation = self._taken_over()
         if self.n == evaluation.done:
             return evaluation
-        with self._failing():
+        with self._failing(), _fitting():
             evaluation.run(self._policy, self.inputs, saving, self._opened, recorded)
             self.n = evaluation.done  # what is recorded later comes after parts that were split off
             self.inputs.clear()
@@ -240,7 +248,7 @@ class Graph(Columns):
     def _taken_over(self) -> Evaluation:
         """The evaluation, with all that was recorded."""
         self._check()
-        with self._failing():
+        with self._failing(), _fitting():
             evaluation = self._evaluation
             if self.n != len(self.types) + (0 if evaluation is None else evaluation.nodes.n):
                 raise EdBatchError(DAMAGED)
@@ -265,6 +273,25 @@ class Graph(Columns):
             raise
 
 
+@contextmanager
+def _fitting() -> Iterator[None]:
+    """In its block, an array that there is no memory for is the caller's affair, who decides how large a graph is."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MissingMemoryError(
+            f"this graph needs more memory than there is ({str(error) or 'none is left'}); expected smaller "
+            "mini-batches"
+        ) from None
+
+
+def _listed(place: str, expressions: Any) -> list[Any]:
+    try:
+        return list(expressions)
+    except TypeError:
+        raise EdBatchError(f"{place}: expected a list of expressions, got {shown(expressions)}") from None
+
+
 def forward(expressions: Sequence[Expression]) -> list[Any]:
     """The values of many expressions at once, in their order; runs what is pending, once.
 
@@ -284,10 +311,7 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
         >>> values
         [np.float32(2.0), np.float32(4.0)]
     """
-    try:
-        listed = list(expressions)
-    except TypeError:
-        raise EdBatchError(f"forward: expected a list of expressions, got {shown(expressions)}") from None
+    listed = _listed("forward", expressions)
     if not listed:
         return []
     if not isinstance(listed[0], Expression):

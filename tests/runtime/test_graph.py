@@ -400,3 +400,21 @@ def test_the_end_of_a_process_is_silent_wherever_a_graph_was_kept():
     """What releasing needs may be gone before: a module's names are taken away in their order."""
     done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("[2. 2. 2.]\n", "")
+
+
+@pytest.mark.parametrize("odd", [None, 3, 1.5, "x"])
+def test_what_is_no_expression(odd):
+    with eb.Graph(policy="sufficient") as graph, eb.Graph() as other:
+        foreign = eb.ones(())
+    with graph:
+        x = eb.sum(eb.tanh(eb.ones(2)))
+    for use in (graph.value, graph.backward, graph.gradient, lambda one: graph.values([x, one])):
+        with pytest.raises(eb.EdBatchError, match="expected an expression, got"):
+            use(odd)
+        with pytest.raises(eb.EdBatchError, match="an expression of another graph"):
+            use(foreign)
+    if odd != "x":
+        with pytest.raises(eb.EdBatchError, match="values: expected a list of expressions, got"):
+            graph.values(odd)
+    assert graph.values(iter([x]))[0] == x.value()
+    assert other.n == 1

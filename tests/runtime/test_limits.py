@@ -5,6 +5,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.devices import current_device
+from edbatch.memory.plan.pool import BufferPool
 from edbatch.runtime import nodes, type_table
 from edbatch.runtime.compile.program import Program
 
@@ -145,3 +146,46 @@ def test_tables_of_many_windows_are_left(monkeypatch):
             y = x[1] + x[2]
         assert y.value() == 10
     assert type_table.shared_table(device) is not first
+
+
+def test_more_axes_than_there_may_be(model):
+    most = (1,) * 31
+    with eb.Graph(policy="sufficient"):
+        x = eb.ones(most)
+        y = eb.tanh(x) + 1
+        for make in (
+            lambda: eb.zeros((1, *most)), lambda: eb.unsqueeze(x, 0), lambda: eb.reshape(x, (1,) * 70),
+            lambda: eb.input(np.ones((1,) * 40)), lambda: eb.stack([x, x]),
+        ):  # fmt: skip
+            with pytest.raises(eb.EdBatchError, match=r"a value of \d+ axes: expected at most 31"):
+                make()
+    assert y.value().shape == most
+    with pytest.raises(eb.EdBatchError, match="parameter 'p1': expected a shape of at most 31 axes"):
+        model.add_parameters((1,) * 70, init=0.0)
+    assert len(model) == 1
+
+
+def test_a_graph_that_memory_does_not_hold(model, monkeypatch):
+    """An error of ours that is Python's, too; what is next runs."""
+    before = step(model)
+
+    def refuse(self, entries, dtype):
+        raise MemoryError("Unable to allocate 8 GiB")
+
+    expected = r"this graph needs more memory than there is \(Unable to allocate 8 GiB\); expected smaller mini-batches"
+    with eb.Graph(policy="sufficient") as graph:
+        loss = eb.sum(eb.tanh(model["W"] @ eb.ones(3)))
+    monkeypatch.setattr(BufferPool, "acquire", refuse)
+    for kind in (eb.EdBatchError, MemoryError):
+        with eb.Graph(policy="sufficient"), pytest.raises(kind, match=expected) as found:
+            eb.tanh(eb.ones(3)).value()
+        assert found.value.__suppress_context__
+    monkeypatch.undo()
+    graph.run()
+    monkeypatch.setattr(BufferPool, "acquire", refuse)
+    with pytest.raises(eb.EdBatchError, match=expected):
+        loss.backward()
+    monkeypatch.undo()
+    after = step(model)
+    assert after[0] == before[0]
+    np.testing.assert_array_equal(after[1], before[1])

@@ -19,7 +19,7 @@ from edbatch.graph.model.init import initial_value
 from edbatch.graph.model.names import Names
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.record import entries_of
-from edbatch.graph.spec import MOST_ENTRIES, Shape, float_dtype
+from edbatch.graph.spec import MOST_AXES, MOST_ENTRIES, Shape, float_dtype
 
 
 class ParameterCollection:
@@ -91,7 +91,7 @@ class ParameterCollection:
             >>> [lstm.W.name for lstm in lstms], model.free_name("lstm")
             (['lstm.W', 'lstm2.W'], 'lstm3')
         """
-        number, found = 1, name
+        number, found = 1, _checked_name(name)
         while any(taken == found or taken.startswith(f"{found}.") for taken in self.keys()):
             number += 1
             found = f"{name}{number}"
@@ -195,7 +195,7 @@ class ParameterCollection:
             EdBatchError: the file is missing, truncated or damaged, or does not fit; the message says all that differs.
                 Nothing has been changed.
         """
-        return load_checkpoint(path, self, trainer, strict)
+        return load_checkpoint(path, self, trainer, checked_flag("ParameterCollection.load: strict", strict))
 
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
@@ -215,7 +215,8 @@ class ParameterCollection:
         Args:
             frozen: whether those of frozen ones count.
         """
-        return sum(parameter.spec.size for parameter in self if frozen or not parameter.frozen)
+        every = checked_flag("ParameterCollection.count: frozen", frozen)
+        return sum(parameter.spec.size for parameter in self if every or not parameter.frozen)
 
     def summary(self) -> Table:
         """All parameters with their shapes and numbers of entries; `print` it, or let a notebook show it.
@@ -299,6 +300,8 @@ class ParameterCollection:
             raise EdBatchError(
                 f"parameter {full!r}: expected at most {MOST_ENTRIES:,} along an axis, got {shown(shape)}"
             )
+        if len(size) > MOST_AXES:
+            raise EdBatchError(f"parameter {full!r}: expected a shape of at most {MOST_AXES} axes, got {shown(shape)}")
         if kind is LookupParameters and not size:
             raise EdBatchError(f"parameter {full!r}: expected a shape of at least one axis, got {shown(shape)}")
         if full in self._parameters:
