@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.errors import EdBatchError
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 
 
@@ -76,9 +77,18 @@ def zeros(parameter: Parameter, shape: tuple[int, ...]) -> Any:
     return backend_of(parameter).zeros(shape, parameter.dtype)
 
 
-def sent(parameter: Parameter, numbers: Sequence[float]) -> Any:
-    """Numbers of the host, in the parameter's dtype, where the parameter is."""
-    return backend_of(parameter).from_host(np.array(numbers, parameter.dtype), "C")
+def sent(parameter: Parameter, numbers: Sequence[float], place: str = "update") -> Any:
+    """Numbers of the host, in the parameter's dtype, where the parameter is.
+
+    Raises:
+        EdBatchError: one is too large for that dtype.
+    """
+    with np.errstate(over="ignore"):
+        found = np.array(numbers, parameter.dtype)
+    if not np.isfinite(found).all():
+        large = numbers[int(np.isfinite(found).argmin())]
+        raise EdBatchError(f"{place}: expected hyper-parameters that {parameter.dtype} has; {large} is too large")
+    return backend_of(parameter).from_host(found, "C")
 
 
 def read(parameter: Parameter, array: Any) -> np.ndarray:

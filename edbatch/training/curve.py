@@ -18,6 +18,9 @@ from edbatch.errors import EdBatchError
 figures = Later("matplotlib.figure")
 
 
+OWN = ("epoch", "loss")  # what every epoch has
+
+
 @dataclass
 class Curve:
     """The learning curve of a run.

@@ -18,7 +18,7 @@ import numpy as np
 from edbatch.base.exclusive import Whole
 from edbatch.base.files import checked_path
 from edbatch.base.later import Later
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph import draws
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.checkpoint import saved_metadata
@@ -27,7 +27,7 @@ from edbatch.graph.ops import sum as sum_of
 from edbatch.graph.options import options
 from edbatch.policy.policy import Policy
 from edbatch.runtime.graph import Graph
-from edbatch.training.curve import Curve
+from edbatch.training.curve import OWN, Curve
 from edbatch.training.trainer import Trainer
 
 qlearning = Later("edbatch.policy.qlearning")
@@ -58,7 +58,7 @@ class Run:
         data: the samples to learn from.
         batch_size: samples of a mini-batch; the last of an epoch may have fewer.
         seed: of the order of the samples.
-        evaluate: figures by name, measured after every epoch with dropout off.
+        evaluate: figures by name, measured after every epoch with dropout off; of any name but "epoch" and "loss".
         settings: what else the curve depends on, as JSON can hold it: a run that began with others is refused, as one
             with another `batch_size`, `seed` or number of samples is.
         save_every: mini-batches from one checkpoint to the next.
@@ -70,8 +70,9 @@ class Run:
         curve: the mean loss of every mini-batch, and the figures of every epoch; see `Curve`.
 
     Raises:
-        EdBatchError: a number is out of range, there is no data, the folder cannot be made, or the checkpoint in it is
-            damaged, does not fit, or belongs to a run with other settings. Of what does not fit, nothing is loaded.
+        EdBatchError: an argument is of another kind, a number is out of range, there is no data, the folder cannot be
+            made, or the checkpoint in it is damaged, does not fit, or belongs to a run with other settings. Of what
+            does not fit, nothing is loaded.
 
     Example:
         >>> import edbatch as eb, tempfile
@@ -115,9 +116,14 @@ class Run:
             raise EdBatchError(f"Run: data: expected a list of samples, got {type(self.data).__name__}")
         if not len(self.data):
             raise EdBatchError("Run: data: expected samples, got none")
-        for name, given in (("losses", self.losses), ("evaluate", self.evaluate or len)):
-            if not callable(given):
-                raise EdBatchError(f"Run: {name}: expected a function, got {type(given).__name__}")
+        for name, of in {"model": ParameterCollection, "trainer": Trainer}.items():
+            if not isinstance(getattr(self, name), of):
+                raise EdBatchError(f"Run: {name}: expected a {of.__name__}, got {shown(getattr(self, name))}")
+        for name in ("losses",) if self.evaluate is None else ("losses", "evaluate"):
+            if not callable(getattr(self, name)):
+                raise EdBatchError(f"Run: {name}: expected a function, got {type(getattr(self, name)).__name__}")
+        if self.progress is not None:
+            self.progress = checked_flag("Run: progress", self.progress)
         self.step = 0
         self._settings = self._checked_settings()
         self.curve = Curve(self.steps_per_epoch)
@@ -145,8 +151,8 @@ class Run:
             number: of epochs, those included that were done before.
 
         Raises:
-            EdBatchError: the losses are no losses, a gradient is not finite, or a checkpoint cannot be written; the
-                last one is intact.
+            EdBatchError: the losses are no losses, a gradient is not finite, what is measured has a name that the run
+                needs, or a checkpoint cannot be written; the last one is intact.
         """
         _check_count("epochs", number)
         return self._epochs(number)
@@ -214,16 +220,21 @@ class Run:
         with options(training=False):
             found = self.evaluate()
         try:
-            return {str(name): float(value) for name, value in found.items()}
-        except (AttributeError, TypeError, ValueError):
+            figures = {str(name): float(value) for name, value in found.items()}
+        except (AttributeError, TypeError, ValueError, OverflowError):
             raise EdBatchError(f"Run: evaluate: expected numbers by name, got {shown(found)}") from None
+        if taken := [name for name in OWN if name in figures]:
+            raise EdBatchError(
+                f"Run: evaluate: expected other names than the run's own {', '.join(OWN)}; got {taken[0]!r}"
+            )
+        return figures
 
     def _checked_settings(self) -> dict[str, Any]:
         """As a checkpoint gives them back."""
         own = {"samples": len(self.data), "batch_size": index(self.batch_size), "seed": index(self.seed)}
         try:
-            return dict(json.loads(json.dumps(dict(self.settings or {}) | own)))
-        except (TypeError, ValueError, RecursionError) as error:
+            return dict(json.loads(json.dumps(({} if self.settings is None else dict(self.settings)) | own)))
+        except (TypeError, ValueError, RuntimeError, RecursionError) as error:
             raise EdBatchError(f"Run: settings: expected what JSON can hold ({error})") from error
 
     def _save(self) -> None:

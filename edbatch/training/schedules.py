@@ -38,6 +38,14 @@ class _Checked:
                 check_number(type(self).__name__, field.name, value)
 
 
+def _power(factor: float, exponent: int) -> float:
+    """Infinite where Python has an error: the trainer then says of which step that is no learning rate."""
+    try:
+        return float(factor) ** exponent
+    except OverflowError:
+        return math.inf
+
+
 @dataclass(frozen=True)
 class Constant(_Checked):
     """Always `lr`."""
@@ -64,7 +72,7 @@ class Step(_Checked):
 
     def __call__(self, step: int) -> float:
         """The learning rate of a step."""
-        return self.lr * self.factor ** (step // self.every)
+        return self.lr * _power(self.factor, step // self.every)
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,7 @@ class Exponential(_Checked):
 
     def __call__(self, step: int) -> float:
         """The learning rate of a step."""
-        return self.lr * self.factor**step
+        return self.lr * _power(self.factor, step)
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,8 @@ class Trainer:
         An interrupt (Ctrl-C) waits until all of them are updated.
 
         Raises:
-            EdBatchError: no parameter has a gradient, some are NaN or infinite, or a hyper-parameter is out of range;
-                nothing has been changed.
+            EdBatchError: no parameter has a gradient, some are NaN or infinite, or a hyper-parameter is out of range or
+                too large for a parameter's dtype; nothing has been changed.
         """
         started = Moment.now()
         group_of = self._group_of()
@@ -170,7 +170,7 @@ class Trainer:
                 for member in members
             }
             constants = {
-                way: sent(member, (scale, *optimizers[group].constants(rates[group], count)))
+                way: sent(member, (scale, *optimizers[group].constants(rates[group], count)), f"{self._name}.update")
                 for way, member in {way: member for member, way in ways.items()}.items()
                 for group, count, _ in [way]
             }
@@ -224,7 +224,14 @@ class Trainer:
         }
 
     def differences(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> dict[str, str]:
-        """Why a saved state does not fit: by name of the array (or "optimizer", if nothing does) the reason."""
+        """Why a saved state does not fit: by name of the array (or "optimizer", if nothing does) the reason.
+
+        Raises:
+            EdBatchError: it is none: two dictionaries, as `state` gives them.
+        """
+        for name, given in (("arrays", arrays), ("numbers", numbers)):
+            if not isinstance(given, Mapping):
+                raise EdBatchError(f"{self._name}: a saved state: expected {name} by name, got {shown(given)}")
         if numbers.get("optimizer") != self._name:
             return {"optimizer": f"{numbers.get('optimizer')} in the file, {self._name} here"}
         if not _is_state(numbers):
@@ -240,6 +247,8 @@ class Trainer:
         for name, array in arrays.items():
             if name not in expected:
                 found[name] = "in the file, but not here"
+            elif not isinstance(array, np.ndarray):
+                found[name] = f"no array ({type(array).__name__})"
             elif (array.shape, array.dtype) != (expected[name].shape, expected[name].dtype):
                 want = expected[name]
                 found[name] = f"{array.dtype}{list(array.shape)} in the file, {want.dtype}{list(want.shape)} here"
@@ -249,7 +258,11 @@ class Trainer:
 
     @exclusive
     def load_state(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any]) -> None:
-        """Go on from a saved state; what does not fit, see `differences`, starts anew."""
+        """Go on from a saved state; what does not fit, see `differences`, starts anew.
+
+        Raises:
+            EdBatchError: it is no state; nothing has been changed.
+        """
         wrong = self.differences(arrays, numbers)
         with Whole():
             self._load(arrays, numbers, wrong)

@@ -220,6 +220,11 @@ def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
         ({"losses": 3}, "Run: losses: expected a function, got int"),
         ({"evaluate": {}.get("x", 3)}, "Run: evaluate: expected a function, got int"),
         ({"settings": {"a": object()}}, "Run: settings: expected what JSON can hold"),
+        ({"settings": np.ones(2)}, "Run: settings: expected what JSON can hold"),
+        ({"evaluate": []}, "Run: evaluate: expected a function, got list"),
+        ({"evaluate": np.array([])}, "Run: evaluate: expected a function, got ndarray"),
+        ({"progress": np.array([])}, "Run: progress: expected True or False, got array"),
+        ({"progress": "no"}, "Run: progress: expected True or False, got 'no'"),
     ],
 )
 def test_bad_arguments(changes, message, tmp_path):
@@ -239,6 +244,11 @@ def test_bad_arguments(changes, message, tmp_path):
         ({"losses": lambda samples: []}, "losses: none for 5 samples; expected at least one"),
         ({"evaluate": lambda: 0.5}, "evaluate: expected numbers by name, got 0.5"),
         ({"evaluate": lambda: {"accuracy": "high"}}, "evaluate: expected numbers by name"),
+        (
+            {"evaluate": lambda: {"loss": 3.0}},
+            "evaluate: expected other names than the run's own epoch, loss; got 'loss'",
+        ),
+        ({"evaluate": lambda: {"a": 1.0, "epoch": 7}}, "evaluate: expected other names .*; got 'epoch'"),
     ],
 )
 def test_functions_that_return_something_else(changes, message, tmp_path):
@@ -282,3 +292,17 @@ def test_folders_that_hold_something_else(whole, tmp_path):
         started(other)
     with pytest.raises(EdBatchError, match="file: cannot be made"):
         started(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("at", "name"), [(0, "model: expected a ParameterCollection"), (1, "trainer: expected a Trainer")]
+)
+def test_neither_model_nor_trainer(at, name, tmp_path):
+    model = eb.ParameterCollection()
+    model.add_parameters(1)
+    for odd in (None, [], np.ones(2)):
+        given = [model, eb.SGD(model)]
+        given[at] = odd
+        with pytest.raises(EdBatchError, match=f"Run: {name}, got"):
+            eb.Run(tmp_path / "run", *given, len, [1])
+    assert not (tmp_path / "run").exists()

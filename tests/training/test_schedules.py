@@ -50,3 +50,17 @@ def test_after_the_last_step_the_rate_stays():
 def test_bad_arguments(make, message):
     with pytest.raises(eb.EdBatchError, match=message):
         make()
+
+
+@pytest.mark.parametrize("grows", [Exponential(0.1, factor=1.1), Step(0.1, every=1, factor=1e300)])
+def test_a_rate_that_grows_out_of_all_bounds(grows):
+    assert grows(1) > 0.1
+    assert grows(10_000) == math.inf
+    model = eb.ParameterCollection()
+    W = model.add_parameters(2, init=1.0)
+    trainer = eb.SGD(model, lr=grows)
+    trainer.steps = 10_000
+    W.set_grad([1.0, 1.0])
+    with pytest.raises(eb.EdBatchError, match="SGD: lr at step 10000=inf; expected a number"):
+        trainer.update()
+    assert W.value().tolist() == [1, 1]

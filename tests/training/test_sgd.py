@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import edbatch as eb
@@ -45,3 +46,6 @@ def test_bad_hyperparameters(model):
     for momentum in (1.0, -0.1, float("nan"), "0.9", None):
         with pytest.raises(eb.EdBatchError, match=r"Momentum: momentum=.*; expected a number in \[0, 1\)"):
             eb.Momentum(model, momentum=momentum)
+    for nesterov in (None, "no", [], 2, np.array([]), np.ones(2)):
+        with pytest.raises(eb.EdBatchError, match="Momentum: nesterov: expected True or False, got"):
+            eb.Momentum(model, nesterov=nesterov)

@@ -305,3 +305,34 @@ def test_hyper_parameters_that_are_set_later_are_checked_by_the_next_update(name
         trainer.update()
     assert W.value().tolist() == [1, 1]
     assert W.has_grad
+
+
+@pytest.mark.parametrize("name", ["SGD", "Momentum", "Adagrad", "Adadelta", "RMSProp", "Adam", "AdamW", "AMSGrad"])
+def test_a_rate_that_the_dtype_has_not(name):
+    model = eb.ParameterCollection()
+    W = model.add_parameters(2, init=1.0)
+    trainer = getattr(eb, name)(model, lr=1e39)
+    W.set_grad([1e-3, 1e-3])
+    with pytest.raises(eb.EdBatchError, match=f"{name}.update: expected hyper-parameters that float32 has; "):
+        trainer.update()
+    assert (W.value().tolist(), trainer.steps, W.has_grad) == ([1, 1], 0, True)
+
+
+@pytest.mark.parametrize("state", [(None, None), ({}, None), ([], {"optimizer": "SGD"}), ({}, [1])])
+def test_what_is_no_state(model, state):
+    trainer = eb.SGD(model)
+    trainer.steps = 3
+    for use in (trainer.load_state, trainer.differences):
+        with pytest.raises(eb.EdBatchError, match=r"SGD: a saved state: expected (arrays|numbers) by name, got"):
+            use(*state)
+    assert trainer.steps == 3
+
+
+def test_states_of_what_are_no_arrays(model):
+    trainer = eb.Momentum(model)
+    model["W"].accumulator()[0][...] = 1
+    trainer.update()
+    arrays, numbers = trainer.state()
+    assert trainer.differences({name: array.tolist() for name, array in arrays.items()}, numbers) == {
+        "velocity/W": "no array (list)"
+    }
