@@ -1,7 +1,8 @@
 """From a call on expressions to a node, the fast ways.
 
 They do a dictionary look-up from operand specs to (type id, result spec) and append. Whatever they do not find or
-expect - a first call, a number, a parameter alone, an expression of another graph - goes the careful way of `record`.
+expect - a first call, a number, a parameter alone, an expression of another graph - goes the careful way of `record`,
+from behind the `try`: what is raised there has then no `KeyError` before it.
 """
 
 from __future__ import annotations
@@ -47,13 +48,15 @@ def unary(op: Op) -> Callable[[Any], Expression]:
         try:
             type_id, spec = entries[x.spec]
         except (KeyError, AttributeError):
-            return remember(x)
-        graph = x.graph
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.args.append(x.id)
-        return Expression(graph, node, spec)
+            pass
+        else:
+            graph = x.graph
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            graph.args.append(x.id)
+            return Expression(graph, node, spec)
+        return remember(x)
 
     def remember(x: Any) -> Expression:
         out = record(op, (x,))
@@ -78,23 +81,25 @@ def binary(
         try:
             type_id, spec = entries[a.spec][b.spec]
         except (KeyError, AttributeError):
-            return remember(a, b)
-        graph = a.graph
-        if b.graph is graph:
-            args = graph.args
-            args.append(a.id)
-            args.append(b.id)
-        elif b.graph is None:  # a parameter
-            graph.args.append(a.id)
-        elif graph is None:
-            graph = b.graph
-            graph.args.append(b.id)
+            pass
         else:
-            return remember(a, b)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        return Expression(graph, node, spec)
+            graph = a.graph
+            if b.graph is graph:
+                args = graph.args
+                args.append(a.id)
+                args.append(b.id)
+            elif b.graph is None:  # a parameter
+                graph.args.append(a.id)
+            elif graph is None:
+                graph = b.graph
+                graph.args.append(b.id)
+            else:
+                return remember(a, b)
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            return Expression(graph, node, spec)
+        return remember(a, b)
 
     def remember(a: Any, b: Any) -> Expression:
         if b.__class__ in (int, float) and a.__class__ is Expression:
@@ -138,13 +143,15 @@ def attributed(
         try:
             type_id, spec = entries[x.spec, argument, kinds(argument)]
         except (KeyError, AttributeError, TypeError):
-            return remember(x, argument)
-        graph = x.graph
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.args.append(x.id)
-        return Expression(graph, node, spec)
+            pass
+        else:
+            graph = x.graph
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            graph.args.append(x.id)
+            return Expression(graph, node, spec)
+        return remember(x, argument)
 
     def remember(x: Any, argument: Any) -> Any:
         found = None if otherwise is None else otherwise(x, argument)
@@ -179,12 +186,14 @@ def described(
             if graph is None or any(x.graph is not graph and x.graph is not None for x in operands):
                 return remember(operands, argument)
         except (KeyError, AttributeError, TypeError):
-            return remember(operands, argument)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.args += ids
-        return Expression(graph, node, spec)
+            pass
+        else:
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            graph.args += ids
+            return Expression(graph, node, spec)
+        return remember(operands, argument)
 
     def remember(operands: tuple[Any, ...], argument: tuple[Any, ...]) -> Expression:
         graph = graph_of(op.name, operands)
@@ -210,8 +219,10 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Calla
         try:
             step, spec = entries[x.spec, x.id >> NODE_BITS, argument, kinds(argument)]
         except (KeyError, AttributeError, TypeError):
-            return remember(x, argument)
-        return Expression(x.graph, x.id + step, spec)
+            pass
+        else:
+            return Expression(x.graph, x.id + step, spec)
+        return remember(x, argument)
 
     def remember(x: Any, argument: Any) -> Expression:
         seen = to_expression(op.name, x)
@@ -235,13 +246,15 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
                 if x.graph is not graph or x.spec is not first:
                     return remember(xs)
         except (KeyError, AttributeError, TypeError, IndexError):
-            return remember(xs)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.args.append(len(xs))
-        graph.args += [x.id for x in xs]
-        return Expression(graph, node, spec)
+            pass
+        else:
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            graph.args.append(len(xs))
+            graph.args += [x.id for x in xs]
+            return Expression(graph, node, spec)
+        return remember(xs)
 
     def remember(xs: Iterable[Any]) -> Expression:
         listed = entries_of(xs)
@@ -272,15 +285,17 @@ def indexed(op: Op, check: Callable[[Any, int, str], int] = checked_index) -> Ca
             if index.__class__ is not int or not 0 <= index < x.spec.shape[0]:
                 return remember(x, index)
         except (KeyError, AttributeError, TypeError):
-            return remember(x, index)
-        graph = x.graph
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        args = graph.args
-        args.append(x.id)
-        args.append(index)
-        return Expression(graph, node, spec)
+            pass
+        else:
+            graph = x.graph
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            args = graph.args
+            args.append(x.id)
+            args.append(index)
+            return Expression(graph, node, spec)
+        return remember(x, index)
 
     def remember(x: Any, index: int) -> Expression:
         x = to_expression(op.name, x)

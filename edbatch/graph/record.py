@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.exact import exact
+from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import Columns, current_graph
@@ -53,19 +54,20 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
 
 
 _OPERANDS = (Expression, Parameter)
-_NUMBERS = (int, float, complex, np.number)
 
 
 def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
     if isinstance(operand, _OPERANDS):
         return operand
-    if isinstance(operand, _NUMBERS):
+    if is_real(operand):
         return number(graph, operand)
     if isinstance(operand, np.ndarray):
         return array_input(graph, operand)
     if isinstance(operand, Payload):
         raise operand.refused(f", and no operand of {name}")
+    if isinstance(operand, complex | np.complexfloating):
+        raise EdBatchError(f"{name}: expected a real number, got {operand!r}")
     raise EdBatchError(
         f"{name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}"
     )
@@ -84,8 +86,6 @@ def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
 
 def number(graph: Columns, value: Any) -> Expression:
     """A number as a scalar input; equal numbers are one node, so that a batch over it reads one row."""
-    if isinstance(value, complex | np.complexfloating):
-        raise EdBatchError(f"{value!r}: expected a real number")
     try:
         key: Any = float(value)
     except OverflowError:
@@ -137,15 +137,18 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     return graph.constant((parameter, last_write(parameter)), lambda: intern(PARAMETER, attributes, (), out))
 
 
+_NO_LISTS = (Mapping, Set, str, bytes, bytearray)  # though Python lists what they hold
+
+
 def entries_of(value: Any) -> list[Any]:
-    """What is listed; what is no list as the only entry: arrays without axes, too, and what has no order.
+    """What is listed; what is no list as the only entry: arrays without axes, too, text, and what has no order.
 
     Example:
         >>> entries_of((2, 3)), entries_of(2), entries_of(np.array(2))
         ([2, 3], [2], [array(2)])
     """
     try:
-        found = [value] if isinstance(value, Mapping | Set) else list(value)
+        found = [value] if isinstance(value, _NO_LISTS) else list(value)
     except TypeError:  # arrays without axes say that they are iterable, and are not
         return [value]
     return found if found or getattr(value, "ndim", 1) == 1 else [value]  # no rows of several entries: no empty list
@@ -158,8 +161,6 @@ def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
         EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
     """
     try:
-        if isinstance(shape, bytes | bytearray):  # to Python they are lists of integers
-            raise TypeError
         sizes = tuple(int(as_index(size)) for size in entries_of(shape))
     except TypeError:
         raise EdBatchError(f"{place}: expected a shape of integers, got {shown(shape)}") from None
@@ -170,13 +171,21 @@ def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
     return sizes
 
 
+def checked_size(place: str, size: Any) -> int:
+    """One size as a Python int; errors as of `checked_shape`, and where several are given, or none."""
+    sizes = checked_shape(place, size)
+    if len(sizes) != 1:
+        raise EdBatchError(f"{place}: expected one integer, got {shown(size)}")
+    return sizes[0]
+
+
 def checked_number(place: str, value: Any) -> float:
     """What belongs to a node's type as a Python float.
 
     Raises:
         EdBatchError: it is no number; an expression is none, it would be run here, and no gradient would reach it.
     """
-    if isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
+    if is_real(value):
         try:
             return float(value)
         except OverflowError:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
 
 
@@ -18,5 +17,5 @@ def check_number(place: str, name: str, value: Any, below: float = math.inf) -> 
         Traceback (most recent call last):
         edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
     """
-    if not isinstance(value, int | float | np.integer | np.floating) or not 0 <= value < below:
+    if not is_real(value) or not 0 <= value < below:
         raise EdBatchError(f"{place}: {name}={shown(value)}; expected a number in [0, {below})")

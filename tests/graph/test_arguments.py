@@ -17,7 +17,7 @@ ODD = [
     (2.5, 6), (2, -1), (-1, -1), (0, 1), [1, 0], (0, 0), (1.0,), ("a",), (None,), (HUGE,), (2**62 + 1, 4), {}, {2: 3},
     set(), object(), int, slice(None), slice(0, 2), slice(0.5, 1), slice(None, None, 0), slice(HUGE), ..., range(3),
     np.float32, np.array(1), np.array([0, 1]), np.array([0.5]), np.array(["a"]), np.array([None]), np.array([1 + 1j]),
-    np.zeros((0,)),
+    np.zeros((0,)), np.timedelta64(5, "s"), np.datetime64("2020"),
 ]  # fmt: skip
 
 
@@ -31,8 +31,8 @@ def operands():
 def refused_or_taken(call, *arguments):
     try:
         call(*arguments)
-    except eb.EdBatchError:
-        pass
+    except eb.EdBatchError as error:
+        assert error.__suppress_context__ or error.__context__ is None, error  # noqa: PT017
     except TypeError as error:  # Python's own, of a call's form or of an operator between what is not ours
         assert "argument" in str(error) or "unsupported operand" in str(error), error  # noqa: PT017
 

@@ -216,3 +216,20 @@ def test_bad_seeds(value):
     if value is not None:
         with pytest.raises(eb.EdBatchError, match="seed: expected an integer"):
             eb.Graph(seed=value)
+
+
+def test_seeds_of_nodes_begin_at_0():
+    """They are no indices, of which negative ones count from the end; in a cell neither."""
+
+    @eb.cell
+    def dropped(x, seed):
+        return eb.dropout(x, 0.5, seed)
+
+    with eb.Graph(policy="sufficient"):
+        x = eb.ones(3)
+        for seed in (-1, 2**31, 2**70, 1.5, "1"):
+            with pytest.raises(eb.EdBatchError, match="dropout: seed: expected an integer"):
+                eb.dropout(x, 0.5, seed)
+        with pytest.raises(eb.EdBatchError, match=r"argument seed: .*-1 is negative"):
+            dropped(x, -1)
+        np.testing.assert_array_equal(*eb.forward([eb.dropout(x, 0.5, 2**31 - 1), dropped(x, 2**31 - 1)]))

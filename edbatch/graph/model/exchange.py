@@ -43,6 +43,25 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
     return array
 
 
+def cast(array: np.ndarray, dtype: np.dtype, place: str) -> np.ndarray:
+    """The numbers in a dtype, without a copy where they have it.
+
+    Raises:
+        EdBatchError: one is finite, and too large for the dtype.
+
+    Example:
+        >>> cast(np.array([1e39]), np.dtype("float32"), "W")
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: W: 1e+39 is too large for float32
+    """
+    try:
+        with np.errstate(over="raise"):
+            return np.asarray(array, dtype)
+    except FloatingPointError:
+        largest = np.abs(array[np.isfinite(array)]).max()
+        raise EdBatchError(f"{place}: {largest} is too large for {dtype}") from None
+
+
 def described(value: Any, array: np.ndarray) -> str:
     """What was given where real numbers are expected."""
     return "complex numbers" if array.dtype.kind == "c" else type(value).__name__

@@ -4,27 +4,39 @@ An initializer is anything that is called with a `numpy.random.Generator` and a 
 shape: `model.add_parameters((5, 64), init=eb.init.Normal(0.01))`. A model draws all values from the one generator that
 its seed begins.
 
-Of a parameter [out, in, ...] the fan-in is in * ..., the fan-out is out * ..., as PyTorch counts them.
+Of a parameter [out, in, ...] the fan-in is in * ..., the fan-out is out * ..., as PyTorch counts them. Deviations,
+means, bounds and gains are numbers; whatever else is given for one is an `EdBatchError` where the object is made.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
-from edbatch.graph.model.exchange import from_dlpack
+from edbatch.base.numbers import is_real
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.model.exchange import cast, from_dlpack
 from edbatch.graph.spec import Shape
 
 Initializer = Callable[[np.random.Generator, Shape], Any]
 
 
+class _Checked:
+    """What NumPy's generators would make of dates, complex numbers or None are values, and no error."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            value: Any = getattr(self, field.name)
+            if field.type == "float" and not is_real(value):
+                raise EdBatchError(f"{type(self).__name__}: {field.name}={shown(value)}; expected a number")
+
+
 @dataclass(frozen=True)
-class Constant:
+class Constant(_Checked):
     """The same number everywhere.
 
     Example:
@@ -40,7 +52,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Normal:
+class Normal(_Checked):
     """Gaussian numbers.
 
     Args:
@@ -57,7 +69,7 @@ class Normal:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(_Checked):
     """Numbers in [low, high), evenly spread.
 
     Example:
@@ -74,7 +86,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Xavier:
+class Xavier(_Checked):
     """Xavier or Glorot (Glorot and Bengio 2010): standard deviation gain * √(2 / (fan-in + fan-out)).
 
     Args:
@@ -97,7 +109,7 @@ class Xavier:
 
 
 @dataclass(frozen=True)
-class Kaiming:
+class Kaiming(_Checked):
     """Kaiming or He (He et al. 2015): standard deviation gain / √fan.
 
     Args:
@@ -125,7 +137,7 @@ class Kaiming:
 
 
 @dataclass(frozen=True)
-class Orthogonal:
+class Orthogonal(_Checked):
     """A random matrix whose rows or columns, whichever are fewer, are orthonormal (Saxe et al. 2014).
 
     Of a parameter with more than two axes all but the first count as columns.
@@ -185,7 +197,7 @@ def initial_value(init: Any, rng: np.random.Generator, shape: Shape, dtype: np.d
         place: what error messages begin with.
 
     Raises:
-        EdBatchError: the name is unknown, or what is found is not of this shape.
+        EdBatchError: the name is unknown, or what is found is not of this shape, or too large for the dtype.
 
     Example:
         >>> initial_value("ones", np.random.default_rng(0), (2,), np.dtype("float32"), "W")
@@ -209,7 +221,7 @@ def initial_value(init: Any, rng: np.random.Generator, shape: Shape, dtype: np.d
         array = np.broadcast_to(array, shape) if array.shape == () else array
     if array.shape != shape:
         raise EdBatchError(f"{place}: init has shape {array.shape}, expected {shape}")
-    return np.array(array, dtype)
+    return np.array(cast(array, dtype, f"{place}: init"))
 
 
 def _fans(shape: Shape) -> tuple[int, int]:

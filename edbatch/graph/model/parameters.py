@@ -11,7 +11,7 @@ from edbatch.base.exclusive import Whole, lock
 from edbatch.base.stopwatch import booked
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.graph.model.exchange import from_dlpack
+from edbatch.graph.model.exchange import cast, from_dlpack
 from edbatch.graph.model.writes import note_write, share
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import ParameterSpec
@@ -91,13 +91,14 @@ class Parameter(Operand):
             value: numbers; arrays and tensors of other libraries too, see `edbatch.from_dlpack`.
 
         Raises:
-            EdBatchError: `value` has another shape or is no array of numbers.
+            EdBatchError: `value` has another shape, is no array of numbers, or has one too large for the dtype.
         """
         given = from_dlpack(value, f"{self!r}.set_value")
         if given.shape != self.shape:
             raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
+        given = cast(given, self.dtype, f"{self!r}.set_value")
         with lock, self.device.backend.active():
-            self.array[...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
+            self.array[...] = self.device.backend.from_host(given, "C")
         note_write([self])
 
     def __dlpack__(self, **arguments: Any) -> Any:
@@ -154,7 +155,8 @@ class Parameter(Operand):
             gradient: of the parameter's shape; what `set_value` takes.
 
         Raises:
-            EdBatchError: `gradient` has another shape or is no array of numbers; or the parameter is frozen.
+            EdBatchError: `gradient` has another shape, is no array of numbers, or has one too large for the dtype; or
+                the parameter is frozen.
 
         Example:
             >>> import edbatch as eb
@@ -169,9 +171,10 @@ class Parameter(Operand):
             raise EdBatchError(f"{self!r}.set_grad: expected shape {self.shape}, got {given.shape}")
         if self.frozen:
             raise EdBatchError(f"{self!r}.set_grad: the parameter is frozen, and has no gradient")
+        given = cast(given, self.dtype, f"{self!r}.set_grad")
         with lock, Whole(), self.device.backend.active():
             self.zero_grad()
-            self.accumulator()[0][...] = self.device.backend.from_host(np.asarray(given, self.array.dtype), "C")
+            self.accumulator()[0][...] = self.device.backend.from_host(given, "C")
 
     def scale_grad(self, factor: float) -> None:
         """Multiply the gradient that has come, as clipping does; see `set_grad`.

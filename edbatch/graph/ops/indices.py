@@ -16,7 +16,7 @@ from edbatch.graph.ops.compare import alike, greater, greater_equal, less, where
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples_over_axes, sum
 from edbatch.graph.ops.shape import checked_axis, embed, reshape, unsqueeze
-from edbatch.graph.record import array_input, checked_shape, constant_node, graph_of, record, to_operand
+from edbatch.graph.record import array_input, checked_size, constant_node, graph_of, record, to_operand
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import Shape
 
@@ -125,7 +125,7 @@ def one_hot(index: Any, size: int) -> Expression:
         [array([0., 1., 0.], dtype=float32), array([[0., 0., 1.],
                [1., 0., 0.]], dtype=float32)]
     """
-    (size,) = checked_shape("one_hot: size", size)
+    size = checked_size("one_hot: size", size)
     if isinstance(index, Operand):
         return record(ONE_HOT, (index,), size=size)
     graph = current_graph()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
@@ -68,7 +69,7 @@ def scalar(value: float) -> Expression:
         >>> x.value()
         np.float32(3.0)
     """
-    if not isinstance(value, int | float | complex | np.number):
+    if not is_real(value):
         raise EdBatchError(f"scalar: expected a number, got {type(value).__name__}")
     return array_input(current_graph(), np.asarray(value))
 

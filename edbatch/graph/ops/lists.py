@@ -17,7 +17,7 @@ from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import softmax
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import reshape
-from edbatch.graph.record import checked_number, checked_shape, graph_of, to_node, to_operand
+from edbatch.graph.record import checked_number, checked_size, graph_of, to_node, to_operand
 from edbatch.graph.spec import Shape, Spec
 
 
@@ -207,14 +207,16 @@ def attention(
         if graph.__class__ is Trace or not (keys.graph is graph is values.graph and len(keys) == len(values)):
             return _remembered(query, keys, values, scale, heads)
     except (KeyError, AttributeError, TypeError):
-        return _remembered(query, keys, values, scale, heads)
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type_id)
-    graph.args += (1 + 2 * len(keys.ids), query.id)
-    graph.args += keys.ids
-    graph.args += values.ids
-    return Expression(graph, node, spec)
+        pass
+    else:
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args += (1 + 2 * len(keys.ids), query.id)
+        graph.args += keys.ids
+        graph.args += values.ids
+        return Expression(graph, node, spec)
+    return _remembered(query, keys, values, scale, heads)
 
 
 _known: dict[Any, tuple[int, Spec]] = {}
@@ -222,7 +224,7 @@ _known: dict[Any, tuple[int, Spec]] = {}
 
 def _remembered(query: Any, keys: ExpressionList, values: ExpressionList, scale: Any, heads: Any) -> Expression:
     """The careful way; the next time nothing is left to check."""
-    (parts,) = checked_shape("attention: heads", heads)
+    parts = checked_size("attention: heads", heads)
     attributes = (("heads", parts), ("scale", _scale(query, scale, parts)))
     found = over_lists(ATTENTION, (query,), (keys, values), attributes)
     if query.__class__ is Expression and not isinstance(found.graph, Trace):

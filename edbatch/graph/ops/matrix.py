@@ -204,19 +204,25 @@ def affine(weight: Any, x: Any, bias: Any) -> Expression:
     try:
         type_id, spec = _affine_types[weight.spec][bias.spec][x.spec]
     except (KeyError, AttributeError):
-        out = record(AFFINE, (weight, x, bias))
-        if isinstance(weight, Parameter) and isinstance(bias, Parameter) and isinstance(x, Expression):
-            by_bias = _affine_types.setdefault(weight.spec, {}).setdefault(bias.spec, {})
-            by_bias[x.spec] = (out.graph.type_of(out).id, out.spec)
-            weight.spec.enters(_affine_types, weight.spec)
-            bias.spec.enters(_affine_types[weight.spec], bias.spec)
-        return out
-    graph = x.graph
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type_id)
-    graph.args.append(x.id)
-    return Expression(graph, node, spec)
+        pass
+    else:
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args.append(x.id)
+        return Expression(graph, node, spec)
+    return _affine_remembered(weight, x, bias)
+
+
+def _affine_remembered(weight: Any, x: Any, bias: Any) -> Expression:
+    out = record(AFFINE, (weight, x, bias))
+    if isinstance(weight, Parameter) and isinstance(bias, Parameter) and isinstance(x, Expression):
+        by_bias = _affine_types.setdefault(weight.spec, {}).setdefault(bias.spec, {})
+        by_bias[x.spec] = (out.graph.type_of(out).id, out.spec)
+        weight.spec.enters(_affine_types, weight.spec)
+        bias.spec.enters(_affine_types[weight.spec], bias.spec)
+    return out
 
 
 def dot(a: Any, b: Any) -> Expression:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.cell.trace import Payload
+from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
 from edbatch.graph.fast import attributed, binary, documented
@@ -38,7 +40,7 @@ _exp_difference = binary(EXP_DIFFERENCE)
 
 def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
     """Entry by entry across a list; None of one operand."""
-    if not is_list("softmax", x, None if axis == -1 else axis):
+    if not is_list("softmax", x, None if axis.__class__ is int and axis == -1 else axis):
         return None
     xs = listed("softmax", x)
     top = stop_gradient(maximum(xs))
@@ -75,6 +77,9 @@ LAYER_NORM = composite(
 )
 
 
+_SEEDS = 2**31
+
+
 def _dropout(k: Any, out: Any, x: Any, seed: Any, rate: float) -> None:
     # Drawn from the node's own seed and the entry's position, so that the mask does not depend on the batch.
     keep = k.uniform(seed, out.shape) >= rate
@@ -82,7 +87,7 @@ def _dropout(k: Any, out: Any, x: Any, seed: Any, rate: float) -> None:
 
 
 def _masked(x: Any, rate: float, seed: Any) -> Expression:
-    return record(DROPOUT, (x,), (checked_index(seed, 2**31, "dropout's seed"),), rate=float(rate))
+    return record(DROPOUT, (x,), (checked_index(seed, _SEEDS, "dropout's seed"),), rate=float(rate))
 
 
 DROPOUT = declare(
@@ -160,6 +165,17 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
     return record(LAYER_NORM, (x, gain, bias), epsilon=checked_number("layer_norm: epsilon", epsilon))
 
 
+def _checked_seed(seed: Any) -> Any:
+    """Unlike an index, none counts from the end. An integer argument of a cell is checked when the cell is called."""
+    if isinstance(seed, Payload):
+        seed.used_as_label(_SEEDS)  # of which none counts from the end, either
+        return seed
+    found = checked_seed("dropout: seed", seed)
+    if found >= _SEEDS:
+        raise EdBatchError(f"dropout: seed: expected an integer below 2**31, got {found}")
+    return found
+
+
 def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     """Each entry set to zero with probability `rate`, the others divided by 1 - rate.
 
@@ -195,4 +211,4 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     graph = graph_of("dropout", (x,))
     if not graph.options.training or rate == 0:
         return to_expression("dropout", x)
-    return _masked(x, rate, graph.draw(1)[0] if seed is None else seed)
+    return _masked(x, rate, graph.draw(1)[0] if seed is None else _checked_seed(seed))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -89,23 +90,23 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
                 trie = trie[x.spec]
             type_id, spec = trie[None]
         except (KeyError, AttributeError, TypeError, IndexError):
-            return remember(xs, axis)
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        args = graph.args
-        for x in xs:
-            args.append(x.id)
-        return Expression(graph, node, spec)
+            pass
+        else:
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            args = graph.args
+            for x in xs:
+                args.append(x.id)
+            return Expression(graph, node, spec)
+        return remember(xs, axis)
 
     def remember(given: Iterable[Any], axis: int) -> Expression:
         xs = [] if isinstance(given, Operand) else entries_of(given)
         if not xs or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)
-        if op is CONCATENATE and any(
-            not x.shape if isinstance(x, Operand | np.ndarray) else isinstance(x, int | float | np.number) for x in xs
-        ):
+        if op is CONCATENATE and any(not x.shape if isinstance(x, Operand | np.ndarray) else is_real(x) for x in xs):
             return call([_entries(graph, x) for x in xs], axis)
         listed = [to_operand(op.name, graph, x) for x in xs]
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, variadic
 from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
@@ -209,14 +209,14 @@ def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> boo
         return False
     if x.__class__ is not list and (isinstance(x, Operand | np.ndarray) or not isinstance(x, Iterable)):
         return False
-    if axis is not None or keepdims:
+    if axis is not None or (keepdims is not False and checked_flag(f"{name}: keepdims", keepdims)):
         raise EdBatchError(f"{name} of a list: expected no axis and no keepdims, which one operand has")
     return True
 
 
 def _which(axis: Axis, keepdims: bool) -> tuple[Axis, bool] | None:
     """The argument of a reduction over axes; None, all axes without `keepdims`, is found fastest."""
-    return None if axis is None and not keepdims else (axis, keepdims)
+    return None if axis is None and keepdims is False else (axis, keepdims)
 
 
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) -> Expression:

@@ -169,8 +169,10 @@ def _getitem(x: Expression, key: Any) -> Expression:
         else:
             step, spec = _views[x.spec, x.id >> NODE_BITS, *_flat(key)]
     except (KeyError, TypeError, EdBatchError):  # an integer argument of a cell refuses to be looked up
-        return _index(x, key)
-    return Expression(x.graph, x.id + step, spec)
+        pass
+    else:
+        return Expression(x.graph, x.id + step, spec)
+    return _index(x, key)
 
 
 def _flat(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
@@ -274,12 +276,14 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
             return _split(x, parts, axis)
         entries = _splits[x.spec, x.id >> NODE_BITS, axis, parts, kinds(parts)]
     except (KeyError, AttributeError, TypeError):
-        return _split(x, parts, axis)
-    graph, id = x.graph, x.id
-    out = []
-    for step, spec in entries:  # a comprehension would be a closure, which takes twice as long here
-        out.append(Expression(graph, id + step, spec))
-    return out
+        pass
+    else:
+        graph, id = x.graph, x.id
+        out = []
+        for step, spec in entries:  # a comprehension would be a closure, which takes twice as long here
+            out.append(Expression(graph, id + step, spec))
+        return out
+    return _split(x, parts, axis)
 
 
 def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:

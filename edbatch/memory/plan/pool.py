@@ -48,7 +48,8 @@ class BufferPool:
         try:
             return heapq.heappop(self._free[size, dtype])[1]
         except (KeyError, IndexError):  # none is free
-            return self._empty(size, dtype)
+            pass
+        return self._empty(size, dtype)
 
     def release(self, buffer: Any) -> None:
         """Take back an array from `acquire`; nobody may use it any more.

@@ -110,6 +110,9 @@ def test_arrays_and_functions_of_all_kinds():
         (eb.init.Xavier("cauchy"), "init: distribution='cauchy'; expected"),
         (eb.init.Kaiming(fan="both"), "init: fan='both'; expected"),
         (None, "init: expected numbers"),
+        (1e39, "init: 1e\\+39 is too large for float32"),
+        ([[1, 2], [3, -1e300]], "init: 1e\\+300 is too large for float32"),
+        (eb.init.Constant(1e39), "init: 1e\\+39 is too large for float32"),
     ],
 )
 def test_what_gives_no_values(init, message):
@@ -117,3 +120,29 @@ def test_what_gives_no_values(init, message):
     with pytest.raises(eb.EdBatchError, match=f"parameter 'W': {message}"):
         model.add_parameters((2, 2), name="W", init=init)
     assert len(model) == 0
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 1 + 2j, [None], [1.0], "1", np.datetime64("2020"), np.timedelta64(1), np.ones(2)]
+)
+def test_what_is_no_number(odd):
+    """NumPy would make values of most."""
+    for kind, name in (
+        (eb.init.Constant, "value"), (eb.init.Normal, "std"), (eb.init.Normal, "mean"), (eb.init.Uniform, "low"),
+        (eb.init.Uniform, "high"), (eb.init.Xavier, "gain"), (eb.init.Kaiming, "gain"), (eb.init.Orthogonal, "gain"),
+    ):  # fmt: skip
+        with pytest.raises(eb.EdBatchError, match=f"{kind.__name__}: {name}=.*; expected a number"):
+            kind(**{name: odd})
+    assert initial(eb.init.Constant(np.float32(2)), (1,)) == [2]
+
+
+def test_infinite_values_are_values_and_too_large_ones_are_not():
+    W = eb.ParameterCollection().add_parameters(2, init=[-np.inf, np.inf])
+    for use in (W.set_value, W.set_grad):
+        with pytest.raises(eb.EdBatchError, match=r"1e\+39 is too large for float32"):
+            use([0.0, 1e39])
+    assert W.value().tolist() == [-np.inf, np.inf]
+    assert not W.has_grad
+    W.set_value([np.nan, np.inf])
+    W64 = eb.ParameterCollection(dtype="float64").add_parameters(1, init=1e39)
+    assert W64.value() == [1e39]
