@@ -14,6 +14,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
+from edbatch.kernels.equation_gradients import derivative
 from edbatch.kernels.equations import GRADIENT, LIST_AXIS, Line, LineKernel, Lines, distance, entries
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
 from edbatch.kernels.language.cuda import lanes_of
@@ -198,7 +199,7 @@ def derivative_of(type: NodeType, needed: Sequence[bool], backend: Any) -> ListP
     assert equations is not None
     lines = lines_of(equations.operands, equations.text)
     wanted = [name for name, some in zip(lines.operands, needed, strict=True) if some]
-    back = lines.derivative(frozenset(wanted))
+    back = derivative(lines, frozenset(wanted))
     written = {line.target for line in back}
     outputs = [GRADIENT + name for name in wanted if GRADIENT + name in written]
     if not outputs:
