@@ -117,3 +117,17 @@ def test_an_emulated_gpu_gives_the_same(cuda, how, dtype):
     for heads in (1, 2):
         check(cuda, how, dtype, heads=heads)
     check(cuda, how, dtype, flowing=lambda at: at % 2)
+
+
+@pytest.mark.parametrize("how", ["rows", "columns"])
+def test_nan_is_found_where_it_comes_from(how):
+    with eb.Graph(policy="sufficient", check_nan=True), np.errstate(all="ignore"):
+        x = eb.input(np.eye(3))
+        rows = [x[at] if how == "rows" else x.T[at] for at in range(3)]
+        eb.sum(eb.attention(rows[0], rows, rows) * np.inf).backward()
+        with pytest.raises(eb.EdBatchError, match="NaN in the gradient of attention"):
+            x.gradient()
+    with eb.Graph(policy="sufficient", check_nan=True):
+        x = eb.input([np.inf, 1.0])
+        with pytest.raises(eb.EdBatchError, match="NaN in a result of attention"):
+            eb.attention(x, [x, x], [x, x]).value()
