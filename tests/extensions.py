@@ -67,7 +67,6 @@ NORM_LIST = declare(
     Op(
         "norm_list",
         lambda shape: shape,
-        lambda k, out, rows, offsets: k.reduce_lists("norm_list", out, rows, offsets),
         variadic=True,
         unrolled=lambda *xs: eb.sqrt(sum(eb.square(x) for x in xs)),
         gradient=Share(lambda out, x: x / out),

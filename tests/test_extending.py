@@ -20,7 +20,7 @@ from tests.graph.test_ops import OPERANDS, cases_of
 from tests.kernels.cuda import test_ops as test_on_gpu
 from tests.oracle import ORACLE
 from tests.policy.conftest import make_random_graph
-from tests.runtime import test_edges, test_no_python
+from tests.runtime import test_edges, test_ops_in_cells
 
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 
@@ -125,13 +125,10 @@ def test_stopped_and_scaled_operands(op, sample, dtype):
     test_edges.test_edges_into_cells(op, sample, dtype, *TOLERANCES[dtype])
 
 
-python = test_no_python.python
-
-
 @pytest.mark.parametrize("how", ["values", "parameters", "views"])
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_compiled_loops_run_it(op, sample, how, python):
-    test_no_python.test_every_op_in_a_cell(op, sample, how, python)
+def test_in_a_cell_beside_others(op, sample, how):
+    test_ops_in_cells.test_every_op_in_a_cell(op, sample, how)
 
 
 @pytest.mark.parametrize("fuse", [True, False])
@@ -177,7 +174,7 @@ def test_as_users_call_them():
 
 def test_an_op_that_says_nothing_is_refused():
     with pytest.raises(
-        eb.EdBatchError, match="op 'empty': expected a scalar, a reduction, a composite, equations or a forward"
+        eb.EdBatchError, match="op 'empty': expected a scalar, a reduction, a composite, equations or places"
     ):
         declare(Op("empty", lambda shape: shape))
 

@@ -65,11 +65,6 @@ class Share:
     divided: bool = False
 
 
-def as_program(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:
-    """The forward of an op that has none of its own: never called, see `runtime.type_table.runs_as_program`."""
-    raise AssertionError("runs as a program")
-
-
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
@@ -78,17 +73,15 @@ class Op:
         name: its name, in types, policies and error messages.
         shape: the shape rule: (operand shapes..., **attributes) -> result shape; raises `EdBatchError` with
             what was expected. A variadic op's rule gets the one shape that all operands share.
-        forward: `forward(k, out, *operands, *payload, **attributes)` fills `out`. Every operand has a leading batch
-            axis, of the batch's length or of length 1 (one row shared by the whole batch); `k` is the backend.
-            By default a node runs as a cell of it alone would: compiled from `scalar`, `reduction` or `composite`.
-            A view's forward is `forward(operand, **attributes)` and returns the view.
+        forward: of a view, `forward(rows, **attributes)`, which returns the view of rows with a leading batch axis;
+            of a source, `forward(backend, out, values)`, which fills `out`. What computes has none: it is compiled
+            from `scalar`, `reduction`, `picks` or `composite`.
         kind: see `Kind`.
-        elementwise: operands broadcast like NumPy's, per sample; `forward` gets them already aligned.
-        variadic: its last operands are lists of any length, all of one: `forward(k, out, *rows, offsets)` gets their
-            rows one after the other, and where lists begin. All lengths are one type.
+        elementwise: operands broadcast like NumPy's, per sample.
+        variadic: its last operands are lists of any length, all of one; all lengths are one type. They are reduced as
+            `kernels.list_kernels.REDUCTIONS` says, or by `equations`.
         singles: of a variadic op, how many operands come before its lists.
-        places: for ops that only put operands side by side: the parts of `out`, one per operand, that they go to;
-            their `forward` has nothing left to do.
+        places: for ops that only put operands side by side: the parts of a result, one per operand, that they go to.
         payload: how many integers go with each node (an index, a label, a seed).
         scalar: of an element-wise op, the expression for one entry (see `kernels.language.expressions`): operands are
             x, y and z, attributes go by name; `integer` is the node's, `index` the entry's on the first axis,
@@ -98,8 +91,8 @@ class Op:
         picks: whether it shows, of its first operand, what an index says along an axis: the node's integer, on the
             first; or each entry of its second operand, along its attribute `axis`.
         composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
-            expressions or parameters. It has neither a forward nor a gradient of its own (see `composite`).
-        equations: of a variadic op that has no forward and no gradient; it has as many operands and lists as these.
+            expressions or parameters. It has no gradient of its own (see `composite`).
+        equations: of a variadic op, what it computes; it has as many operands and lists as these, and no gradient.
         unrolled: the same written with others, `unrolled(*operands, **attributes)`, put in its place only when
             kernels are made: of a variadic op in a cell; of one whose gradient is better than what follows from that.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
@@ -114,7 +107,7 @@ class Op:
 
     name: str
     shape: Callable[..., Shape]
-    forward: Callable[..., Any] = as_program
+    forward: Any = None
     kind: Kind = Kind.COMPUTE
     elementwise: bool = False
     variadic: bool = False
@@ -133,6 +126,8 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
+#: Ops that have steps of their own (see `runtime.compile.product_steps` and `placed_steps`).
+STEPS = ("matmul", "affine", "embed")
 
 
 def declare(op: Op) -> Op:
@@ -143,9 +138,9 @@ def declare(op: Op) -> Op:
     """
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
-    text = (op.scalar, op.reduction, op.picks, op.composite, op.equations, op.unrolled)
-    if op.forward is as_program and not any(text):
-        raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite, equations or a forward")
+    said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.variadic, op.places, op.unrolled)
+    if not any(said) and op.name not in STEPS:
+        raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite, equations or places")
     OPS[op.name] = op
     return op
 
@@ -171,10 +166,6 @@ def composite(
     """
     gradient = no_gradient if flat else None
     return declare(Op(name, shape, payload=payload, composite=body, gradient=gradient, samples=samples))
-
-
-def nothing(k: Any, out: Any, *operands: Any, **attributes: Any) -> None:
-    """The forward of an op that is done when its operands are in place."""
 
 
 def no_gradient(*_: Any, **attributes: Any) -> None:

@@ -81,18 +81,14 @@ class Code(IntEnum):
     """What a step does."""
 
     MULTIPLY = 0
-    KERNEL = 1
-    COPY = 2
-    LOOKUP = 3
-    MULTIPLY_EACH = 4
-    CALL = 5
-    PYTHON = 6  # anything else: left to the caller
+    MULTIPLY_EACH = 1
+    KERNEL = 2
 
 
 # For compiled functions, which take plain integers for constants.
 ARGUMENT, SCRATCH, RESULT, FIXED = map(int, Storage)
 UNUSED, IF_SCATTERED, IF_NOT_ROWS, ALWAYS, UNLESS_FOLLOWED = map(int, Move)
-MULTIPLY, KERNEL, COPY, LOOKUP, MULTIPLY_EACH, CALL, PYTHON = map(int, Code)
+MULTIPLY, MULTIPLY_EACH, KERNEL = map(int, Code)
 
 TRANSPOSED = 1  # a matrix is stored by columns
 ADD = 2  # the product is added to what is there
@@ -187,66 +183,7 @@ class KernelStep(NamedTuple):
     code: int = Code.KERNEL
 
 
-class CopyStep(NamedTuple):
-    """out = x, so many entries.
-
-    Attributes:
-        x, x_column, out, out_column: slots and columns.
-        entries: of a row.
-    """
-
-    x: int
-    x_column: int
-    out: int
-    out_column: int
-    entries: int
-    code: int = Code.COPY
-
-
-class LookUp(NamedTuple):
-    """out = a row of a table.
-
-    Attributes:
-        w: slot of the table.
-        entries: of a row.
-        integer: which of the calls' integers is the row's number; or -1 - number of the row.
-        out, out_column: slot and column.
-    """
-
-    w: int
-    entries: int
-    integer: int
-    out: int
-    out_column: int
-    code: int = Code.LOOKUP
-
-
-class CallStep(NamedTuple):
-    """The kernel of one op.
-
-    Attributes:
-        kernel: its number.
-        place, places: the first of its positions, and how many there are.
-        groups, lanes: what threads share the work of a call.
-        integer: which of the calls' integers it takes; -1: none.
-    """
-
-    kernel: int
-    place: int
-    places: int
-    groups: int
-    lanes: int
-    integer: int
-    code: int = Code.CALL
-
-
-class PythonStep(NamedTuple):
-    """A step that is left to the caller."""
-
-    code: int = Code.PYTHON
-
-
-Step = Multiply | MultiplyEach | KernelStep | CopyStep | LookUp | CallStep | PythonStep
+Step = Multiply | MultiplyEach | KernelStep
 
 
 class Extent(NamedTuple):
@@ -296,7 +233,7 @@ class Task(NamedTuple):
     each: int = 0
 
 
-_STEPS = (Multiply, MultiplyEach, KernelStep, CopyStep, LookUp, CallStep, PythonStep)
+_STEPS = (Multiply, MultiplyEach, KernelStep)
 SLOT, ARGUMENT_OF, POSITION, EXTENT, TASK, STEP = (
     record_type(fields)
     for fields in (
@@ -316,9 +253,10 @@ def step_table(steps: Sequence[Step]) -> np.ndarray:
     return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)
 
 
-# In the place of a program: left to Python; a kernel of lists (see `list_kernels`), whose first operand is what the
-# lists name, or, where nothing does, a row for each; rows that are added to those of an operand (of a batch: the first
-# of the rows, and where the list of them begins if they do not follow one another, else -1).
+# In the place of a program: none, of sources and of what is not ready; a kernel of lists (see `list_kernels`), whose
+# first operand is what the lists name, or, where nothing does, a row for each; rows that are added to those of an
+# operand (of a batch: the first of the rows, and where the list of them begins if they do not follow one another, else
+# -1).
 NONE, LISTS, ADD_ROWS = -1, -2, -3
 
 

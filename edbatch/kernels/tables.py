@@ -14,6 +14,7 @@ from edbatch.kernels.program import RESULT, SCRATCH
 from edbatch.memory.plan.format import GATHER, GATHER_MANY
 
 INTEGER_BYTES = 4  # of an integer of a call
+PLACE = 3  # words that a kernel is given of a place
 
 
 class Batches(NamedTuple):
@@ -32,12 +33,16 @@ class Memory(NamedTuple):
         arenas: of records `Rows`.
         results: per type, the window of its results; of ADD_ROWS, that of the rows that are added.
         kept: per type, a record `Kept`: where its program keeps its results together with what is saved.
+        scattered: of records `Scattered`.
+        words: that kernels for these are given.
     """
 
     windows: np.ndarray
     arenas: np.ndarray
     results: np.ndarray
     kept: np.ndarray
+    scattered: np.ndarray
+    words: np.ndarray
 
 
 class Programs(NamedTuple):
@@ -113,9 +118,9 @@ def grouped(tables: tuple[np.ndarray, ...]) -> tuple[Batches, Memory, Programs]:
     """
     return (
         Batches(tables[0], tables[1], tables[2]),
-        Memory(tables[3], tables[4], tables[5], tables[6]),
+        Memory(tables[3], tables[4], tables[5], tables[6], tables[7], tables[8]),
         Programs(
-            tables[7], tables[8], tables[9], tables[10], tables[11], tables[12], tables[13], tables[14]
+            tables[9], tables[10], tables[11], tables[12], tables[13], tables[14], tables[15], tables[16]
         ),
     )  # fmt: skip
 
@@ -129,24 +134,26 @@ def most_slots(extents: np.ndarray) -> int:
     return int(most)
 
 
-@compiled(small=True, error_model="numpy")
-def all_contiguous(operands: np.ndarray, segments: np.ndarray, windows: np.ndarray) -> bool:
-    """Whether the rows of operands can be read by address."""
-    for at in range(len(operands)):
-        operand = operands[at]
-        if operand["access"] != GATHER_MANY:
-            if windows[operand["window"]]["width"] == 0:
-                return False
-        else:
-            for number in range(operand["first"], operand["first"] + operand["segments"]):
-                if windows[segments[number]["window"]]["width"] == 0:
-                    return False
-    return True
+@compiled(small=True)
+def any_scattered(operand: np.void, segments: np.ndarray, windows: np.ndarray) -> bool:
+    """Whether entries of an operand's rows do not lie side by side."""
+    if operand["access"] != GATHER_MANY:
+        return bool(windows[operand["window"]]["scattered"] >= 0)
+    for at in range(operand["first"], operand["first"] + operand["segments"]):
+        if windows[segments[at]["window"]]["scattered"] >= 0:
+            return True
+    return False
+
+
+@compiled(small=True)
+def placed(given: np.ndarray, at: int, rows: Rows, listed: int) -> None:
+    """Write a place among what a kernel is given, from `at` on; `listed`: the address of the list of its rows, or 0."""
+    given[at], given[at + 1], given[at + 2] = rows.address, rows.stride, listed
 
 
 @compiled(small=True, error_model="numpy")
 def window_rows(window: int, memory: Memory) -> Rows:
-    """The rows that a contiguous window shows."""
+    """The rows that a window shows; if their entries do not lie side by side, from their first entries on."""
     shown = memory.windows[window]
     arena = memory.arenas[shown["arena"]]
     return Rows(arena["address"] + shown["begin"], arena["stride"], shown["width"])

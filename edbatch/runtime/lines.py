@@ -1,15 +1,11 @@
-"""Errors and warnings while a graph runs say where in the user's code the nodes were recorded."""
+"""Errors while a graph runs say where in the user's code the nodes were recorded."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import numpy as np
 
-from edbatch.errors import EdBatchWarning
-from edbatch.graph.node_type import NodeType
 from edbatch.graph.views import NODE_MASK
 from edbatch.runtime.nodes import Nodes
 
@@ -35,30 +31,6 @@ class Lines:
         found = list(dict.fromkeys(line for node in nodes[:1000].tolist() if (line := self._line(node)) is not None))
         more = f" and {len(found) - _SHOWN} other lines" if len(found) > _SHOWN else ""
         return f", recorded at {', '.join(found[:_SHOWN])}{more}" if found else ""
-
-    @contextmanager
-    def shown(self, type: NodeType, nodes: Callable[[], np.ndarray]) -> Iterator[None]:
-        """In its block, exceptions get a note, and NumPy's floating-point warnings are ours; if lines are known.
-
-        Args:
-            type: of the batch.
-            nodes: finds those of the batch; not called where lines are not known.
-        """
-        if self._lines is None:
-            yield
-            return
-        text = f"in a batch of {type}{self.of(nodes())}"
-
-        def warn(problem: str, _: int) -> None:
-            warnings.warn(f"{problem} {text}", EdBatchWarning, stacklevel=2)
-
-        ours = {kind: "call" for kind, how in np.geterr().items() if how == "warn"}
-        try:
-            with np.errstate(call=warn, **ours):  # type: ignore[arg-type]
-                yield
-        except Exception as error:
-            error.add_note(text)
-            raise
 
     def _line(self, node: int) -> str | None:
         """Of a part that a cell was split into, the line of what reads it: the cell's last part has the cell's node."""

@@ -12,9 +12,10 @@ from edbatch.base.exclusive import exclusive, lock
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.entry import CellOp
-from edbatch.graph.cell.type_body import body_of_type, columns_of_type, node_operands
-from edbatch.graph.node_type import TYPES, NodeType, parameter_array
+from edbatch.graph.cell.type_body import body_of_type, columns_of_type
+from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.op import Kind, no_gradient
+from edbatch.graph.options import current_options
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, VIEWS
@@ -27,88 +28,42 @@ from edbatch.memory.plan.windows import Windows
 
 if TYPE_CHECKING:
     from edbatch.runtime.backward.output_sets import OutputSets
+    from edbatch.runtime.compile.list_program import ListProgram
     from edbatch.runtime.compile.program import Program
     from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
+    from edbatch.runtime.compile.scattered import ScatteredKernels
 
 
 class BoundType:
-    """One type, ready to run: its kernel with attributes filled in, and where its results go.
+    """One type, ready to run: what computes it, and where its results go.
 
     Attributes:
-        call: `call(out, *operands, *payload)` fills `out` [n, *shape].
-        operands: specs of what `call` takes; a program finds parameters by itself.
+        program: of a type that is compiled; None of any other.
         window: plain window of the results.
         derivatives: what has been compiled to go back through it; see `runtime.compile.derivatives`.
     """
 
-    __slots__ = ("call", "derivatives", "operands", "type", "window")
+    __slots__ = ("derivatives", "program", "type", "window")
 
     def __init__(self, type: NodeType, windows: Windows, backend: Any) -> None:
         self.type = type
         self.window = windows.plain(type.out.shape, type.out.dtype)
-        self.call = kernel_of(type, backend)
-        self.operands = node_operands(type) if runs_as_program(type) else type.operands
+        self.program: Program | ListProgram | None = None
+        if type.op.equations is not None:
+            from edbatch.runtime.compile.list_program import forward_of  # imports Numba
+
+            self.program = forward_of(type, backend)
+        elif runs_as_program(type):
+            from edbatch.runtime.compile.program import Program  # imports Numba
+
+            self.program = Program(body_of_type(type)[0], columns_of_type(type), backend)
         self.derivatives: dict[Any, Any] = {}
-
-    def parameters(self) -> list[Any]:
-        """Per operand of the kernel: the parameter's array with a batch axis of length 1, or None."""
-        return [
-            parameter_array(operand)[None] if isinstance(operand, ParameterSpec) else None for operand in self.operands
-        ]
-
-
-def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
-    """From a result to the parts that the operands go to; None if the op computes."""
-    places = type.op.places
-    if places is None:
-        return None
-    shapes = [operand.shape for operand in type.operands]
-    return partial(places, shapes=shapes, **dict(type.attributes))
 
 
 def runs_as_program(type: NodeType) -> bool:
     """Whether a type is compiled: whatever computes, but reductions of lists that have no equations."""
     op = type.op
-    is_list = op.variadic and op.equations is None
-    return isinstance(op, CellOp) or (op.kind is not Kind.SOURCE and not is_list)
-
-
-def kernel_of(type: NodeType, backend: Any) -> Callable[..., None]:
-    """What computes a batch of a type: `kernel(out, *operands, *payload)`."""
-    if not runs_as_program(type):
-        return bind(type, backend)
-    if type.op.equations is not None:
-        from edbatch.runtime.compile.list_program import forward_of  # imports Numba
-
-        return forward_of(type, backend)
-    from edbatch.runtime.compile.program import Program
-
-    return Program(body_of_type(type)[0], columns_of_type(type), partial(bind, backend=backend), places_of, backend)
-
-
-def bind(type: NodeType, backend: Any) -> Callable[..., None]:
-    """The op's forward with backend, attributes and the alignment of broadcast operands filled in."""
-    op, attributes = type.op, dict(type.attributes)
-    if op.kind is Kind.SOURCE:
-        return partial(op.forward, backend)
-    if op.kind is Kind.VIEW:  # a view that memory does not allow: a copy
-        view = partial(op.forward, **attributes)
-        return lambda out, x: backend.copyto(out, view(x))
-    forward = partial(op.forward, backend, **attributes)
-    if not op.elementwise:
-        return forward
-    ndim = len(type.out.shape)
-    align = [
-        (slice(None), *(None,) * (ndim - len(operand.shape))) if len(operand.shape) < ndim else None
-        for operand in type.operands
-    ]
-    if not any(align):
-        return forward
-
-    def aligned(out: Any, *operands: Any) -> None:
-        forward(out, *[x if to is None else x[to] for x, to in zip(operands, align, strict=True)])
-
-    return aligned
+    return op.kind is not Kind.SOURCE and (op.equations is not None or not op.variadic)
 
 
 def holds_parameters(type: NodeType) -> bool:
@@ -148,22 +103,40 @@ class TypeTable:
         self.windows = Windows()
         self.bound: list[BoundType] = []
         self.splits: dict[Any, Any] = {}
+        self._programs: dict[tuple[str, bool], Any] = {}
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._columns()
 
     @cached_property
+    def scattered(self) -> ScatteredKernels:
+        """What reads, and adds to, windows whose rows have entries that do not lie side by side."""
+        from edbatch.runtime.compile.scattered import ScatteredKernels  # imports Numba
+
+        return ScatteredKernels(self.windows, self.backend.loops)
+
+    @property
     def programs(self) -> ProgramTable:
         """Of the types that are compiled."""
-        from edbatch.runtime.compile.program_table import ProgramTable  # imports Numba
+        return self._programs_of("forward")
 
-        return ProgramTable()
-
-    @cached_property
+    @property
     def saving_programs(self) -> ProgramTable:
         """Of the types that are compiled, in runs that save."""
-        from edbatch.runtime.compile.program_table import ProgramTable
+        return self._programs_of("saving")
 
-        return ProgramTable()
+    @property
+    def derivative_programs(self) -> DerivativePrograms:
+        """Of what goes back through the types."""
+        return self._programs_of("derivatives")
+
+    def _programs_of(self, use: str) -> Any:
+        """Programs for a use, under the options in force."""
+        key = use, current_options().fuse
+        if key not in self._programs:
+            from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable  # imports Numba
+
+            self._programs[key] = DerivativePrograms() if use == "derivatives" else ProgramTable()
+        return self._programs[key]
 
     @cached_property
     def output_sets(self) -> OutputSets:
@@ -186,20 +159,11 @@ class TypeTable:
 
     def list_task(self, make: Callable[[int], Kernel], type: NodeType) -> OfLists:
         """How compiled loops run a kernel (see `loops.of_lists`) on the lists of a type."""
-        loops = self.backend.loops
-        return OfLists(loops.of_lists(make), type.out.dtype.itemsize * type.out.size * loops.puts_lists_together)
+        return OfLists(self.backend.loops.of_lists(make), type.out.dtype.itemsize * type.out.size)
 
-    def program(self, kind: int) -> Program | None:
+    def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type, if it is compiled."""
-        type = self.bound[kind]
-        return type.call if runs_as_program(type.type) else None  # type: ignore[return-value]
-
-    @cached_property
-    def derivative_programs(self) -> DerivativePrograms:
-        """Of what goes back through the types."""
-        from edbatch.runtime.compile.program_table import DerivativePrograms
-
-        return DerivativePrograms()
+        return self.bound[kind].program
 
     @exclusive
     def number(self, types: np.ndarray) -> np.ndarray:

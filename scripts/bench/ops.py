@@ -5,7 +5,7 @@
 h' = op(W h + x), float32, one thread; what does not give a vector of h's size is subtracted from W h + x. All cells
 take turns. Each is compared with the one of tanh: forward, and with the way back; and so is the op alone, of as many
 rows in one batch, for what its arithmetic costs. Asked is at most 1.5 times the cell of tanh, or what the arithmetic
-explains. `from Python` counts the steps that compiled loops leave to Python.
+explains.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -21,7 +20,6 @@ import edbatch as eb
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.ops import compare, convolve, indices, loss, matrix, pool, shape
 from edbatch.graph.record import record
-from edbatch.runtime.compile import program as cell_program
 from scripts.bench.measure import Runs, interleaved
 from scripts.bench.report import Tables, command
 
@@ -169,25 +167,7 @@ def ways(name: str, inputs: np.ndarray) -> dict[str, Callable[[], None]]:
     return {f"forward {name}": forward, f"training {name}": training, f"alone {name}": alone}
 
 
-def from_python(functions: dict[str, Callable[[], None]]) -> dict[str, int]:
-    """Steps that each function leaves to Python, in its second run."""
-    found = {}
-    before = cell_program._run_python
-    for name, function in functions.items():
-        steps: list[Any] = []
-
-        def noted(step: Any, *rest: Any, steps: list[Any] = steps) -> None:
-            steps.append(step)
-            before(step, *rest)
-
-        function()
-        with patch.object(cell_program, "_run_python", noted):
-            function()
-        found[name] = len(steps)
-    return found
-
-
-def row(name: str, runs: dict[str, Runs], left: dict[str, int]) -> dict[str, Any]:
+def row(name: str, runs: dict[str, Runs]) -> dict[str, Any]:
     """What is said of an op."""
     ways = ("forward", "training", "alone")
     ms = {way: {x: 1e3 * min(runs[f"{way} {x}"].cpu) for x in (name, "tanh")} for way in ways}
@@ -201,7 +181,6 @@ def row(name: str, runs: dict[str, Runs], left: dict[str, int]) -> dict[str, Any
         "alone / tanh": ms["alone"][name] / ms["alone"]["tanh"],
         "ms": ms["forward"][name],
         "within": ratio <= allowed,
-        "from Python": sum(left[f"{way} {name}"] for way in ("forward", "training")),
     }
 
 
@@ -212,9 +191,8 @@ def tables(options: argparse.Namespace) -> Tables:
     inputs = random.uniform(0.1, 0.9, (batch, steps, hidden)).astype(np.float32)
     names = ["tanh", *(name for name in options.op or computing() if name != "tanh")]
     functions = {way: function for name in names for way, function in ways(name, inputs).items()}
-    left = from_python(functions)
     runs = interleaved(functions, options.rounds)
-    return {"An op in the place of tanh": [row(name, runs, left) for name in names]}
+    return {"An op in the place of tanh": [row(name, runs) for name in names]}
 
 
 def computing() -> list[str]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import edbatch as eb
-from edbatch.kernels.call import Call
 from edbatch.kernels.cuda.geometry import THREADS
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.kernels.cuda.source import rows
@@ -39,16 +38,14 @@ def occupancy(registers: int, threads: int) -> float:
     return min(RESIDENT // threads, REGISTERS // allocated) * threads / RESIDENT
 
 
-def described(kernel: Kernel | Call) -> str:
+def described(kernel: Kernel) -> str:
     """What a generated kernel does."""
-    if isinstance(kernel, Call):
-        return f"{kernel.op} of {kernel.operands[0].shape}"
     reads = sum(isinstance(step, Load) for step in kernel.instructions)
     ops = sum(isinstance(step, Compute) for step in kernel.instructions)
     return f"fused: {reads} reads, {ops} ops, {len(kernel.stores)} writes"
 
 
-def generated(hidden: int) -> Iterator[tuple[str, Kernel | Call]]:
+def generated(hidden: int) -> Iterator[tuple[str, Kernel]]:
     """Kernels of models, each once, where it is first used."""
     nothing_runs()
     device = eb.device("cuda")

@@ -11,7 +11,6 @@ import edbatch as eb
 from edbatch.base.exact import exact, is_told, kinds
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import TYPES
-from edbatch.kernels.call import Call, Layout
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
 
@@ -64,13 +63,6 @@ def test_an_instruction_is_not_the_number_of_its_position():
         return Kernel(1, 0, (Place(),) * 3, make.instructions, (Store(value, 2, (NEXT,)),))
 
     assert len({kernel(number) for number in (None, 1.0, 0.0, -0.0, float("nan"), float("nan"))}) == 5
-
-
-def test_kernels_of_single_ops_differ_by_bits_of_attributes():
-    row = Layout((3,), (1,))
-    calls = {Call("leaky_relu", "", (("slope", value),), (row,), row) for value in (0.0, -0.0, 0, False)}
-    assert len(calls) == 4
-    assert Call("sum", "", (("axes", (0,)),), (row,), row) == Call("sum", "", (("axes", (0,)),), (row,), row)
 
 
 def test_one_cell_in_which_a_value_has_the_number_of_a_constant():

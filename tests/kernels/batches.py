@@ -14,7 +14,6 @@ from edbatch.kernels.program import (
     SLOT,
     TASK,
     Argument,
-    CopyStep,
     Extent,
     KernelStep,
     Move,
@@ -24,8 +23,9 @@ from edbatch.kernels.program import (
     Task,
     step_table,
 )
+from edbatch.kernels.row_kernels import copy_rows
 from edbatch.kernels.tables import Memory, Programs
-from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Kept, Rows
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED, Columns, Kept, Rows
 from edbatch.memory.plan.format import (
     BATCH,
     GATHER,
@@ -51,6 +51,11 @@ def table(rows, width, dtype=np.int32):
 FLOAT32 = np.dtype(np.float32)
 
 
+def no_scattered():
+    """Of a `Memory`, all windows of which have rows whose entries lie side by side."""
+    return np.zeros(0, SCATTERED), np.zeros(0, np.int64)
+
+
 def summing(backend, dtype):
     return backend.loops.of_lists(partial(reduce_lists, "sum_list", dtype.name))
 
@@ -72,10 +77,14 @@ def programs(backend, tasks, width=0, block=64, dtype=FLOAT32):
     none = not width
     slots = [] if none else [Slot(Storage.ARGUMENT, 0, 0, width), Slot(Storage.RESULT, 0, 0, 0)]
     arguments = [] if none else [Argument(0, width, Move.IF_SCATTERED)]
-    steps = [] if none else [CopyStep(0, 0, 1, 0, width), KernelStep(0, 0, 2, 1, 2, 0, 1, width, 1, 32)]
+    steps = (
+        [] if none else [KernelStep(1, 5, 2, 1, 0, 0, 1, width, 0, 0), KernelStep(0, 0, 2, 1, 2, 0, 1, width, 1, 32)]
+    )
     extents = [] if none else [Extent(0, 2, 0, 1, 0, 2, 0, 0, 0, block, dtype.itemsize)]
     places = [Position(0, 0), Position(1, 0), Position(0, width), Position(0, 0), Position(0, width)]
-    kernels, addresses = np.array(backend.loops.handles([softmax(False, dtype.name)])), np.zeros(0, np.int64)
+    places += [Position(0, 0), Position(1, 0), Position(0, width)]
+    kernels = np.array(backend.loops.handles([softmax(False, dtype.name), copy_rows(dtype.name)]))
+    addresses = np.zeros(0, np.int64)
     tasks = np.array([make(backend, dtype) for make in tasks], TASK)
     tables = Programs(
         tasks, np.array(extents, EXTENT), np.array(slots, SLOT), np.array(arguments, ARGUMENT_OF),
@@ -100,7 +109,7 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     """
     there, itemsize = [backend.from_host(array.copy(), "C") for array in arrays], arrays[0].itemsize
     arenas = np.array([Rows(backend.address(x), itemsize * x.shape[1]) for x in there], ROWS)
-    windows = [(arena, itemsize * column, itemsize * width) for arena, column, width in windows]
+    windows = [Columns(arena, itemsize * column, itemsize * width) for arena, column, width in windows]
     keeping = [Kept(0, 0, 0) if at is None else Kept(*arenas[at], 0) for at in kept or [None] * len(results)]
     keeping = np.array(keeping, KEPT)
     plan = SimpleNamespace(
@@ -109,10 +118,23 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     programs = programs(backend)
     indices = backend.plan_indices(np.array(indices, np.int32))
     scratch = backend.empty_flat(4096, np.dtype(np.float64))
-    memory = Memory(np.array(windows, COLUMNS), arenas, np.array(results, np.int32), keeping)
-    end = backend.loops.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
-    assert end == len(batches)
+    memory = Memory(np.array(windows, COLUMNS), arenas, np.array(results, np.int32), keeping, *no_scattered())
+    backend.loops.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
     return [np.array(backend.to_host(x)) for x in there], keeping["n"].tolist()
+
+
+def reduced(backend, op, rows, offsets):
+    """Reductions of consecutive rows [k, width], from each offset to the next."""
+    n, total, width = len(offsets) - 1, len(rows), rows.shape[1]
+
+    def task(backend, dtype):
+        return backend.loops.of_lists(partial(reduce_lists, op, dtype.name))
+
+    found, _ = run(
+        backend, [rows, np.zeros((n, width), rows.dtype)], [(0, 0, width), (1, 0, width)], [Batch(0, 0, n, 0, 0, 0)],
+        [Operand(SLICE, 0, 0, 1, 0, total)], [], offsets, [1], made_once(tasks=(task,), dtype=rows.dtype),
+    )  # fmt: skip
+    return found[1]
 
 
 def rows_of(operand, segments, indices):

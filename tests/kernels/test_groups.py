@@ -1,27 +1,25 @@
 """Groups of equal rows against a dictionary of lists."""
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edbatch.kernels.groups import group
+from edbatch.kernels.groups import group_rows
 
 
-@given(st.lists(st.integers(0, 9), max_size=30))
-def test_groups(rows):
-    found = group(np.array(rows, np.int32))
-    want = {}
-    for at, row in enumerate(rows):
-        want.setdefault(row, []).append(at)
-    if len(want) == len(rows):
-        assert found is None
-        return
-    assert all(part.dtype == np.int32 for part in found)
-    members = np.split(found.members, found.offsets[1:-1])
-    assert {row: part.tolist() for row, part in zip(found.rows.tolist(), members, strict=True)} == want
-    assert (found.offsets[0], found.offsets[-1]) == (0, len(rows))
-
-
-def test_rows_of_any_size():
-    found = group(np.array([10**6, 0, 10**6], np.int32))
-    assert (found.rows.tolist(), found.offsets.tolist(), found.members.tolist()) == ([10**6, 0], [0, 2, 3], [0, 2, 1])
+@given(st.lists(st.lists(st.integers(0, 9), max_size=30), min_size=1, max_size=3))
+def test_groups(lists):
+    """Of lists one after the other, with one array of what was seen."""
+    seen = np.full((2, 10), -1, np.int32)
+    for number, rows in enumerate(lists):
+        found, offsets, members = group_rows(np.array(rows, np.int32), seen, number)
+        want = {}
+        for at, row in enumerate(rows):
+            want.setdefault(row, []).append(at)
+        assert all(part.dtype == np.int32 for part in (found, offsets, members))
+        groups = [members[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+        assert dict(zip(found.tolist(), groups, strict=True)) == want
+        assert list(want) == found.tolist()
+        assert (offsets[0], offsets[-1]) == (0, len(rows))

@@ -5,7 +5,6 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.draws import first_draw
-from edbatch.kernels.random import uniform
 from edbatch.models import (
     GRU,
     LSTM,
@@ -19,6 +18,7 @@ from edbatch.models import (
     TreeLSTM,
 )
 from tests.models.test_recurrent import sigmoid, values_of
+from tests.uniform import uniform
 
 IN, DIM, RATE = 3, 4, 0.4
 

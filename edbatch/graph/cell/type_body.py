@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from edbatch.graph.cell.body import Body, Node, Value, spec_of_value, step_to
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.passes import prepare_for_kernels
@@ -36,6 +40,14 @@ def outputs_seen(type: NodeType, code: int) -> list[int]:
 def columns_of_type(type: NodeType) -> tuple[int, ...]:
     """Per output of the body, where it begins in a row of the result."""
     return type.op.columns if isinstance(type.op, CellOp) else (0,)
+
+
+def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
+    """From a result to the parts that the operands go to; None if the op computes."""
+    places = type.op.places
+    if places is None:
+        return None
+    return partial(places, shapes=[operand.shape for operand in type.operands], **dict(type.attributes))
 
 
 def node_operands(type: NodeType) -> tuple[Spec, ...]:

@@ -13,18 +13,18 @@ from edbatch.graph.ops.declaring import binary_op, broadcast_shape
 from edbatch.graph.record import record
 
 
-def _comparison(name: str, sign: str, forward: Callable, example: int) -> Callable[[Any, Any], Expression]:
+def _comparison(name: str, sign: str, example: int) -> Callable[[Any, Any], Expression]:
     """Declare one; `example` is its value at (3, 2)."""
     formula = f"1 where a {sign} b, 0 elsewhere, in the dtype of the operands and with no gradient"
-    return binary_op(name, formula, forward, no_gradient, f"{example:.4f}", f"1 if x {sign} y else 0")
+    return binary_op(name, formula, no_gradient, f"{example:.4f}", f"1 if x {sign} y else 0", module=__name__)
 
 
-greater = _comparison("greater", ">", lambda k, out, a, b: k.greater(a, b, out=out), 1)
-greater_equal = _comparison("greater_equal", ">=", lambda k, out, a, b: k.greater_equal(a, b, out=out), 1)
-less = _comparison("less", "<", lambda k, out, a, b: k.less(a, b, out=out), 0)
-less_equal = _comparison("less_equal", "<=", lambda k, out, a, b: k.less_equal(a, b, out=out), 0)
-equal = _comparison("equal", "==", lambda k, out, a, b: k.equal(a, b, out=out), 0)
-not_equal = _comparison("not_equal", "!=", lambda k, out, a, b: k.not_equal(a, b, out=out), 1)
+greater = _comparison("greater", ">", 1)
+greater_equal = _comparison("greater_equal", ">=", 1)
+less = _comparison("less", "<", 0)
+less_equal = _comparison("less_equal", "<=", 0)
+equal = _comparison("equal", "==", 0)
+not_equal = _comparison("not_equal", "!=", 1)
 
 
 ALIKE = declare(
@@ -48,7 +48,6 @@ WHERE = declare(
     Op(
         "where",
         broadcast_shape,
-        lambda k, out, condition, a, b: k.copyto(out, k.where(k.not_equal(condition, 0), a, b)),
         elementwise=True,
         scalar="y if x != 0 else z",
         gradient=_where_gradient,

@@ -24,14 +24,13 @@ def broadcast_shape(*shapes: Shape) -> Shape:
 
 
 def unary_op(
-    name: str, formula: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
+    name: str, formula: str, gradient: Callable, example: str, scalar: str, **domain: Any
 ) -> Callable[[Any], Expression]:
     """Declare an element-wise op of one operand; `example` is its value at 0.5, for the docstring."""
     op = declare(
         Op(
             name,
             lambda shape: shape,
-            forward,
             elementwise=True,
             scalar=scalar,
             gradient=gradient,
@@ -53,24 +52,29 @@ def unary_op(
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return documented(unary(op), forward.__module__, name, doc)
+    return documented(unary(op), gradient.__module__, name, doc)
 
 
-def two_operands(
-    name: str, forward: Callable, gradient: Callable, scalar: str, **domain: Any
-) -> Callable[..., Expression]:
+def two_operands(name: str, gradient: Callable, scalar: str, **domain: Any) -> Callable[..., Expression]:
     """Declare an element-wise op of two operands."""
     shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
     samples = tuple(Sample(pair, **domain) for pair in shapes)
     return binary(
-        declare(Op(name, broadcast_shape, forward, elementwise=True, scalar=scalar, gradient=gradient, samples=samples))
+        declare(Op(name, broadcast_shape, elementwise=True, scalar=scalar, gradient=gradient, samples=samples))
     )
 
 
 def binary_op(
-    name: str, symbol: str, forward: Callable, gradient: Callable, example: str, scalar: str, **domain: Any
+    name: str, symbol: str, gradient: Callable, example: str, scalar: str, module: str = "", **domain: Any
 ) -> Callable[..., Expression]:
-    """Declare an element-wise op of two operands; `example` is its value at (3, 2), for the docstring."""
+    """Declare an element-wise op of two operands.
+
+    Args:
+        name, gradient, scalar: see `Op`.
+        symbol, example: a formula, and the value at (3, 2), for the docstring.
+        module: that it is of; by default that of its gradient.
+        domain: of its samples.
+    """
     doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
 
     Args:
@@ -86,12 +90,11 @@ def binary_op(
         >>> print(f"{{y.value():.4f}}")
         {example}
     """
-    return documented(two_operands(name, forward, gradient, scalar, **domain), forward.__module__, name, doc)
+    return documented(two_operands(name, gradient, scalar, **domain), module or gradient.__module__, name, doc)
 
 
 def attributed_op(
     name: str,
-    forward: Callable,
     gradient: Callable,
     samples: list[dict[str, float]],
     scalar: str,
@@ -102,7 +105,6 @@ def attributed_op(
         Op(
             name,
             lambda shape, **_: shape,
-            forward,
             elementwise=True,
             scalar=scalar,
             gradient=gradient,

@@ -18,42 +18,6 @@ def _share(a: Any, b: Any) -> Expression:
     return 0.5 * (1 + greater(a, b) - greater(b, a))
 
 
-def _silu(k: Any, out: Any, x: Any) -> None:
-    k.sigmoid(x, out)
-    k.multiply(out, x, out=out)
-
-
-def _gelu(k: Any, out: Any, x: Any) -> None:
-    k.multiply(x, -(0.5**0.5), out=out)
-    k.erfc(out, out)
-    out *= x
-    out *= 0.5
-
-
-def _log_sigmoid(k: Any, out: Any, x: Any) -> None:
-    k.negative(x, out=out)
-    k.logaddexp(out, 0, out=out)
-    k.negative(out, out=out)
-
-
-def _softsign(k: Any, out: Any, x: Any) -> None:
-    k.absolute(x, out=out)
-    out += 1
-    k.divide(x, out, out=out)
-
-
-def _leaky_relu(k: Any, out: Any, x: Any, slope: float) -> None:
-    k.multiply(x, slope, out=out)
-    k.copyto(out, x, where=x > 0)
-
-
-def _elu(k: Any, out: Any, x: Any, alpha: float) -> None:
-    k.minimum(x, 0, out=out)  # expm1 of large entries would overflow, though it is not used
-    k.expm1(out, out=out)
-    out *= alpha
-    k.copyto(out, x, where=x > 0)
-
-
 def _gelu_slope(x: Any) -> Expression:
     return 0.5 * erfc(x * -(0.5**0.5)) + x * exp(-0.5 * square(x)) * (2 * math.pi) ** -0.5
 
@@ -75,82 +39,77 @@ def is_zero(x: Expression) -> Expression:
 
 
 # fmt: off
-neg = unary_op("neg", "-x", lambda k, out, x: k.negative(x, out=out), lambda g, out, x: -g, "-0.5000", "-x")
-abs = unary_op("abs", "|x|", lambda k, out, x: k.absolute(x, out=out),
+neg = unary_op("neg", "-x", lambda g, out, x: -g, "-0.5000", "-x")
+abs = unary_op("abs", "|x|",
              lambda g, out, x: g * (greater(x, 0) - greater(0, x)), "0.5000", "abs(x)")
-square = unary_op("square", "x²", lambda k, out, x: k.square(x, out=out),
+square = unary_op("square", "x²",
                 lambda g, out, x: 2 * x * g, "0.2500", "x * x")
-sqrt = unary_op("sqrt", "√x", lambda k, out, x: k.sqrt(x, out=out),
+sqrt = unary_op("sqrt", "√x",
               lambda g, out, x: 0.5 * g / out, "0.7071", "sqrt(x)", low=0.1, high=3)
-exp = unary_op("exp", "eˣ", lambda k, out, x: k.exp(x, out=out), lambda g, out, x: g * out, "1.6487", "exp(x)")
-log = unary_op("log", "Natural logarithm", lambda k, out, x: k.log(x, out=out),
+exp = unary_op("exp", "eˣ", lambda g, out, x: g * out, "1.6487", "exp(x)")
+log = unary_op("log", "Natural logarithm",
              lambda g, out, x: g / x, "-0.6931", "log(x)", low=0.1, high=3)
-tanh = unary_op("tanh", "Hyperbolic tangent", lambda k, out, x: k.tanh(x, out=out),
+tanh = unary_op("tanh", "Hyperbolic tangent",
               lambda g, out, x: g * (1 - out * out), "0.4621", "tanh(x)")
-sigmoid = unary_op("sigmoid", "1 / (1 + e⁻ˣ)", lambda k, out, x: k.sigmoid(x, out),
+sigmoid = unary_op("sigmoid", "1 / (1 + e⁻ˣ)",
                  lambda g, out, x: g * out * (1 - out), "0.6225", "sigmoid(x)")
-relu = unary_op("relu", "max(x, 0)", lambda k, out, x: k.maximum(x, 0, out=out),
+relu = unary_op("relu", "max(x, 0)",
               lambda g, out, x: g * greater(x, 0), "0.5000", "maximum(x, 0)")
-gelu = unary_op("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)", _gelu,
+gelu = unary_op("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)",
               lambda g, out, x: g * _gelu_slope(x), "0.3457",
               "0.5 * x * erfc(x * -0.7071067811865476)")
-silu = unary_op("silu", "x / (1 + e⁻ˣ), also called swish", _silu,
+silu = unary_op("silu", "x / (1 + e⁻ˣ), also called swish",
               lambda g, out, x: g * _silu_slope(x), "0.3112", "x * sigmoid(x)")
-softplus = unary_op("softplus", "log(1 + eˣ), without overflow", lambda k, out, x: k.logaddexp(x, 0, out=out),
+softplus = unary_op("softplus", "log(1 + eˣ), without overflow",
                   lambda g, out, x: g * sigmoid(x), "0.9741",
                   "maximum(x, 0) + log1p(exp(-abs(x)))")
-softsign = unary_op("softsign", "x / (1 + |x|)", _softsign,
+softsign = unary_op("softsign", "x / (1 + |x|)",
                   lambda g, out, x: g / square(1 + abs(x)), "0.3333", "x / (1 + abs(x))")
-log_sigmoid = unary_op("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow", _log_sigmoid,
+log_sigmoid = unary_op("log_sigmoid", "log(1 / (1 + e⁻ˣ)), without overflow",
                      lambda g, out, x: g * sigmoid(-x), "-0.4741",
                      "minimum(x, 0) - log1p(exp(-abs(x)))")
-erf = unary_op("erf", "Error function", lambda k, out, x: k.erf(x, out),
+erf = unary_op("erf", "Error function",
              lambda g, out, x: g * exp(-square(x)) * (2 * math.pi**-0.5), "0.5205", "erf(x)")
 erfc: Callable[[Any], Expression] = unary_op("erfc", "1 - erf(x), without cancellation",
-             lambda k, out, x: k.erfc(x, out),
              lambda g, out, x: g * exp(-square(x)) * (-2 * math.pi**-0.5), "0.4795", "erfc(x)")
-sin = unary_op("sin", "Sine of x in radians", lambda k, out, x: k.sin(x, out=out),
+sin = unary_op("sin", "Sine of x in radians",
              lambda g, out, x: g * cos(x), "0.4794", "sin(x)")
-cos: Callable[[Any], Expression] = unary_op("cos", "Cosine of x in radians", lambda k, out, x: k.cos(x, out=out),
+cos: Callable[[Any], Expression] = unary_op("cos", "Cosine of x in radians",
              lambda g, out, x: -g * sin(x), "0.8776", "cos(x)")
 
-add = binary_op("add", "a + b", lambda k, out, a, b: k.add(a, b, out=out),
+add = binary_op("add", "a + b",
               lambda g, out, a, b: (g, g), "5.0000", "x + y")
-subtract = binary_op("subtract", "a - b", lambda k, out, a, b: k.subtract(a, b, out=out),
+subtract = binary_op("subtract", "a - b",
                    lambda g, out, a, b: (g, -g), "1.0000", "x - y")
-multiply = binary_op("multiply", "a · b", lambda k, out, a, b: k.multiply(a, b, out=out),
+multiply = binary_op("multiply", "a · b",
                    lambda g, out, a, b: (g * b, g * a), "6.0000", "x * y")
-divide = binary_op("divide", "a / b", lambda k, out, a, b: k.divide(a, b, out=out),
+divide = binary_op("divide", "a / b",
                  lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "x / y", low=0.5)
-minimum2 = binary_op("minimum", "Smaller of a and b", lambda k, out, a, b: k.minimum(a, b, out=out),
+minimum2 = binary_op("minimum", "Smaller of a and b",
                    lambda g, out, a, b: (g * _share(b, a), g * _share(a, b)), "2.0000", "minimum(x, y)")
-maximum2 = binary_op("maximum", "Larger of a and b", lambda k, out, a, b: k.maximum(a, b, out=out),
+maximum2 = binary_op("maximum", "Larger of a and b",
                    lambda g, out, a, b: (g * _share(a, b), g * _share(b, a)), "3.0000", "maximum(x, y)")
 # fmt: on
 _power_call = two_operands(
     "power",
-    lambda k, out, a, b: k.power(a, b, out=out),
     _power_gradient,
     "power(x, y)",
     low=0.1,
 )
 _leaky_relu_call = attributed_op(
     "leaky_relu",
-    _leaky_relu,
     lambda g, out, x, slope: g * (slope + (1 - slope) * greater(x, 0)),
     [{"slope": 0.01}, {"slope": 0.3}],
     "x if x > 0 else slope * x",
 )
 _elu_call = attributed_op(
     "elu",
-    _elu,
     lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * alpha * exp(minimum2(x, 0))),
     [{"alpha": 1.0}, {"alpha": 0.3}],
     "x if x > 0 else alpha * expm1(minimum(x, 0))",
 )
 _clip_call = attributed_op(
     "clip",
-    lambda k, out, x, low, high: k.clip(x, low, high, out=out),
     lambda g, out, x, low, high: g * (1 - greater(low, x)) * (1 - greater(x, high)),
     [{"low": -0.5, "high": 0.7}],
     "minimum(maximum(x, low), high)",
@@ -159,14 +118,12 @@ _clip_call = attributed_op(
 # An exponent that is a plain number is part of the type: NumPy's power with an array of exponents is slow.
 _power_of = attributed_op(
     "power_of",
-    lambda k, out, x, exponent: k.power(x, exponent, out=out),
     lambda g, out, x, exponent: None if exponent == 0 else g * exponent * power(x, exponent - 1),
     [{"exponent": 3.0}],
     "power(x, exponent)",
 )
 _scale_gradient_call = attributed_op(
     "scale_gradient",
-    lambda k, out, x, scale: k.copyto(out, x),
     lambda g, out, x, scale: g * scale,
     [{"scale": -0.5}],
     "x",

@@ -13,7 +13,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import intern
-from edbatch.graph.op import Kind, Op, declare
+from edbatch.graph.op import Op, declare
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.shape import is_advanced
@@ -25,9 +25,8 @@ LOOKUP = declare(
     Op(
         "lookup",
         lambda shape: shape[1:],
-        lambda k, out, table, index: k.take(table[0], index, axis=0, out=out, mode="clip"),
-        Kind.COMPUTE,
         payload=1,
+        picks=True,
         gradient=lambda g, out, table, index: unpick(g, index, table.shape[0]),
     )
 )

@@ -36,28 +36,13 @@ def _same_shapes(a: Shape, b: Shape, **_: Any) -> Shape:
     return ()
 
 
-def _entries(k: Any, x: Any, index: Any) -> Any:
-    """x[b, index[b]] for every row b."""
-    return x[k.arange(len(index)) if len(x) > 1 else 0, index]
-
-
 def _unpick_shape(shape: Shape, size: int) -> Shape:
     return (size, *shape)
-
-
-def _unpick(k: Any, out: Any, x: Any, index: Any, size: int) -> None:
-    out.fill(0)
-    out[k.arange(len(index)), index] = x
 
 
 def unpick(x: Expression, index: Any, size: int) -> Expression:
     """Zeros [size, *shape of x] with x at `index`: the transpose of `pick`."""
     return record(UNPICK, (x,), (checked_index(index, size, "unpick"),), size=size)
-
-
-def _omit(k: Any, out: Any, x: Any, index: Any) -> None:
-    k.copyto(out, x)
-    out[k.arange(len(index)), index] = 0
 
 
 def omit(x: Any, index: Any) -> Expression:
@@ -73,13 +58,6 @@ def _cross_entropy(x: Any, label: Any) -> Expression:
 
 def _hinge(x: Any, label: Any, margin: float) -> Expression:
     return sum(omit(maximum2(x - pick(x, label) + margin, 0), label))
-
-
-def _binary_entropy(k: Any, out: Any, p: Any, target: Any) -> None:
-    with k.errstate(divide="ignore"):
-        yes = k.maximum(k.log(p), -100)
-        no = k.maximum(k.log1p(-p), -100)
-    k.copyto(out, -(target * yes + (1 - target) * no))
 
 
 def _binary_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:
@@ -107,7 +85,6 @@ PICK = declare(
     Op(
         "pick",
         _picked_shape,
-        lambda k, out, x, index: k.copyto(out, _entries(k, x, index)),
         payload=1,
         picks=True,
         gradient=lambda g, out, x, index: unpick(g, index, x.shape[0]),
@@ -118,7 +95,6 @@ UNPICK = declare(
     Op(
         "unpick",
         _unpick_shape,
-        _unpick,
         payload=1,
         scalar="x if index == integer else 0",
         gradient=lambda g, out, x, index, size: pick(g, index),
@@ -129,7 +105,6 @@ OMIT = declare(
     Op(
         "omit",
         lambda shape: shape,
-        _omit,
         payload=1,
         scalar="0 if index == integer else x",
         gradient=lambda g, out, x, index: omit(g, index),
@@ -140,7 +115,6 @@ BINARY_ENTROPY = declare(
     Op(
         "binary_entropy",
         broadcast_shape,
-        _binary_entropy,
         elementwise=True,
         scalar="-(y * maximum(log(x), -100) + (1 - y) * maximum(log1p(-x), -100))",
         gradient=_binary_entropy_gradient,

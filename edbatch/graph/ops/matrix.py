@@ -28,40 +28,11 @@ def _matmul_shape(a: Shape, b: Shape) -> Shape:
     return a[:-1] + b[1:]
 
 
-def _matmul(k: Any, out: Any, a: Any, b: Any) -> None:
-    """One product for the whole batch wherever one operand is shared; a batched product elsewhere."""
-    matrix_a, matrix_b = a.ndim == 3, b.ndim == 3
-    n = len(out)
-    if matrix_a and not matrix_b and len(a) == 1:  # W @ x: rows of x times Wᵀ
-        k.matmul(b, a[0].T, out=out) if len(b) == n else k.copyto(out, k.matmul(b, a[0].T))
-    elif matrix_b and len(b) == 1 and len(a) == n:  # x @ W, X @ W
-        if matrix_a:
-            rows = a.reshape(-1, a.shape[2])
-            if out.flags.c_contiguous:
-                k.matmul(rows, b[0], out=out.reshape(len(rows), -1))
-            else:  # a part of a cell's result: reshaped, it would be a copy
-                k.copyto(out, k.matmul(rows, b[0]).reshape(out.shape))
-        else:
-            k.matmul(a, b[0], out=out)
-    else:
-        left = a if matrix_a else a[:, None, :]
-        right = b if matrix_b else b[:, :, None]
-        target = out.reshape(n, left.shape[1], right.shape[2])
-        k.copyto(target, k.matmul(left, right)) if len(left) < n and len(right) < n else k.matmul(
-            left, right, out=target
-        )
-
-
 def _affine_shape(weight: Shape, x: Shape, bias: Shape) -> Shape:
     out = _matmul_shape(weight, x)
     if bias != out:
         raise EdBatchError(f"expected a bias of shape {out}")
     return out
-
-
-def _affine(k: Any, out: Any, weight: Any, x: Any, bias: Any) -> None:
-    _matmul(k, out, weight, x)
-    out += bias  # in place: the product alone takes no memory of its own
 
 
 def _dot_shape(a: Shape, b: Shape) -> Shape:
@@ -94,7 +65,6 @@ MATMUL = declare(
     Op(
         "matmul",
         _matmul_shape,
-        _matmul,
         gradient=_matmul_gradient,
         samples=(
             Sample(((3, 4), (4,))),
@@ -108,7 +78,6 @@ AFFINE = declare(
     Op(
         "affine",
         _affine_shape,
-        _affine,
         gradient=_affine_gradient,
         samples=(Sample(((3, 4), (4,), (3,))), Sample(((3, 4), (4, 2), (3, 2)))),
     )

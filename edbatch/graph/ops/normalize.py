@@ -80,12 +80,6 @@ LAYER_NORM = composite(
 _SEEDS = 2**31
 
 
-def _dropout(k: Any, out: Any, x: Any, seed: Any, rate: float) -> None:
-    # Drawn from the node's own seed and the entry's position, so that the mask does not depend on the batch.
-    keep = k.uniform(seed, out.shape) >= rate
-    k.multiply(x, keep / (1 - rate), out=out)
-
-
 def _masked(x: Any, rate: float, seed: Any) -> Expression:
     return record(DROPOUT, (x,), (checked_index(seed, _SEEDS, "dropout's seed"),), rate=float(rate))
 
@@ -94,7 +88,6 @@ DROPOUT = declare(
     Op(
         "dropout",
         lambda shape, rate: shape,
-        _dropout,
         payload=1,
         scalar="x * ((1 if uniform(integer, position) >= rate else 0) / (1 - rate))",
         gradient=lambda g, out, x, seed, rate: _masked(g, rate, seed),

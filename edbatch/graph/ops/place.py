@@ -12,7 +12,7 @@ from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
-from edbatch.graph.op import Op, Sample, declare, expect, nothing
+from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.shape import checked_axis, reshape, split
 from edbatch.graph.record import entries_of, graph_of, record, to_node, to_operand
@@ -50,7 +50,6 @@ CONCATENATE = declare(
     Op(
         "concatenate",
         _concatenate_shape,
-        nothing,
         places=_concatenate_places,
         gradient=_concatenate_gradient,
         samples=(
@@ -64,7 +63,6 @@ STACK = declare(
     Op(
         "stack",
         _stack_shape,
-        nothing,
         places=lambda out, shapes, axis: [out[(slice(None),) * (axis + 1) + (i,)] for i in range(len(shapes))],
         gradient=_stack_gradient,
         samples=(Sample(((), (), ()), {"axis": 0}), Sample(((3,), (3,)), {"axis": 1})),

@@ -63,22 +63,18 @@ def over_axes(op: Op) -> Callable[..., Expression]:
     return attributed(op, attributes)
 
 
-def _reduction(name: str, of_numpy: Callable, slope: Callable) -> Callable[..., Expression]:
+def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
     """Declare a reduction over axes that kernels have.
 
     Args:
-        of_numpy: `of_numpy(k, x, axis=, keepdims=)` returns the result.
         slope: (gradient of the result, result, both with the reduced axes kept at size 1; x, axes) -> gradient of x.
     """
-
-    def forward(k: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> None:
-        k.copyto(out, of_numpy(k, x, axis=tuple(axis + 1 for axis in axes), keepdims=keepdims))
 
     def gradient(g: Any, out: Any, x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
         kept = reduced_shape(x.shape, axes, True)
         return slope(reshape(g, kept), reshape(out, kept), x, axes)
 
-    op = Op(name, reduced_shape, forward, reduction=name, gradient=gradient, samples=samples_over_axes())
+    op = Op(name, reduced_shape, reduction=name, gradient=gradient, samples=samples_over_axes())
     return over_axes(declare(op))
 
 
@@ -96,20 +92,11 @@ def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expres
     return over_axes(composite(name, reduced_shape, reduced, samples_over_axes()))
 
 
-def _adding(x: Any, axis: tuple[int, ...]) -> dict[str, Any]:
-    """What to add up in: NumPy adds neighbours in memory pairwise, and others one after the other."""
-    trailing = axis == tuple(range(x.ndim - len(axis), x.ndim))
-    return {} if trailing and x.flags.c_contiguous else {"dtype": np.float64}
-
-
 def _variadic(name: str, unrolled: Callable, gradient: Share) -> Callable[[Any], Expression]:
     """Declare a reduction over a list: one type for all lengths (see `kernels.list_kernels`); in a cell, unrolled."""
 
-    def forward(k: Any, out: Any, rows: Any, offsets: Any) -> None:
-        k.reduce_lists(name, out, rows, offsets)
-
     samples = (Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),)))
-    op = Op(name, lambda shape: shape, forward, variadic=True, unrolled=unrolled, gradient=gradient, samples=samples)
+    op = Op(name, lambda shape: shape, variadic=True, unrolled=unrolled, gradient=gradient, samples=samples)
     return variadic(declare(op))
 
 
@@ -141,15 +128,9 @@ def _exp_below(x: Any, out: Any) -> Expression:
     return exp(x - maximum2(out, -3e38))
 
 
-_sum_over = _reduction(
-    "sum", lambda k, x, axis, **over: k.sum(x, axis, **over, **_adding(x, axis)), lambda g, out, x, axes: g
-)
-_max_over = _reduction(
-    "max", lambda k, x, **over: k.max(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes)
-)
-_min_over = _reduction(
-    "min", lambda k, x, **over: k.min(x, **over), lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes)
-)
+_sum_over = _reduction("sum", lambda g, out, x, axes: g)
+_max_over = _reduction("max", lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes))
+_min_over = _reduction("min", lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes))
 
 
 def _mean(x: Any, axes: tuple[int, ...]) -> Expression:

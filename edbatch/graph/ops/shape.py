@@ -37,17 +37,11 @@ def _view(name: str, shape: Any, forward: Any, gradient: Any, samples: tuple[Sam
     return declare(Op(name, shape, forward, Kind.VIEW, gradient=gradient, samples=samples))
 
 
-def _embed(k: Any, out: Any, x: Any, shape_to: Shape, index: Index, fill: float) -> None:
-    out.fill(fill)
-    k.copyto(INDEX.forward(out, index), x)
-
-
 # The transpose of INDEX: zeros, or another number, with x at an index.
 EMBED = declare(
     Op(
         "embed",
         lambda shape, shape_to, index, fill: shape_to,
-        _embed,
         gradient=lambda g, out, x, shape_to, index, fill: look(g, INDEX, (("index", index),)),
         samples=(
             Sample(((2,),), {"shape_to": (5,), "index": ((1, 4, 2),), "fill": 0.0}),

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-
-from edbatch.kernels.list_kernels import reduce_lists
-from edbatch.kernels.random import uniform
 
 
 def open_backend(number: int) -> NumPyBackend:
@@ -19,17 +16,10 @@ def open_backend(number: int) -> NumPyBackend:
 
 
 class NumPyBackend:
-    """What an op's `forward` computes with: every NumPy function by its name, plus those defined here.
+    """What the runtime asks of a device: every NumPy function by its name, plus those defined here.
 
     Attributes:
         loops: compiled loops over rows, by address; see `kernels.cpu.loops`.
-
-    Example:
-        >>> import numpy as np
-        >>> k, out = NumPyBackend(), np.empty(2)
-        >>> k.sigmoid(np.array([0.0, 100.0]), out)
-        >>> out
-        array([0.5, 1. ])
     """
 
     name = "cpu"
@@ -112,43 +102,6 @@ class NumPyBackend:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
-
-    @staticmethod
-    def negative(x: Any, out: Any) -> Any:
-        """out = -x. NumPy's own, from 2.2 on, is wrong where rows are 16 (float32) or 64 bytes apart."""
-        return np.multiply(x, -1, out=out)
-
-    @classmethod
-    def sigmoid(cls, x: Any, out: Any) -> None:
-        """out = 1 / (1 + e⁻ˣ), all of which NumPy vectorises (scipy's expit takes four times as long)."""
-        with np.errstate(over="ignore"):  # 1 / infinity is 0
-            np.exp(cls.negative(x, out=out), out=out)
-        out += 1
-        np.reciprocal(out, out=out)
-
-    @staticmethod
-    def erf(x: Any, out: Any) -> None:
-        """out = erf(x)."""
-        from scipy.special import erf  # 0.3 s to import: only who calls it pays
-
-        erf(x, out=out)
-
-    @staticmethod
-    def erfc(x: Any, out: Any) -> None:
-        """out = 1 - erf(x), without cancellation."""
-        from scipy.special import erfc
-
-        erfc(x, out=out)
-
-    def reduce_lists(self, op: str, out: Any, rows: Any, offsets: Any) -> None:
-        """out[i] = the reduction of rows[offsets[i]:offsets[i + 1]] by this name; no list is empty."""
-        task = self.loops.of_lists(partial(reduce_lists, op, out.dtype.name))
-        self.loops.compute_lists(task, offsets, [np.ascontiguousarray(rows)], out)
-
-    @staticmethod
-    def uniform(seeds: Any, shape: tuple[int, ...]) -> Any:
-        """Numbers in [0, 1) that depend on a row's seed and an entry's position only."""
-        return uniform(np, seeds, shape)
 
     @staticmethod
     def stage(out: Any, values: list[Any]) -> None:

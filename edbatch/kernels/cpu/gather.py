@@ -11,48 +11,38 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.pointers import words_at
+from edbatch.kernels.tables import Rows
 
 WORD = 4
 
 
 @compiled(error_model="numpy")
-def copy_rows(n: int, source: int, source_stride: int, target: int, target_stride: int, width: int) -> None:
-    """target row i = source row i [width]; a stride of 0 repeats one row."""
-    words = width // WORD
+def copy_rows(n: int, source: Rows, target: Rows) -> None:
+    """target row i = source row i, of the target's width; a stride of 0 repeats one row."""
+    words = target.width // WORD
     for i in range(n):
-        read, written = words_at(source + i * source_stride), words_at(target + i * target_stride)
+        read, written = words_at(source.address + i * source.stride), words_at(target.address + i * target.stride)
         for j in range(words):
             written[j] = read[j]
 
 
 @compiled(error_model="numpy")
-def gather_rows(
-    n: int, source: int, source_stride: int, rows: np.ndarray, begin: int, target: int, target_stride: int, width: int
-) -> None:
-    """target row i = source row rows[begin + i] [width]."""
-    words = width // WORD
+def gather_rows(n: int, source: Rows, rows: np.ndarray, begin: int, target: Rows) -> None:
+    """target row i = source row rows[begin + i], of the target's width."""
+    words = target.width // WORD
     for i in range(n):
-        read, written = words_at(source + rows[begin + i] * source_stride), words_at(target + i * target_stride)
+        read = words_at(source.address + rows[begin + i] * source.stride)
+        written = words_at(target.address + i * target.stride)
         for j in range(words):
             written[j] = read[j]
 
 
 @compiled(error_model="numpy")
-def gather_rows_to(
-    n: int,
-    source: int,
-    source_stride: int,
-    rows: np.ndarray,
-    begin: int,
-    to: int,
-    target: int,
-    target_stride: int,
-    width: int,
-) -> None:
-    """target row rows[to + i] = source row rows[begin + i] [width]."""
-    words = width // WORD
+def gather_rows_to(n: int, source: Rows, rows: np.ndarray, begin: int, to: int, target: Rows) -> None:
+    """target row rows[to + i] = source row rows[begin + i], of the target's width."""
+    words = target.width // WORD
     for i in range(n):
-        read = words_at(source + rows[begin + i] * source_stride)
-        written = words_at(target + rows[to + i] * target_stride)
+        read = words_at(source.address + rows[begin + i] * source.stride)
+        written = words_at(target.address + rows[to + i] * target.stride)
         for j in range(words):
             written[j] = read[j]

@@ -6,21 +6,17 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.gather import copy_rows, gather_rows, gather_rows_to
-from edbatch.kernels.cpu.list_loops import Sources, add_to_operand, at_index, compute_lists
+from edbatch.kernels.cpu.list_loops import Listed, Sources, add_to_operand, at_index, compute_lists, read_scattered
 from edbatch.kernels.cpu.pointers import call_kernel, int64_address
 from edbatch.kernels.cpu.products import Gemm, Matrices, Matrix, Sizes, multiply, multiply_each
 from edbatch.kernels.program import (
     ADD,
     ALWAYS,
-    COPY,
     IF_NOT_ROWS,
     KERNEL,
     LEFT,
     LISTS,
-    LOOKUP,
     MULTIPLY,
-    MULTIPLY_EACH,
-    NONE,
     OVER_LISTS,
     RIGHT,
     TRANSPOSED,
@@ -32,7 +28,7 @@ from edbatch.kernels.tables import (
     Programs,
     Rows,
     Slots,
-    all_contiguous,
+    any_scattered,
     block_rows,
     computed_rows,
     elements_of,
@@ -50,20 +46,14 @@ from edbatch.memory.plan.format import GATHER, GATHER_MANY
 
 
 @compiled(small=True, error_model="numpy")
-def run_steps(
-    programs: Programs, number: int, first: int, slots: Slots, integers: Integers, m: int, gemms: np.ndarray
-) -> int:
-    """Run steps of a program on a block of m calls, up to the first that is left to the caller.
+def _run_steps(programs: Programs, number: int, slots: Slots, integers: Integers, m: int, gemms: np.ndarray) -> None:
+    """Run the steps of a program on a block of m calls.
 
     Args:
         number: of the program.
-        first: the step to begin with, counted from the program's first.
         slots: where its values are in this block.
         integers: of the block.
         gemms: see `products.gemms`.
-
-    Returns:
-        The step to go on with; at the end, how many there are.
     """
     extent = programs.extents[number]
     itemsize = extent["itemsize"]
@@ -71,7 +61,7 @@ def run_steps(
     places, kernels = programs.places[extent["places"] :], programs.kernels[extent["kernels"] :]
     addresses, strides = slots.addresses, slots.strides
     gemm = Gemm(gemms[itemsize // 8], itemsize)
-    for at in range(first, len(steps)):
+    for at in range(len(steps)):
         step = steps[at]
         code, entries, flags, distance = step["code"], step["entries"], step["flags"], step["distance"]
         x, w, out = step["x"], step["w"], step["out"]  # the first slot, of steps that have none of these
@@ -97,16 +87,7 @@ def run_steps(
             given[-1] = int64_address(kept)
             call_kernel(kernels[step["kernel"]], m, int64_address(given))
             given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
-        elif code == COPY:
-            copy_rows(m, source, strides[x], target, strides[out], itemsize * entries)
-        elif code == LOOKUP:
-            integer, width = step["integer"], itemsize * entries
-            if integer >= 0:
-                listed = integers.begin + integer * integers.stride
-                gather_rows(m, weight, width, integers.indices, listed, target, strides[out], width)
-            else:
-                copy_rows(m, weight + width * (-1 - integer), 0, target, strides[out], width)
-        elif code == MULTIPLY_EACH:
+        else:
             sizes, turned = Sizes(step["m"], step["n"], step["k"]), flags & TRANSPOSED
             left = Matrix(source, distance if flags & LEFT else sizes.k, turned if flags & LEFT else 0)
             right = Matrix(weight, distance if flags & RIGHT else sizes.n, turned if flags & RIGHT else 0)
@@ -114,24 +95,23 @@ def run_steps(
                 gemm, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
                 Matrices(strides[out], Matrix(target, sizes.n, 0)),
             )  # fmt: skip
-        else:
-            return at
-    return len(steps)
 
 
 @compiled(small=True, error_model="numpy")
 def _gather_segments(operand: np.void, sources: Sources, begin: int, end: int, target: Rows) -> None:
     """Rows `begin` to `end` of an operand that comes from several windows; positions in a segment ascend."""
-    indices, to = sources.indices, target.address - begin * target.stride
+    indices, to = sources.indices, Rows(target.address - begin * target.stride, target.stride, target.width)
     for at in range(operand["first"], operand["first"] + operand["segments"]):
         segment = sources.segments[at]
         rows, positions = segment["rows"], segment["positions"]
         low, high = np.searchsorted(indices[positions : positions + segment["n"]], np.array([begin, end]))
         source = window_rows(segment["window"], sources.memory)
-        gather_rows_to(
-            high - low, source.address, source.stride, indices, rows + low, positions + low, to, target.stride,
-            target.width,
-        )  # fmt: skip
+        if sources.memory.windows[segment["window"]]["scattered"] >= 0:
+            there = Listed(source, at_index(indices, rows + low))
+            here = Listed(to, at_index(indices, positions + low))
+            read_scattered(sources.memory, segment["window"], high - low, there, here)
+            continue
+        gather_rows_to(high - low, source, indices, rows + low, positions + low, to)
 
 
 @compiled(small=True, error_model="numpy")
@@ -155,11 +135,14 @@ def _place_arguments(
             _gather_segments(operand, sources, begin, begin + rows, target)
             continue
         source = operand_rows(operand, begin, sources.memory)
-        if access == GATHER and move != UNLESS_FOLLOWED:
-            listed = operand["first"] + begin
-            gather_rows(rows, source.address, source.stride, indices, listed, target.address, target.stride, width)
+        if sources.memory.windows[operand["window"]]["scattered"] >= 0:
+            listed = at_index(indices, operand["first"] + begin) if access == GATHER else 0
+            read_scattered(sources.memory, operand["window"], rows, Listed(source, listed), Listed(target, 0))
+        elif access == GATHER and move != UNLESS_FOLLOWED:
+            first = operand["first"] + begin
+            gather_rows(rows, source, indices, first, target)
         elif access != GATHER and (move == ALWAYS or (move == IF_NOT_ROWS and source.stride < width)):
-            copy_rows(rows, source.address, source.stride, target.address, target.stride, width)
+            copy_rows(m, source, target)
         else:
             slots.addresses[slot], slots.strides[slot] = source.address, source.stride
             if access == GATHER:
@@ -182,26 +165,39 @@ def _run_program(
         place_slots(programs, number, slots, scratch, here, m, elements)
         _place_arguments(programs, number, slots, one, sources, begin, m)
         integers = Integers(sources.indices, one["integers"] + begin, n, one["offsets"] + begin, elements)
-        run_steps(programs, number, 0, slots, integers, m, gemms)
+        _run_steps(programs, number, slots, integers, m, gemms)
     if result.address != out.address:
-        copy_rows(n, result.address, result.stride, out.address, out.stride, out.width)
+        copy_rows(n, result, out)
+
+
+@compiled(small=True, error_model="numpy")
+def _compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows, scratch: int) -> None:
+    """A batch of a kernel of lists; elements are copied first if their entries do not lie side by side."""
+    elements, memory = sources.operands[one["operand"]], sources.memory
+    here = Rows(0, 0, 0)
+    if any_scattered(elements, sources.segments, memory.windows):
+        here, n = Rows(scratch, out.width, out.width), int(elements["n"])
+        if elements["access"] == GATHER_MANY:
+            _gather_segments(elements, sources, 0, n, here)
+        else:
+            listed = at_index(sources.indices, elements["first"]) if elements["access"] == GATHER else 0
+            there = Listed(operand_rows(elements, 0, memory), listed)
+            read_scattered(memory, elements["window"], n, there, Listed(here, 0))
+    compute_lists(task, one, sources, out, here)
 
 
 @compiled(small=True, error_model="numpy")
 def run_batches(
     first: int, stop: int, indices: np.ndarray, scratch: int, gemms: np.ndarray, *tables: np.ndarray
-) -> int:
-    """Run the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
+) -> None:
+    """Run the batches of a plan from `first` on.
 
     Args:
         stop: the batch to stop before.
         indices: the plan's index buffer.
-        scratch: address of a buffer that has room for a block of any program.
+        scratch: address of a buffer that has room for a block of any program, and for the elements of any lists.
         gemms: see `products.gemms`.
         tables: those of `Batches`, `Memory` and `Programs`.
-
-    Returns:
-        The batch to go on with.
     """
     plan, memory, programs = grouped(tables)
     sources = Sources(plan.operands, plan.segments, indices, memory)
@@ -211,17 +207,11 @@ def run_batches(
         one = plan.batches[batch]
         task = programs.tasks[one["type"]]
         program = task["program"]
-        if program == NONE:
-            return batch
-        operands = task["operands"] if program == LISTS else 1
-        if program >= 0:
-            operands = programs.extents[program]["arguments_end"] - programs.extents[program]["arguments"]
-        if not all_contiguous(plan.operands[one["operand"] : one["operand"] + operands], plan.segments, memory.windows):
-            return batch
         if program >= 0:
             _run_program(programs, program, slots, one, sources, scratch, gemms)
-        elif program == LISTS:
-            compute_lists(task, one, sources, result_rows(one["type"], one["row"], memory))
+            continue
+        rows = result_rows(one["type"], one["row"], memory)
+        if program == LISTS:
+            _compute_lists(task, one, sources, rows, scratch)
         else:
-            add_to_operand(task, one, sources, result_rows(one["type"], one["row"], memory))
-    return stop
+            add_to_operand(task, one, sources, rows)

@@ -8,7 +8,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.pointers import call_kernel, int64_address
-from edbatch.kernels.tables import Memory, Rows, operand_rows, window_rows
+from edbatch.kernels.tables import PLACE, Memory, Rows, operand_rows, placed, window_rows
 from edbatch.memory.plan.format import GATHER, SHARED, STRIDED
 
 
@@ -25,6 +25,13 @@ class Sources(NamedTuple):
     segments: np.ndarray
     indices: np.ndarray
     memory: Memory
+
+
+class Listed(NamedTuple):
+    """Rows, and the address of the list of those that are meant, counted from the first; 0: all in order."""
+
+    rows: Rows
+    list: int
 
 
 @compiled(small=True, error_model="numpy")
@@ -51,8 +58,23 @@ def _list_rows(operand: np.void, sources: Sources, listed: np.ndarray) -> None:
 
 
 @compiled(small=True, error_model="numpy")
-def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows) -> None:
-    """A batch of a kernel of lists; the windows of its operands are contiguous."""
+def read_scattered(memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
+    """Copy n rows of a window whose entries do not lie side by side to rows where they do."""
+    kernel = memory.scattered[memory.windows[window]["scattered"]]
+    given = memory.words[kernel["read_given"] : kernel["read_end"]].copy()
+    placed(given, kernel["axes"], there.rows, there.list)
+    placed(given, kernel["axes"] + PLACE, here.rows, here.list)
+    call_kernel(kernel["read"], n, int64_address(given))
+    given[0] = 0  # or it would be freed before the call
+
+
+@compiled(small=True, error_model="numpy")
+def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows, copied: Rows) -> None:
+    """A batch of a kernel of lists.
+
+    Args:
+        copied: where the rows of the first operand have been copied to; at address 0: they have not been.
+    """
     some, first = task["operands"], one["operand"]
     total = 0
     for at in range(some):
@@ -63,6 +85,9 @@ def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows) -> N
     given[0], given[1] = out.width // task["itemsize"], int64_address(offsets)
     for at in range(some):
         operand, place = sources.operands[first + at], 2 + 3 * at
+        if at == 0 and copied.address != 0:
+            placed(given, place, copied, 0)
+            continue
         if operand["access"] <= STRIDED:
             rows = operand_rows(operand, 0, sources.memory)
             given[place], given[place + 1] = rows.address, rows.stride
@@ -79,18 +104,30 @@ def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows) -> N
 @compiled(small=True, error_model="numpy")
 def add_to_operand(task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
     """Add rows, in the order of the list of them if there is one, to the rows of an operand of one window."""
-    operand, indices = sources.operands[one["operand"]], sources.indices
-    target, listed = operand_rows(operand, 0, sources.memory), at_index(indices, one["offsets"])
-    entries = rows.width // task["itemsize"]
+    operand, indices, memory = sources.operands[one["operand"]], sources.indices, sources.memory
+    target, source = operand_rows(operand, 0, memory), Listed(rows, at_index(indices, one["offsets"]))
+    scattered = memory.windows[operand["window"]]["scattered"]
+    offsets = np.array([0, one["n"]], np.int32)
     if operand["access"] == SHARED:
-        offsets = np.array([0, one["n"]], np.int32)
-        given = np.array(
-            [entries, int64_address(offsets), rows.address, rows.stride, listed, target.address, 0, 0, 0]
-        )  # fmt: skip
-        call_kernel(task["to_one"], 1, int64_address(given))
-        given[0] = offsets[0]  # or they would be freed before the call
-        return
-    to = at_index(indices, operand["first"]) if operand["access"] == GATHER else 0
-    given = np.array([entries, rows.address, rows.stride, listed, target.address, target.stride, to, 0])
-    call_kernel(task["kernel"], one["n"], int64_address(given))
-    given[0] = 0  # or it would be freed before the call
+        kernel, n, axes = task["to_one"], 1, 1
+        given = np.zeros(2 + 2 * PLACE + 1, np.int64)
+        given[0] = rows.width // task["itemsize"]
+        if scattered >= 0:
+            of = memory.scattered[scattered]
+            kernel, axes = of["add_lists"], of["axes"]
+            given = memory.words[of["lists_given"] : of["lists_end"]].copy()
+        given[axes] = int64_address(offsets)
+        placed(given, axes + 1, rows, source.list)
+        placed(given, axes + 1 + PLACE, Rows(target.address, 0, 0), 0)
+    else:
+        kernel, n, axes = task["kernel"], int(one["n"]), 1
+        given = np.zeros(1 + 2 * PLACE + 1, np.int64)
+        given[0] = rows.width // task["itemsize"]
+        if scattered >= 0:
+            of = memory.scattered[scattered]
+            kernel, axes = of["add"], of["axes"]
+            given = memory.words[of["add_given"] : of["add_end"]].copy()
+        placed(given, axes, rows, source.list)
+        placed(given, axes + PLACE, target, at_index(indices, operand["first"]) if operand["access"] == GATHER else 0)
+    call_kernel(kernel, n, int64_address(given))
+    given[0], offsets[0] = 0, 0  # or they would be freed before the call

@@ -11,26 +11,20 @@ import numpy as np
 from edbatch.kernels import row_kernels
 from edbatch.kernels.cpu import interpreter
 from edbatch.kernels.cpu.backend import NumPyBackend
-from edbatch.kernels.cpu.gather import copy_rows, gather_rows, gather_rows_to
 from edbatch.kernels.cpu.machine_code import address_of
 from edbatch.kernels.cpu.pointers import KERNEL, call_kernel
 from edbatch.kernels.cpu.products import gemms
-from edbatch.kernels.cpu.scatter import add_rows, add_rows_at
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import ADD_ROWS, LISTS, Task
-from edbatch.kernels.tables import Integers, Memory, Programs, Slots
+from edbatch.kernels.tables import Memory
 
 __all__ = [
-    "add_all", "add_at", "add_product", "add_rows", "add_rows_at", "adding", "adds_in_groups", "compute_lists",
-    "computes", "copy_rows", "gather_rows", "gather_rows_to", "handles", "of_lists", "prepared", "puts_lists_together",
-    "run_batches", "run_steps", "sum_equal",
+    "add_all", "add_product", "adding", "adds_in_groups", "handles", "of_lists", "prepared", "run_batches", "sum_equal",
 ]  # fmt: skip
 
 _address = NumPyBackend.address
 
-#: Whether lists need scratch, to put their elements' rows from several places side by side.
-puts_lists_together = False
 #: Whether rows that occur several times in a list have to be known before they are added up.
 adds_in_groups = False
 
@@ -63,24 +57,6 @@ def of_lists(make: Callable[[int], Kernel]) -> Task:
     return Task(LISTS, itemsize, address_of(kernel), operands=len(kernel.places) - 1)
 
 
-def compute_lists(task: Task, offsets: Any, operands: Sequence[Any], out: Any) -> None:
-    """Compute lists of rows that lie side by side.
-
-    Args:
-        task: from `of_lists`.
-        offsets: of int32.
-        operands: each contiguous [rows, *shape].
-        out: rows [n, *shape] of as many entries.
-    """
-    target = np.ascontiguousarray(out)
-    lists = np.array(offsets, np.int64)
-    width, stride = target[0].size, target[0].nbytes
-    places = [word for rows in (*operands, target) for word in (_address(rows), stride, 0)]
-    call_kernel(task.kernel, len(lists) - 1, _address(np.array([width, _address(lists), *places, 0])))
-    if target is not out:
-        out[...] = target
-
-
 @cache
 def adding(dtype: np.dtype) -> Task:
     """What adds rows to rows."""
@@ -88,29 +64,14 @@ def adding(dtype: np.dtype) -> Task:
     return Task(ADD_ROWS, dtype.itemsize, one_to_one, to_one)
 
 
-def computes(op: str, scalar: str, operands: int) -> bool:
-    """Whether there are kernels for single ops; NumPy's functions are as fast."""
-    return False
-
-
-def run_steps(programs: Programs, first: int, slots: Slots, integers: Integers, m: int) -> int:
-    """See `interpreter.run_steps`; of the one program that there is."""
-    return interpreter.run_steps(programs, 0, first, slots, integers, m, gemms())
-
-
 def run_batches(
     first: int, stop: int, plan: Any, indices: Any, memory: Memory, programs: Any, scratch: int
-) -> int:  # fmt: skip
+) -> None:  # fmt: skip
     """See `interpreter.run_batches`; `plan` has the tables of `Batches`, `programs` has `tables`."""
-    return interpreter.run_batches(
+    interpreter.run_batches(
         first, stop, indices, scratch, gemms(), plan.batches, plan.operands, plan.segments, *memory,
         *programs.tables,
     )  # fmt: skip
-
-
-def add_at(array: Any, rows: np.ndarray, values: Any) -> None:
-    """array[rows[i]] += values[i], one after the other; for arrays whose rows are not contiguous."""
-    np.add.at(array, rows, values)
 
 
 def add_all(rows: Any, whole: Any) -> None:

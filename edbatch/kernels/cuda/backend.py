@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import numpy as np
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.loops import CudaLoops
-from edbatch.kernels.list_kernels import reduce_lists
-from edbatch.kernels.random import uniform
 
 #: Bytes of scratch memory that a block of calls may take.
 SCRATCH_BYTES = 256 << 20
@@ -30,7 +27,7 @@ def open_backend(number: int) -> CudaBackend:
 
 
 class CudaBackend:
-    """What an op's `forward` computes with on a GPU; as `NumPyBackend`, on arrays of the device.
+    """What the runtime asks of a GPU; as `NumPyBackend`, on arrays of the device.
 
     Args:
         driver: of the GPU.
@@ -110,50 +107,6 @@ class CudaBackend:
     def synchronize(self) -> None:
         """Wait until everything that was enqueued is done."""
         self._driver.synchronize()
-
-    def sigmoid(self, x: Any, out: Any) -> None:
-        """out = 1 / (1 + e⁻ˣ)."""
-        xp = self._xp
-        xp.exp(xp.negative(x, out=out), out=out)
-        xp.add(out, 1, out=out)
-        xp.reciprocal(out, out=out)
-
-    def erf(self, x: Any, out: Any) -> None:
-        """out = erf(x)."""
-        self._error_function(x, out, False)
-
-    def erfc(self, x: Any, out: Any) -> None:
-        """out = 1 - erf(x), without cancellation."""
-        self._error_function(x, out, True)
-
-    def _error_function(self, x: Any, out: Any, complement: bool) -> None:
-        x = self._xp.ascontiguousarray(x)
-        target = out if out.flags.c_contiguous and len(x) == len(out) else self._xp.empty_like(x)
-        self.loops.error_function(x, target, complement)
-        if target is not out:
-            out[...] = target
-
-    def reduce_lists(self, op: str, out: Any, rows: Any, offsets: Any) -> None:
-        """See `NumPyBackend.reduce_lists`; offsets are int32."""
-        task = self.loops.of_lists(partial(reduce_lists, op, out.dtype.name))
-        self.loops.compute_lists(task, offsets, [self._xp.ascontiguousarray(rows)], out)
-
-    def take(self, x: Any, indices: Any, axis: int, out: Any, mode: str) -> None:
-        """As NumPy's, without its `mode`, that CuPy does not have: indices are in range."""
-        self._xp.take(x, indices, axis=axis, out=out)
-
-    def einsum(self, subscripts: str, *operands: Any, out: Any) -> None:
-        """As NumPy's; CuPy's has no `out`."""
-        out[...] = self._xp.einsum(subscripts, *operands)
-
-    @staticmethod
-    def errstate(**_: Any) -> AbstractContextManager[Any]:
-        """Devices do not warn."""
-        return nullcontext()
-
-    def uniform(self, seeds: Any, shape: tuple[int, ...]) -> Any:
-        """See `NumPyBackend.uniform`."""
-        return uniform(self._xp, seeds, shape)
 
     def stage(self, out: Any, values: list[Any]) -> None:
         """Copy one given array into each row."""

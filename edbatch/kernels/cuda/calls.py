@@ -17,6 +17,7 @@ from edbatch.errors import EdBatchError
 from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS, int64_address, intrinsic
 from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
 from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, COMPUTE_FLOAT64, DEFAULT_ALGORITHM, FLOAT32, FLOAT64
+from edbatch.kernels.cuda.geometry import Grid
 
 
 class Gpu(IntEnum):
@@ -55,13 +56,13 @@ def _call(builder, address, result, arguments):
 
 
 @intrinsic
-def call_launch(context, function, kernel, gx, gy, gz, bx, by, stream, values):
+def call_launch(context, function, kernel, grid, stream, values):
     """cuLaunchKernel; `values` is the address of the addresses of the kernel's parameters."""
 
     def generate(context, builder, signature, args):
-        function, kernel, gx, gy, gz, bx, by, stream, values = args
+        function, kernel, grid, stream, values = args
         one, none = ir.Constant(_LONG, 1), ir.Constant(_LONG, 0)
-        ints = [(value, _INT) for value in (gx, gy, gz, bx, by, one, none)]
+        ints = [(value, _INT) for value in (*cgutils.unpack_tuple(builder, grid), one, none)]
         return _call(
             builder,
             function,
@@ -69,7 +70,7 @@ def call_launch(context, function, kernel, gx, gy, gz, bx, by, stream, values):
             [(kernel, _POINTER), *ints, (stream, _POINTER), (values, _POINTER), (none, _POINTER)],
         )
 
-    return types.int32(*(types.int64,) * 9), generate
+    return types.int32(types.int64, types.int64, grid, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -166,15 +167,13 @@ _LAUNCH, _STREAM, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.STATUS))
 
 
 @compiled
-def launch(
-    gpu: np.ndarray, kernel: int, gx: int, gy: int, gz: int, bx: int, by: int, values: np.ndarray, count: int
-) -> None:
+def launch(gpu: np.ndarray, kernel: int, grid: Grid, values: np.ndarray, count: int) -> None:
     """Enqueue a kernel whose parameters are the first `count` of `values` (int64)."""
     pointers = np.empty(count, np.int64)
     begin = int64_address(values)
     for i in range(count):
         pointers[i] = begin + 8 * i
-    status = call_launch(gpu[_LAUNCH], kernel, gx, gy, gz, bx, by, gpu[_STREAM], int64_address(pointers))
+    status = call_launch(gpu[_LAUNCH], kernel, grid, gpu[_STREAM], int64_address(pointers))
     pointers[0] = values[0]  # or both would be freed before the call: Numba does not know that it reads them
     if status != 0 and gpu[_STATUS] == 0:
         gpu[_STATUS] = status

@@ -116,7 +116,7 @@ __device__ inline unsigned long long mixed(unsigned long long z) {
     return z ^ (z >> 31);
 }
 
-// A number in [0, 1) that depends on a seed and an entry's position; see `kernels.random`.
+// A number in [0, 1) that depends on a seed and an entry's position.
 __device__ inline double uniform(unsigned seed, unsigned entry) {
     const unsigned long long step = 0x9E3779B97F4A7C15ull;
     return (mixed(mixed(seed * step) + (entry + 1) * step) >> 11) * 0x1p-53;

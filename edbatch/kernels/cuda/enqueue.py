@@ -6,11 +6,13 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.gather import WORD
+from edbatch.kernels.cpu.list_loops import Listed
 from edbatch.kernels.cpu.pointers import int64_address
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS_OF_X,
     THREADS,
+    Grid,
     lanes_of_lists,
     over_columns,
     over_rows,
@@ -18,7 +20,7 @@ from edbatch.kernels.cuda.geometry import (
     spread,
 )
 from edbatch.kernels.program import COLUMN, ELEMENT
-from edbatch.kernels.tables import Rows
+from edbatch.kernels.tables import PLACE, Memory, Rows, placed
 
 # Numba takes plain integers for constants.
 _LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
@@ -46,9 +48,8 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
         down = min(down, parts(most, across))
         pointer = np.empty(1, np.int64)
         pointer[0] = int64_address(moves) + 8 * MOVE * first
-        status = call_launch(
-            gpu[_LAUNCH], gpu[_GATHER_KERNEL], down, some, across, THREADS, 1, gpu[_STREAM], int64_address(pointer)
-        )
+        grid = Grid(down, some, across, THREADS, 1)
+        status = call_launch(gpu[_LAUNCH], gpu[_GATHER_KERNEL], grid, gpu[_STREAM], int64_address(pointer))
         pointer[0] = moves[0, 0]  # or both would be freed before the call: Numba does not know that it reads them
         if status != 0 and gpu[_STATUS] == 0:
             gpu[_STATUS] = status
@@ -96,25 +97,31 @@ def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, targ
     """Enqueue the sum of rows; see `lists.cu`."""
     values = np.array([n, source, stride, target, width], np.int64)
     x, along, down = over_columns(width)
-    launch(gpu, kernel, x, 1, 1, along, down, values, len(values))
+    launch(gpu, kernel, Grid(x, 1, 1, along, down), values, len(values))
 
 
 @compiled
 def each_entry(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray) -> None:
     """Enqueue a kernel that computes each of d entries of n rows by itself; `values`: n, then what it is given."""
-    x, y, z, along, down = spread(n, d)
-    launch(gpu, kernel, x, y, z, along, down, values, 2)
+    launch(gpu, kernel, spread(n, d), values, 2)
 
 
 @compiled
 def groups(gpu: np.ndarray, kernel: int, n: int, lanes: int, values: np.ndarray) -> None:
     """Enqueue a kernel that computes n groups, each by so many threads, of one y; `values` as of `entries`."""
     y = THREADS // lanes
-    launch(gpu, kernel, min(parts(n, y), MOST_BLOCKS_OF_X), 1, 1, lanes, y, values, 2)
+    launch(gpu, kernel, Grid(min(parts(n, y), MOST_BLOCKS_OF_X), 1, 1, lanes, y), values, 2)
 
 
 @compiled
-def by_groups(gpu: np.ndarray, kernel: int, groups: int, lanes: int, values: np.ndarray) -> None:
-    """Enqueue a kernel of which so many threads each compute a group."""
-    y = THREADS // lanes
-    launch(gpu, kernel, min(parts(groups, y), MOST_BLOCKS_OF_X), 1, 1, lanes, y, values, len(values))
+def read_scattered(gpu: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
+    """Enqueue a copy of rows; see `list_loops.read_scattered`."""
+    if n == 0:
+        return
+    kernel = memory.scattered[memory.windows[window]["scattered"]]
+    values = np.empty(1 + kernel["read_end"] - kernel["read_given"], np.int64)
+    values[1:] = memory.words[kernel["read_given"] : kernel["read_end"]]
+    values[0] = n
+    placed(values, 1 + kernel["axes"], there.rows, there.list)
+    placed(values, 1 + kernel["axes"] + PLACE, here.rows, here.list)
+    each_entry(gpu, kernel["read"], n, kernel["entries"], values)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from edbatch.compiling.compiled import compiled
 
 THREADS = 256  # of a block
 MOST_BLOCKS = 65535  # CUDA's limit for y and z; kernels go on from there by themselves
 MOST_BLOCKS_OF_X = 2**31 - 1
 SECTOR = 8  # entries that memory gives at once, 32 bytes: fewer columns beside each other would waste some
+
+
+class Grid(NamedTuple):
+    """Blocks along x, y and z; and threads of one along x and y."""
+
+    x: int
+    y: int
+    z: int
+    along: int
+    down: int
 
 
 @compiled
@@ -26,7 +38,7 @@ def parts(size: int, of: int) -> int:
 
 
 @compiled
-def spread(n: int, width: int) -> tuple[int, int, int, int, int]:
+def spread(n: int, width: int) -> Grid:
     """For n rows of a width, each entry a thread: blocks of x (rows), y and z (columns), threads of x and y of a block.
 
     See `own_row` in common.cu.
@@ -34,7 +46,7 @@ def spread(n: int, width: int) -> tuple[int, int, int, int, int]:
     along = threads_for(width, 1)
     columns = parts(width, along)
     z = parts(columns, MOST_BLOCKS)
-    return parts(n, THREADS // along), parts(columns, z), z, along, THREADS // along
+    return Grid(parts(n, THREADS // along), parts(columns, z), z, along, THREADS // along)
 
 
 @compiled

@@ -7,34 +7,30 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.list_loops import Listed
 from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
 from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import (
     MOVE,
     MOVES,
     add_all,
-    by_groups,
     each_entry,
     gather,
     groups,
     in_entries,
     lists,
     move,
+    read_scattered,
 )
-from edbatch.kernels.cuda.geometry import THREADS, lanes_of_lists, over_rows
+from edbatch.kernels.cuda.geometry import THREADS, Grid, lanes_of_lists, over_rows
 from edbatch.kernels.program import (
     ADD,
-    ADD_ROWS,
     ALWAYS,
-    CALL,
-    COPY,
     IF_NOT_ROWS,
     KERNEL,
     LEFT,
-    LOOKUP,
+    LISTS,
     MULTIPLY,
-    MULTIPLY_EACH,
-    NONE,
     OVER_ELEMENTS,
     OVER_LISTS,
     RIGHT,
@@ -43,12 +39,12 @@ from edbatch.kernels.program import (
     UNUSED,
 )
 from edbatch.kernels.tables import (
+    PLACE,
     Integers,
     Memory,
     Programs,
     Rows,
     Slots,
-    all_contiguous,
     block_rows,
     computed_rows,
     elements_of,
@@ -58,6 +54,7 @@ from edbatch.kernels.tables import (
     most_slots,
     operand_rows,
     place_slots,
+    placed,
     result_rows,
     window_rows,
 )
@@ -68,16 +65,8 @@ INDEX = 4  # bytes of an integer in a plan's index buffer
 
 
 @compiled
-def enqueue_steps(
-    gpu: np.ndarray,
-    programs: Programs,
-    number: int,
-    first: int,
-    slots: Slots,
-    integers: Integers,
-    m: int,
-) -> int:
-    """Enqueue steps of a program on m calls, up to the first that is left to the caller; see `interpreter.run_steps`.
+def _enqueue_steps(gpu: np.ndarray, programs: Programs, number: int, slots: Slots, integers: Integers, m: int) -> None:
+    """Enqueue the steps of a program on m calls; see `interpreter`.
 
     Args:
         integers: of the calls; in place of the list its address.
@@ -88,13 +77,12 @@ def enqueue_steps(
     places, kernels = programs.places[extent["places"] :], programs.kernels[extent["kernels"] :]
     addresses, strides = slots.addresses, slots.strides
     payload, offsets = integers.indices + INDEX * integers.begin, integers.indices + INDEX * integers.offsets
-    moves = np.empty((MOVES, MOVE), np.int64)
-    for at in range(first, len(steps)):
+    for at in range(len(steps)):
         step = steps[at]
         code, entries, flags, distance = step["code"], step["entries"], step["flags"], step["distance"]
         x, w, out = step["x"], step["w"], step["out"]  # the first slot, of steps that have none of these
         source, weight = addresses[x] + itemsize * step["x_column"], addresses[w] + itemsize * step["w_column"]
-        target, width = addresses[out] + itemsize * step["out_column"], itemsize * entries
+        target = addresses[out] + itemsize * step["out_column"]
         if code == MULTIPLY:
             multiply(
                 gpu,
@@ -117,29 +105,7 @@ def enqueue_steps(
                 groups(gpu, kernels[step["kernel"]], items * step["groups"], lanes, values)
             else:
                 each_entry(gpu, kernels[step["kernel"]], items, entries, values)
-        elif code == CALL:
-            some, integer = step["places"], step["integer"]
-            values = np.empty(2 + 3 * some, np.int64)
-            values[0], values[1] = m, payload + INDEX * integer * integers.stride if integer >= 0 else 0
-            for place in range(some):
-                position = places[step["place"] + place]
-                slot = position["slot"]
-                values[2 + 3 * place] = addresses[slot] + itemsize * position["column"]
-                values[3 + 3 * place] = strides[slot] // itemsize
-                values[4 + 3 * place] = slots.lists[slot]
-            by_groups(gpu, kernels[step["kernel"]], m * step["groups"], step["lanes"], values)
-        elif code == COPY:
-            move(moves, 0, Rows(source, strides[x], width), 0, 0, m, target, strides[out])
-            gather(gpu, moves, 1)
-        elif code == LOOKUP:
-            integer = step["integer"]
-            if integer >= 0:
-                listed = payload + INDEX * integer * integers.stride
-                move(moves, 0, Rows(weight, width, width), listed, 0, m, target, strides[out])
-            else:
-                move(moves, 0, Rows(weight + width * (-1 - integer), 0, width), 0, 0, m, target, strides[out])
-            gather(gpu, moves, 1)
-        elif code == MULTIPLY_EACH:
+        else:
             sizes, turned = Sizes(step["m"], step["n"], step["k"]), flags & TRANSPOSED
             left = Matrix(source, distance if flags & LEFT else sizes.k, turned if flags & LEFT else 0)
             right = Matrix(weight, distance if flags & RIGHT else sizes.n, turned if flags & RIGHT else 0)
@@ -147,9 +113,6 @@ def enqueue_steps(
                 gpu, itemsize, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
                 Matrices(strides[out], Matrix(target, sizes.n, 0)),
             )  # fmt: skip
-        else:
-            return at
-    return len(steps)
 
 
 class Sources(NamedTuple):
@@ -171,8 +134,12 @@ class Sources(NamedTuple):
 
 
 @compiled
-def _gather_segments(count: int, operand: np.void, sources: Sources, begin: int, end: int, target: Rows) -> int:
+def _gather_segments(
+    gpu: np.ndarray, count: int, operand: np.void, sources: Sources, begin: int, end: int, target: Rows
+) -> int:
     """Note the moves of rows `begin` to `end` of an operand of several windows; positions in a segment ascend.
+
+    Rows whose entries do not lie side by side have a kernel of their own, which is enqueued at once.
 
     Args:
         count: how many moves there are already.
@@ -185,43 +152,55 @@ def _gather_segments(count: int, operand: np.void, sources: Sources, begin: int,
         if begin > 0 or end < host[positions + n - 1] + 1:
             low, high = np.searchsorted(host[positions : positions + n], np.array([begin, end]))
         source = window_rows(segment["window"], sources.memory)
+        listed, to = indices + INDEX * (rows + low), indices + INDEX * (positions + low)
+        address = target.address - begin * target.stride
+        if sources.memory.windows[segment["window"]]["scattered"] >= 0:
+            there, here = Listed(source, listed), Listed(Rows(address, target.stride, target.width), to)
+            read_scattered(gpu, sources.memory, segment["window"], high - low, there, here)
+            continue
         shown = Rows(source.address, source.stride, target.width)
-        count = move(
-            sources.moves, count, shown, indices + INDEX * (rows + low), indices + INDEX * (positions + low),
-            high - low, target.address - begin * target.stride, target.stride,
-        )  # fmt: skip
+        count = move(sources.moves, count, shown, listed, to, high - low, address, target.stride)
     return count
 
 
 @compiled
 def _compute_lists(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, scratch: int) -> None:
-    """A batch of a kernel of lists; what comes from several windows is first put side by side: only the elements do."""
-    some, first = task["operands"], one["operand"]
+    """A batch of a kernel of lists; elements that cannot be read where they are are first put side by side.
+
+    All other operands can be: they are gradients and results of the lists.
+    """
+    some, first, memory = task["operands"], one["operand"], sources.memory
     values = np.zeros(3 + 3 * (some + 1) + 1, np.int64)
     values[0], values[1] = one["n"], out.width // task["itemsize"]
     values[2] = sources.indices + INDEX * one["offsets"]
     for at in range(some):
         operand, place = sources.operands[first + at], 3 + 3 * at
+        copied = Rows(scratch, out.width, out.width)
+        listed = sources.indices + INDEX * operand["first"] if operand["access"] == GATHER else 0
         if operand["access"] == GATHER_MANY:
-            source = Rows(scratch, out.width, out.width)
-            gather(gpu, sources.moves, _gather_segments(0, operand, sources, 0, operand["n"], source))
+            gather(gpu, sources.moves, _gather_segments(gpu, 0, operand, sources, 0, operand["n"], copied))
+            placed(values, place, copied, 0)
+        elif memory.windows[operand["window"]]["scattered"] >= 0:
+            there = Listed(operand_rows(operand, 0, memory), listed)
+            read_scattered(gpu, memory, operand["window"], operand["n"], there, Listed(copied, 0))
+            placed(values, place, copied, 0)
         else:
-            source = operand_rows(operand, 0, sources.memory)
-            if operand["access"] == GATHER:
-                values[place + 2] = sources.indices + INDEX * operand["first"]
-        values[place], values[place + 1] = source.address, source.stride
+            placed(values, place, operand_rows(operand, 0, memory), listed)
     values[3 + 3 * some], values[4 + 3 * some] = out.address, out.stride
     lists(gpu, task["kernel"], task["each"], sources.operands[first]["n"], values)
 
 
 @compiled
 def _add_to_operand(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
-    """See `interpreter`; rows that occur several times are given as groups.
+    """See `list_loops`; rows that occur several times are given as groups.
 
     Those are written as an operand of several windows: `first` is where in the index buffer offsets, members and rows
     of the groups follow one another, `segments` the number of groups.
     """
     operand, n, positions = sources.operands[one["operand"]], one["n"], one["offsets"]
+    if sources.memory.windows[operand["window"]]["scattered"] >= 0:
+        _add_to_scattered(gpu, operand, one, sources, rows)
+        return
     first = sources.indices + INDEX * operand["first"]
     source = in_entries(rows, task["itemsize"])
     if operand["access"] == GATHER_MANY:
@@ -234,7 +213,7 @@ def _add_to_operand(gpu: np.ndarray, task: np.void, one: np.void, sources: Sourc
             np.int64,
         )
         x, y = over_rows(some, source.width)
-        launch(gpu, task["to_groups"], x, y, 1, THREADS, 1, values, len(values))
+        launch(gpu, task["to_groups"], Grid(x, y, 1, THREADS, 1), values, len(values))
         return
     target = in_entries(operand_rows(operand, 0, sources.memory), task["itemsize"])
     if operand["access"] == SHARED:
@@ -246,7 +225,31 @@ def _add_to_operand(gpu: np.ndarray, task: np.void, one: np.void, sources: Sourc
         [n, source.address, source.stride, listed, to, target.address, target.stride, source.width], np.int64
     )
     x, y = over_rows(n, source.width)
-    launch(gpu, task["kernel"], x, y, 1, THREADS, 1, values, len(values))
+    launch(gpu, task["kernel"], Grid(x, y, 1, THREADS, 1), values, len(values))
+
+
+@compiled
+def _add_to_scattered(gpu: np.ndarray, operand: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
+    """The same to rows whose entries do not lie side by side; of these none is `SHARED`, see `backward_out`."""
+    memory, access, n = sources.memory, operand["access"], one["n"]
+    of = memory.scattered[memory.windows[operand["window"]]["scattered"]]
+    first, axes = sources.indices + INDEX * operand["first"], of["axes"]
+    if access == GATHER_MANY:
+        some = operand["segments"]
+        members = first + INDEX * (some + 1)
+        values = np.empty(1 + of["lists_end"] - of["lists_given"], np.int64)
+        values[1:] = memory.words[of["lists_given"] : of["lists_end"]]
+        values[0], values[1 + axes] = some, first
+        placed(values, 2 + axes, rows, members)
+        placed(values, 2 + axes + PLACE, window_rows(operand["window"], memory), members + INDEX * n)
+        groups(gpu, of["add_lists"], some * of["entries"], 1, values)
+        return
+    values = np.empty(1 + of["add_end"] - of["add_given"], np.int64)
+    values[1:] = memory.words[of["add_given"] : of["add_end"]]
+    values[0] = n
+    placed(values, 1 + axes, rows, 0 if one["offsets"] < 0 else sources.indices + INDEX * one["offsets"])
+    placed(values, 1 + axes + PLACE, operand_rows(operand, 0, memory), first if access == GATHER else 0)
+    each_entry(gpu, of["add"], n, of["entries"], values)
 
 
 @compiled
@@ -267,7 +270,7 @@ def _place_arguments(
         access, target = operand["access"], Rows(slots.addresses[slot], slots.strides[slot], width)
         rows = operand["n"] if argument["elements"] else m
         if access == GATHER_MANY:
-            count = _gather_segments(count, operand, sources, begin, begin + rows, target)
+            count = _gather_segments(gpu, count, operand, sources, begin, begin + rows, target)
             continue
         source = operand_rows(operand, begin, sources.memory)
         listed = sources.indices + INDEX * (operand["first"] + begin) if access == GATHER else 0
@@ -275,7 +278,9 @@ def _place_arguments(
             in_place = moved == UNLESS_FOLLOWED
         else:
             in_place = moved != ALWAYS and (moved != IF_NOT_ROWS or source.stride >= width)
-        if in_place:
+        if sources.memory.windows[operand["window"]]["scattered"] >= 0:
+            read_scattered(gpu, sources.memory, operand["window"], rows, Listed(source, listed), Listed(target, 0))
+        elif in_place:
             slots.addresses[slot], slots.strides[slot], slots.lists[slot] = source.address, source.stride, listed
         else:
             shown = Rows(source.address, source.stride, width)
@@ -299,7 +304,7 @@ def _enqueue_program(
         place_slots(programs, number, slots, scratch, here, m, elements)
         _place_arguments(gpu, programs, number, slots, one, sources, begin, m)
         integers = Integers(sources.indices, one["integers"] + begin, n, one["offsets"] + begin, elements)
-        enqueue_steps(gpu, programs, number, 0, slots, integers, m)
+        _enqueue_steps(gpu, programs, number, slots, integers, m)
     if result.address != out.address:
         shown = Rows(result.address, result.stride, out.width)
         move(sources.moves, 0, shown, 0, 0, n, out.address, out.stride)
@@ -309,14 +314,14 @@ def _enqueue_program(
 @compiled
 def enqueue_batches(
     gpu: np.ndarray, first: int, stop: int, host: np.ndarray, indices: int, scratch: int, *tables: np.ndarray
-) -> int:
-    """Enqueue the batches of a plan from `first` on, up to the first that has no program, or cannot be run here.
+) -> None:
+    """Enqueue the batches of a plan from `first` on.
 
     Args:
         gpu: see `calls.Gpu`.
         host, indices: the plan's index buffer on the host, and its address on the device.
 
-    The others, and what is returned, are as of `interpreter.run_batches`, with addresses on the device.
+    The others are as of `interpreter.run_batches`, with addresses on the device.
     """
     plan, memory, programs = grouped(tables)
     moves = np.empty((len(plan.segments) + len(plan.operands) + MOVES, MOVE), np.int64)
@@ -327,21 +332,11 @@ def enqueue_batches(
         one = plan.batches[batch]
         task = programs.tasks[one["type"]]
         program = task["program"]
-        operands = plan.operands[one["operand"] :]
-        if program == NONE:
-            return batch
-        if program == ADD_ROWS:  # perhaps to groups, which have no segments
-            if memory.windows[operands[0]["window"]]["width"] == 0:
-                return batch
-            _add_to_operand(gpu, task, one, sources, result_rows(one["type"], one["row"], memory))
-            continue
-        some = task["operands"]
-        if program >= 0:
-            some = programs.extents[program]["arguments_end"] - programs.extents[program]["arguments"]
-        if not all_contiguous(operands[:some], plan.segments, memory.windows):
-            return batch
         if program >= 0:
             _enqueue_program(gpu, programs, program, slots, one, sources, scratch)
+            continue
+        rows = result_rows(one["type"], one["row"], memory)
+        if program == LISTS:
+            _compute_lists(gpu, task, one, sources, rows, scratch)
         else:
-            _compute_lists(gpu, task, one, sources, result_rows(one["type"], one["row"], memory), scratch)
-    return stop
+            _add_to_operand(gpu, task, one, sources, rows)

@@ -34,8 +34,8 @@ class Recordings:
         self.recorded = self.replayed = self.dropped = 0
         self._before = 0, 0  # recorded and replayed when it was last looked whether that pays
 
-    def run(self, key: bytes, enqueue: Callable[[Recording | None], bool]) -> None:
-        """Have done what `enqueue` enqueues, which is the same for equal keys; it says whether that is all there is.
+    def run(self, key: bytes, enqueue: Callable[[Recording | None], None]) -> None:
+        """Have done what `enqueue` enqueues, which is the same for equal keys.
 
         It is given the recording that it is to enqueue to; None: it is to enqueue what runs at once.
 
@@ -44,15 +44,15 @@ class Recordings:
         with self._lock:
             self._run(key, enqueue)
 
-    def _run(self, key: bytes, enqueue: Callable[[Recording | None], bool]) -> None:
+    def _run(self, key: bytes, enqueue: Callable[[Recording | None], None]) -> None:
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
             self.replayed += 1
             found.launch()
         elif key not in self._seen:
-            if enqueue(None):
-                self._remember(key)
+            enqueue(None)
+            self._remember(key)
         else:
             with Whole(), self._driver.capture() as recording:
                 enqueue(recording)

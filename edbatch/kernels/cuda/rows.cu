@@ -103,21 +103,3 @@ __device__ inline void add_rows(
     long long n, const T* source, long long source_stride, const int* positions, const int* rows, T* target, \
         long long target_stride, long long width
 FOR_BOTH(add_rows, ADD_ROWS, n, source, source_stride, positions, rows, target, target_stride, width)
-
-__device__ inline float erf_of(float x) { return erff(x); }
-__device__ inline double erf_of(double x) { return erf(x); }
-
-__device__ inline float erfc_of(float x) { return erfcf(x); }
-__device__ inline double erfc_of(double x) { return erfc(x); }
-
-// out[i] = erf(x[i]), or 1 - erf(x[i]) without cancellation, for i < n.
-template <typename T> __device__ inline void error_function(long long n, const T* x, T* out, long long complement) {
-    const long long threads = (long long)gridDim.x * blockDim.x;
-    #pragma unroll 1  // unrolling would count the turns first: a 64-bit division
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads) {
-        out[i] = complement ? erfc_of(x[i]) : erf_of(x[i]);
-    }
-}
-
-#define ERROR_FUNCTION(T) long long n, const T* x, T* out, long long complement
-FOR_BOTH(error_function, ERROR_FUNCTION, n, x, out, complement)

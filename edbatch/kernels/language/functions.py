@@ -66,6 +66,6 @@ FUNCTIONS = {
     "erf": Function(_X, single=single.ERF, library="erf", costly=True),
     "erfc": Function(_X, single=single.ERFC, library="erfc", costly=True),
     "power": Function(_AB, single=single.POWER, library="pow", costly=True),
-    # A number in [0, 1) of a row's seed and an entry's number, both integers (see `kernels.random`).
+    # A number in [0, 1) of a row's seed and an entry's number, both integers.
     "uniform": Function(("seed", "position"), single.UNIFORM, cuda="uniform", costly=True),
 }

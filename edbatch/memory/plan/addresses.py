@@ -13,12 +13,14 @@ class Columns(NamedTuple):
     Attributes:
         arena: its number.
         begin: from the beginning of the arena's row to that of the row as seen.
-        width: of a row as seen; 0: not contiguous.
+        width: of a row as seen, entries side by side.
+        scattered: number of the record `Scattered` if entries do not lie side by side; -1: they do.
     """
 
     arena: int
     begin: int
     width: int
+    scattered: int = -1
 
 
 class Rows(NamedTuple):
@@ -47,4 +49,30 @@ class Kept(NamedTuple):
     n: int
 
 
-COLUMNS, ROWS, KEPT = (record_type(form._fields) for form in (Columns, Rows, Kept))
+class Scattered(NamedTuple):
+    """Kernels for rows whose entries do not lie side by side.
+
+    What each is given (see `kernels.language.given`) is written in a list of words, but for its places and offsets.
+
+    Attributes:
+        entries: of a row.
+        axes: of the first two kernels; the third has one more, of lists.
+        read, read_given, read_end: copies rows side by side; which of the words it is given.
+        add, add_given, add_end: adds rows that lie side by side, one after the other.
+        add_lists, lists_given, lists_end: adds the sums of lists of such rows.
+    """
+
+    entries: int
+    axes: int
+    read: int
+    read_given: int
+    read_end: int
+    add: int
+    add_given: int
+    add_end: int
+    add_lists: int
+    lists_given: int
+    lists_end: int
+
+
+COLUMNS, ROWS, KEPT, SCATTERED = (record_type(form._fields) for form in (Columns, Rows, Kept, Scattered))

@@ -20,16 +20,23 @@ class Window:
         arena: number of the arena.
         view: from the arena's array to the window's array, on the same memory.
         plain: whether it shows the arena as it is.
-        column, width: where a row's entries lie in the arena's row; width 0 when they are not contiguous.
-        entries: of one row as seen.
+        column: where a row's first entry lies in the arena's row.
+        shape, strides: of one row as seen; strides in entries.
+        contiguous: whether a row's entries lie side by side.
     """
 
     arena: int
     view: Callable[[Any], Any]
     plain: bool
     column: int
-    width: int
-    entries: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    contiguous: bool
+
+    @property
+    def entries(self) -> int:
+        """Of one row as seen."""
+        return math.prod(self.shape)
 
 
 def contiguous_columns(whole: Any, part: Any) -> tuple[int, int]:
@@ -48,12 +55,14 @@ class Windows:
     Attributes:
         layouts: of the arenas; `plain_windows`: the window that shows each as it is.
         windows: all of them.
+        scattered: those whose rows have entries that do not lie side by side.
     """
 
     def __init__(self) -> None:
         self.layouts: list[tuple[tuple[int, ...], np.dtype]] = []
         self.plain_windows: dict[int, int] = {}
         self.windows: list[Window] = []
+        self.scattered: list[Window] = []
         self._plain: dict[tuple[tuple[int, ...], np.dtype], int] = {}
         self._columns = np.zeros(0, COLUMNS)
         self._widths: list[int] = []
@@ -69,10 +78,13 @@ class Windows:
         known = len(self._columns)
         if known < len(self.windows):
             sizes = [dtype.itemsize for _, dtype in self.layouts]
-            rows = [
-                Columns(seen.arena, sizes[seen.arena] * seen.column, sizes[seen.arena] * seen.width)
-                for seen in self.windows[known:]
-            ]
+            rows = []
+            for seen in self.windows[known:]:
+                size, number = sizes[seen.arena], -1
+                if not seen.contiguous:
+                    number = len(self.scattered)
+                    self.scattered.append(seen)
+                rows.append(Columns(seen.arena, size * seen.column, size * seen.entries, number))
             self._columns = np.concatenate([self._columns, np.array(rows, COLUMNS)])
         return self._columns
 
@@ -80,13 +92,13 @@ class Windows:
         """Number of the window that shows the arena of this layout as it is."""
         found = self._plain.get((shape, dtype))
         if found is None:
-            width = math.prod(shape)
             # What is none fails here, with nothing changed: the arenas of every graph would stumble on such a layout.
             if not isinstance(dtype, np.dtype):
                 raise TypeError(f"arena of {dtype!r}: expected a dtype")
             self.layouts.append((shape, dtype))
             arena = len(self.layouts) - 1
-            self.windows.append(Window(arena, lambda array: array, True, 0, width, width))
+            strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+            self.windows.append(Window(arena, lambda array: array, True, 0, shape, strides, True))
             # Known from here on: what an interrupt leaves before is a layout that nobody uses.
             found = self.plain_windows[arena] = len(self.windows) - 1
             self._plain[shape, dtype] = found
@@ -97,5 +109,8 @@ class Windows:
         arena = self.windows[self.plain(shape, dtype)].arena
         whole = np.empty((2, *shape), dtype)
         seen = view(whole)
-        self.windows.append(Window(arena, view, False, *contiguous_columns(whole, seen), seen[0].size))
+        begins = [array.__array_interface__["data"][0] for array in (whole, seen)]
+        strides = tuple(stride // whole.itemsize for stride in seen.strides[1:])
+        column, contiguous = (begins[1] - begins[0]) // whole.itemsize, bool(seen[0].flags.c_contiguous)
+        self.windows.append(Window(arena, view, False, column, seen.shape[1:], strides, contiguous))
         return len(self.windows) - 1

@@ -23,10 +23,11 @@ from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
-from edbatch.runtime.backward.operand_rows import GradientArenas
+from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan
 from edbatch.runtime.backward.ran import Ran
 from edbatch.runtime.backward.reach import asked_for, flow, per_batch
+from edbatch.runtime.backward.records import Flow, OfGraph
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_table import TypeTable
@@ -120,6 +121,7 @@ class Backward:
         seeded = self._of_expressions.row(self.gradients.array, self._root)
         seeded[0] = self._backend.from_host(self._seed, "C")
         stopped = self._stopped(view_stops)
+        graph = OfGraph(table, nodes, self._arenas, self.gradients, self._check_nan, self._lines)
         plans = []
         for ran in reversed(self._ran):
             parts, rows, operands = per_batch(
@@ -127,12 +129,8 @@ class Backward:
                 len(found.sets),
             )  # fmt: skip
             if len(parts):
-                plan = BackwardPlan(
-                    ran, self._arenas, self.gradients, table, nodes, self.sets, parts, rows, operands,
-                    stopped, self._check_nan, self._lines,
-                )  # fmt: skip
-                plan.run()
-                plans.append(plan)
+                plans.append(BackwardPlan(ran, graph, Flow(self.sets, parts, rows, operands, stopped)))
+                plans[-1].run()
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
             with Whole():

@@ -18,9 +18,10 @@ from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
 from edbatch.memory.plan.arenas import Arenas
-from edbatch.runtime.backward.operand_rows import GradientArenas
+from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.ran import Ran
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
+from edbatch.runtime.compile.run_program import run_program
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_table import TypeTable
 
@@ -139,9 +140,8 @@ class ExpressionGradients:
             else:
                 given.append(self.row(self._arenas.array, node) if source is Given.RESULT else gradient)
         row = self._backend.empty((1, how.derivative.width), type.type.out.dtype)
-        given_integers = self._backend.indices(nodes.args[end : end + type.type.op.payload].astype(np.int32))
-        integers = [given_integers[at : at + 1] for at in range(type.type.op.payload)]
-        how.program(row, *given, *integers)
+        integers = nodes.args[end : end + type.type.op.payload].astype(np.int32)
+        run_program(how.program, row, given, integers, self._table.derivative_programs, self._backend)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)
 
     def _time(self, node: int) -> int:

@@ -2,51 +2,90 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.derivative import Given
 from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, SLICE
-from edbatch.runtime.backward.out import USED, Out, Targets, add_rows, append, append_batch, append_operand, restrict
+from edbatch.runtime.backward.out import (
+    USED,
+    Added,
+    Out,
+    Targets,
+    add_rows,
+    append,
+    append_batch,
+    append_operand,
+    restrict,
+)
 from edbatch.runtime.backward.records import COMPUTE, NOTHING, OVER_LISTS, WEIGH
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
 
 
+class Forward(NamedTuple):
+    """A plan that has run.
+
+    Attributes:
+        batches, operands, segments, indices: of the plan.
+        nodes: batch after batch.
+        n_sources: how many of its batches, the first, hold sources.
+    """
+
+    batches: np.ndarray
+    operands: np.ndarray
+    segments: np.ndarray
+    indices: np.ndarray
+    nodes: np.ndarray
+    n_sources: int
+
+
+class Derivatives(NamedTuple):
+    """By which rules gradients flow.
+
+    Attributes:
+        rules: per set, a record `Rule`.
+        given: what derivatives are given, of records `Source`.
+        computed: per operand of a set's type, the window where its derivative leaves the operand's gradient; -1: none.
+    """
+
+    rules: np.ndarray
+    given: np.ndarray
+    computed: np.ndarray
+
+
+class Chosen(NamedTuple):
+    """The nodes of a batch with one set of outputs that gradients flow into.
+
+    Attributes:
+        batch: their batch.
+        which: their numbers in it; none: these are all.
+        n: how many.
+        saved: the first row of what the batch has saved.
+        left: in the rows that the derivative computes, where theirs begin.
+    """
+
+    batch: np.void
+    which: np.ndarray
+    n: int
+    saved: int
+    left: int
+
+
 @compiled(small=True)
 def plan_back(
-    batches: np.ndarray,
-    operands: np.ndarray,
-    segments: np.ndarray,
-    indices: np.ndarray,
-    n_sources: int,
-    nodes: np.ndarray,
-    sets: np.ndarray,
-    parts: np.ndarray,
-    rows: np.ndarray,
-    rules: np.ndarray,
-    given: np.ndarray,
-    computed: np.ndarray,
-    n_windows: int,
-    adds: np.ndarray,
-    grouped: bool,
-    most_rows: int,
-    stopped: np.ndarray,
+    forward: tuple, flow: tuple, derivatives: tuple, targets: tuple, most_rows: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The way back through the batches of a plan that gradients flow into, as the tables of a plan.
 
     Args:
-        batches, operands, segments, indices: of the plan that has run.
-        n_sources: how many of its batches, the first, hold sources.
-        nodes: its nodes, batch after batch.
-        sets: per node of the graph, the number of the set of its outputs that gradients flow into; -1: none.
-        parts: of records `Part`: batches are divided by the sets of their nodes.
-        rows: per set, how many nodes have it.
-        rules: per set, a record `Rule`.
-        given: what derivatives are given, of records `Source`.
-        computed: per operand of a set's type, the window where its derivative leaves the operand's gradient; -1: none.
-        n_windows, adds, grouped, stopped: see `Targets`.
+        forward: see `Forward`.
+        flow: the sets, parts and rows of a `Flow`.
+        derivatives: see `Derivatives`.
+        targets: see `Targets`.
         most_rows: more than any row of an arena.
 
     Returns:
@@ -56,21 +95,23 @@ def plan_back(
         of offsets (-1: all in order). What is computed of lists, their additions come next after, begins with the
         first row of its window.
     """
+    plan, rules_of, to = Forward(*forward), Derivatives(*derivatives), Targets(*targets)
+    sets, parts, rows = flow
+    batches, rules = plan.batches, rules_of.rules
     saved = np.zeros(1 + batches["type"].max(), np.int64)
     for at in range(len(batches)):
         saved[batches[at]["type"]] += batches[at]["n"]
-    out = _room(batches, operands, segments, indices, parts, rules)
+    out = _room(plan, parts, rules)
     used = out.used[0]
-    seen = np.full((2, most_rows if grouped else 0), -1, np.int32)
-    targets = Targets(n_windows, adds, stopped, grouped, seen)
+    seen = np.full((2, most_rows if to.grouped else 0), -1, np.int32)
     left = rows.copy()
-    end, last = len(nodes), len(batches)
+    end, last = len(plan.nodes), len(batches)
     for part in range(len(parts) - 1, -1, -1):
         at, number, m = parts[part]["batch"], parts[part]["set"], parts[part]["n"]
-        if at < n_sources:
+        if at < plan.n_sources:
             break
         batch, rule = batches[at], rules[number]
-        row, n, first, integers = batch["row"], batch["n"], batch["operand"], batch["integers"]
+        n = batch["n"]
         while last > at:
             last -= 1
             saved[batches[last]["type"]] -= batches[last]["n"]
@@ -78,43 +119,16 @@ def plan_back(
         left[number] -= m
         if rule["role"] == NOTHING:
             continue
-        chosen = np.empty(0, np.int32)
+        which = np.empty(0, np.int32)
         if m < n:
-            chosen = np.flatnonzero(sets[nodes[end : end + n]] == number).astype(np.int32)
-        if rule["role"] == OVER_LISTS:
-            _back_over_lists(batch, rule, operands, chosen, m, given, computed, n_windows, out, targets)
-            continue
-        if rule["role"] != COMPUTE:
-            offsets, is_computed = batch["offsets"], rule["computed"] < rule["computed_end"]
-            names = chosen
-            if m == n or is_computed:  # rows of what is computed are those of the chosen
-                names = np.arange(m).astype(np.int32)
-            begins, owners, members = _elements(indices[offsets : offsets + n + 1], chosen, names)
-            read = operands[first : first + 1].copy()
-            if m < n:
-                restrict(read, members, out)
-            source, start = n_windows + rule["window"], int(row)
-            if is_computed:
-                append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
-                _append_given(rule, given, read, chosen, int(row), 0, m, n_windows, out)
-                source, start = computed[rule["computed"]], 0
-            add_rows(read, source, start, -1 if rule["role"] == WEIGH else append(out, owners), out, targets)
-            continue
-        slots = rule["computed_end"] - rule["computed"]
-        read = operands[first : first + slots].copy()
-        if m < n:
-            for slot in range(slots):
-                restrict(read[slot : slot + 1], chosen, out)
-            begin = integers
-            integers = used["indices"]
-            for k in range(rule["integers"]):
-                append(out, indices[begin + k * n : begin + (k + 1) * n][chosen])
-        append_batch(out, rule["type"], left[number], m, integers, -1)
-        _append_given(rule, given, read, chosen, int(row), saved[batch["type"]], m, n_windows, out)
-        for slot in range(slots):
-            target = computed[rule["computed"] + slot]
-            if target >= 0:
-                add_rows(read[slot : slot + 1], target, left[number], -1, out, targets)
+            which = np.flatnonzero(sets[plan.nodes[end : end + n]] == number).astype(np.int32)
+        chosen = Chosen(batch, which, m, saved[batch["type"]], left[number])
+        if rule["role"] == COMPUTE:
+            _through_batch(plan, chosen, rule, rules_of, out, to, seen)
+        elif rule["role"] == OVER_LISTS:
+            _over_lists(plan, chosen, rule, rules_of, out, to, seen)
+        else:
+            _through_lists(plan, chosen, rule, rules_of, out, to, seen)
     return (
         out.batches[: used["batches"]],
         out.operands[: used["operands"]],
@@ -124,72 +138,103 @@ def plan_back(
 
 
 @compiled(small=True)
-def _back_over_lists(
-    batch: np.void, rule: np.void, operands: np.ndarray, chosen: np.ndarray, m: int, given: np.ndarray,
-    computed: np.ndarray, n_windows: int, out: Out, targets: Targets,
-) -> None:  # fmt: skip
-    """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again.
-
-    Args:
-        batch: of the forward plan.
-        operands: of the forward plan.
-        chosen: which m of the batch's nodes gradients flow into; empty: all.
-    """
-    first, singles, begin = batch["operand"], rule["singles"], rule["computed"]
-    slots = rule["computed_end"] - begin
-    read = operands[first : first + slots].copy()
-    offsets = batch["offsets"]
-    if m < batch["n"]:
-        begins, _, members = _elements(out.indices[offsets : offsets + batch["n"] + 1], chosen, chosen)
+def _through_batch(
+    plan: Forward, chosen: Chosen, rule: np.void, derivatives: Derivatives, out: Out, targets: Targets, seen: np.ndarray
+) -> None:
+    """A batch of a derivative, and additions of what it computes to the operands."""
+    batch, which, m = chosen.batch, chosen.which, chosen.n
+    n, first, integers = batch["n"], batch["operand"], batch["integers"]
+    slots = rule["computed_end"] - rule["computed"]
+    read = plan.operands[first : first + slots].copy()
+    if m < n:
         for slot in range(slots):
-            restrict(read[slot : slot + 1], chosen if slot < singles else members, out)
+            restrict(read[slot : slot + 1], which, out)
+        begin = integers
+        integers = out.used[0]["indices"]
+        for k in range(rule["integers"]):
+            append(out, plan.indices[begin + k * n : begin + (k + 1) * n][which])
+    append_batch(out, rule["type"], chosen.left, m, integers, -1)
+    _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
+    for slot in range(slots):
+        target = derivatives.computed[rule["computed"] + slot]
+        if target >= 0:
+            add_rows(read[slot : slot + 1], Added(target, chosen.left, -1), out, targets, seen)
+
+
+@compiled(small=True)
+def _through_lists(
+    plan: Forward, chosen: Chosen, rule: np.void, derivatives: Derivatives, out: Out, targets: Targets, seen: np.ndarray
+) -> None:
+    """Additions to the elements of lists, of the gradients of the lists or of what is computed of these."""
+    batch, which, m = chosen.batch, chosen.which, chosen.n
+    row, n, first, offsets = int(batch["row"]), batch["n"], batch["operand"], batch["offsets"]
+    is_computed = rule["computed"] < rule["computed_end"]
+    names = which
+    if m == n or is_computed:  # rows of what is computed are those of the chosen
+        names = np.arange(m).astype(np.int32)
+    begins, owners, members = _elements(plan.indices[offsets : offsets + n + 1], which, names)
+    read = plan.operands[first : first + 1].copy()
+    if m < n:
+        restrict(read, members, out)
+    source, start = targets.n_windows + rule["window"], row
+    if is_computed:
+        append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
+        _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
+        source, start = derivatives.computed[rule["computed"]], 0
+    listed = -1 if rule["role"] == WEIGH else append(out, owners)
+    add_rows(read, Added(source, start, listed), out, targets, seen)
+
+
+@compiled(small=True)
+def _over_lists(
+    plan: Forward, chosen: Chosen, rule: np.void, derivatives: Derivatives, out: Out, targets: Targets, seen: np.ndarray
+) -> None:
+    """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again."""
+    batch, which, m, computed = chosen.batch, chosen.which, chosen.n, derivatives.computed
+    n, first, singles, begin = batch["n"], batch["operand"], rule["singles"], rule["computed"]
+    slots = rule["computed_end"] - begin
+    read = plan.operands[first : first + slots].copy()
+    offsets = batch["offsets"]
+    if m < n:
+        begins, _, members = _elements(plan.indices[offsets : offsets + n + 1], which, which)
+        for slot in range(slots):
+            restrict(read[slot : slot + 1], which if slot < singles else members, out)
         offsets = append(out, begins)
     append_batch(out, rule["type"], 0, m, 0, offsets)
-    _append_given(rule, given, read, chosen, batch["row"], 0, m, n_windows, out)
+    _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
     for slot in range(slots):
         if computed[begin + slot] >= 0:
             append_operand(out, SLICE, computed[begin + slot], 0, 1, 0, read[slot]["n"])
     for slot in range(slots):
         if computed[begin + slot] >= 0:
-            add_rows(read[slot : slot + 1], computed[begin + slot], 0, -1, out, targets)
+            add_rows(read[slot : slot + 1], Added(computed[begin + slot], 0, -1), out, targets, seen)
 
 
 @compiled(small=True)
-def _append_given(
-    rule: np.void, given: np.ndarray, read: np.ndarray, chosen: np.ndarray, row: int, saved: int, m: int,
-    n_windows: int, out: Out,
-) -> None:  # fmt: skip
-    """What the batch that was appended last is given.
-
-    Args:
-        read: the operands of the chosen nodes.
-        chosen: which m nodes of the forward batch these are; empty: all.
-        row, saved: the first row of that batch's results, and of what it has saved.
-    """
-    used = out.used[0]
+def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Chosen, n_windows: int, out: Out) -> None:
+    """What the batch that was appended last is given; `read`: the operands of the chosen nodes."""
+    used, which = out.used[0], chosen.which
     for place in range(rule["given"], rule["given_end"]):
-        kind, which = given[place]["kind"], given[place]["which"]
+        kind, number = given[place]["kind"], given[place]["which"]
         if kind == _OPERAND:
-            out.operands[used["operands"]] = read[which]
+            out.operands[used["operands"]] = read[number]
             used["operands"] += 1
             continue
-        shown, start = rule["window"], row
+        shown, start = rule["window"], int(chosen.batch["row"])
         if kind == _SAVED:
-            shown, start = which, saved
+            shown, start = number, chosen.saved
         elif kind == _GRADIENT:
             shown = n_windows + rule["window"]
-        if len(chosen):
-            append_operand(out, GATHER, shown, append(out, chosen + np.int32(start)), 0, 0, m)
+        if len(which):
+            append_operand(out, GATHER, shown, append(out, which + np.int32(start)), 0, 0, chosen.n)
         else:
-            append_operand(out, SLICE, shown, start, 1, 0, m)
+            append_operand(out, SLICE, shown, start, 1, 0, chosen.n)
 
 
 @compiled(small=True)
-def _room(
-    batches: np.ndarray, operands: np.ndarray, segments: np.ndarray, indices: np.ndarray, parts: np.ndarray,
-    rules: np.ndarray,
-) -> Out:  # fmt: skip
+def _room(plan: Forward, parts: np.ndarray, rules: np.ndarray) -> Out:
     """Room for all that may come; the segments and the indices of the plan that has run are there."""
+    batches, operands, segments, indices = plan.batches, plan.operands, plan.segments, plan.indices
     elements, pieces, most_given = 0, 0, 0  # operands may have segments in common
     for at in range(len(operands)):
         elements += operands[at]["n"]

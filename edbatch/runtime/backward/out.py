@@ -9,7 +9,7 @@ import numpy as np
 from edbatch.base.records import record_type
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.groups import group_rows
-from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, STRIDED
+from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, STRIDED, Segment
 from edbatch.runtime.backward.records import ADDITION
 
 
@@ -36,20 +36,33 @@ class Targets(NamedTuple):
 
     Attributes:
         n_windows: of values. Window n_windows + w is of the gradients of what window w shows.
-        adds: per window of values, whether compiled loops add to its gradients.
+        scattered: per window of values, whether the entries of its rows do not lie side by side.
         stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
             operands stopped and others not: each that differs is seen through a window of its own.
         grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
             are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
             follow one another, and the number of groups in place of that of segments.
-        seen: for `group_rows`.
     """
 
     n_windows: int
-    adds: np.ndarray
+    scattered: np.ndarray
     stopped: np.ndarray
     grouped: bool
-    seen: np.ndarray
+
+
+class Added(NamedTuple):
+    """Rows that are added.
+
+    Attributes:
+        window: that shows them.
+        row: the first.
+        positions: where in `indices` the list begins in whose order they are added, counted from the first; -1: in
+            their own.
+    """
+
+    window: int
+    row: int
+    positions: int
 
 
 @compiled(small=True)
@@ -123,24 +136,26 @@ def restrict(one: np.ndarray, chosen: np.ndarray, out: Out) -> None:
 
 
 @compiled(small=True)
-def add_rows(one: np.ndarray, source: int, row: int, owners: int, out: Out, targets: Targets) -> None:
-    """Add rows of the window `source`, from `row` on, to an operand; in the order of the list `owners` if not -1.
+def add_rows(one: np.ndarray, added: Added, out: Out, targets: Targets, seen: np.ndarray) -> None:
+    """Add rows to an operand.
 
     Args:
         one: the operand, and nothing else.
+        seen: for `group_rows`.
     """
-    operand, lists = one[0], out.indices
+    operand, lists, owners = one[0], out.indices, added.positions
     access, window, first, count = operand["access"], operand["window"], operand["first"], operand["n"]
     if access != GATHER_MANY and targets.stopped[window]:
         return
-    if access <= STRIDED and (access != SHARED or owners < 0):
-        append_batch(out, ADDITION - source, row, count, 0, owners)
+    as_list = access == SHARED and (owners >= 0 or (targets.grouped and targets.scattered[window]))
+    if access <= STRIDED and not as_list:
+        append_batch(out, ADDITION - added.window, added.row, count, 0, owners)
         append_operand(out, access, targets.n_windows + window, first, operand["distance"], 0, count)
         return
     if access == SHARED:
         first = append(out, np.full(count, first, np.int32))
     if access != GATHER_MANY:
-        _add_to_rows(window, first, count, owners, source, row, out, targets)
+        _add_to_rows(Segment(window, first, owners, count), added, out, targets, seen)
         return
     for at in range(first, first + operand["segments"]):
         segment = out.segments[at]
@@ -149,26 +164,25 @@ def add_rows(one: np.ndarray, source: int, row: int, owners: int, out: Out, targ
             continue
         if owners >= 0:
             places = append(out, lists[owners : owners + count][lists[places : places + n]])
-        _add_to_rows(segment["window"], segment["rows"], n, places, source, row, out, targets)
+        _add_to_rows(Segment(segment["window"], segment["rows"], places, n), added, out, targets, seen)
 
 
 @compiled(small=True)
-def _add_to_rows(
-    window: int, rows: int, n: int, positions: int, source: int, row: int, out: Out, targets: Targets
-) -> None:  # fmt: skip
-    """Add rows of the window `source`, from `row` on, to the listed rows of a window; in the order of `positions`."""
-    used, lists, shown = out.used[0], out.indices, targets.n_windows + window
-    if targets.grouped and targets.adds[window]:
+def _add_to_rows(to: Segment, added: Added, out: Out, targets: Targets, seen: np.ndarray) -> None:
+    """Add rows, in the order of the segment's positions, to the listed rows of its window."""
+    used, lists, shown = out.used[0], out.indices, targets.n_windows + to.window
+    rows, n, positions = to.rows, to.n, to.positions
+    if targets.grouped:
         used["grouped"] += 1
-        found, offsets, members = group_rows(lists[rows : rows + n], targets.seen, used["grouped"])
+        found, offsets, members = group_rows(lists[rows : rows + n], seen, used["grouped"])
         if len(found) < n:
             if positions >= 0:
                 members = lists[positions : positions + n][members]
             groups = append(out, offsets)
             append(out, members)
             append(out, found)
-            append_batch(out, ADDITION - source, row, n, 0, -1)
+            append_batch(out, ADDITION - added.window, added.row, n, 0, -1)
             append_operand(out, GATHER_MANY, shown, groups, 0, len(found), n)
             return
-    append_batch(out, ADDITION - source, row, n, 0, positions)
+    append_batch(out, ADDITION - added.window, added.row, n, 0, positions)
     append_operand(out, GATHER, shown, rows, 0, 0, n)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from edbatch.base.records import record_type
+
+if TYPE_CHECKING:
+    from edbatch.memory.plan.arenas import Arenas
+    from edbatch.runtime.backward.gradient_arenas import GradientArenas
+    from edbatch.runtime.lines import Lines
+    from edbatch.runtime.nodes import Nodes
+    from edbatch.runtime.type_table import TypeTable
 
 
 class Role(IntEnum):
@@ -73,6 +82,43 @@ class Source(NamedTuple):
 
 
 PART, RULE, SOURCE = (record_type(form._fields) for form in (Part, Rule, Source))
+
+
+class OfGraph(NamedTuple):
+    """What the way back knows of a graph.
+
+    Attributes:
+        table: its types.
+        nodes: its nodes.
+        arenas, gradients: its values, and the gradients of these.
+        check_nan: whether to raise after the first batch that computes a NaN.
+        lines: where nodes were recorded, for errors.
+    """
+
+    table: TypeTable
+    nodes: Nodes
+    arenas: Arenas
+    gradients: GradientArenas
+    check_nan: bool
+    lines: Lines
+
+
+class Flow(NamedTuple):
+    """Where gradients flow in a plan.
+
+    Attributes:
+        sets: per node of the graph, the number of the set of its outputs that gradients flow into; -1: none.
+        parts: of records `Part`: batches are divided by the sets of their nodes.
+        rows: per set, how many nodes have it.
+        operands: per set, to which operands gradients flow, a bit each.
+        stopped: per window of values, whether no gradient flows to what is read through it.
+    """
+
+    sets: np.ndarray
+    parts: np.ndarray
+    rows: np.ndarray
+    operands: np.ndarray
+    stopped: np.ndarray
 
 
 # In the place of a type: ADDITION - w, the addition of rows of window w; beyond all windows, kernels of lists.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ from edbatch.kernels.program import OfLists
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.runtime.compile.derivatives import Saving, saving
+from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.type_table import BoundType, TypeTable
+from edbatch.runtime.type_table import TypeTable
 
 
 class Saved:
@@ -31,17 +31,7 @@ class Saved:
         self._pool = pool
         self.flat: Any = pool.acquire(rows * how.width, dtype)
         self.rows: Any = self.flat[: rows * how.width].reshape(rows, how.width)
-        self._kept = kept
         kept["address"], kept["stride"], kept["n"] = pool.address(self.flat), dtype.itemsize * how.width, 0
-
-    def call(self, out: Any, *given: Any) -> None:
-        """Compute a batch, save, and fill `out`."""
-        begin = int(self._kept["n"])
-        self._kept["n"] += len(out)
-        rows = self.rows[begin : begin + len(out)]
-        self.how.program(rows, *given)
-        flat = out.reshape(len(out), -1)
-        flat[...] = rows[:, : flat.shape[1]]
 
     def value(self, node: int, begin: int, end: int) -> Any:
         """What was saved of a node of the body, [rows, *shape], for the calls from begin to end."""
@@ -56,19 +46,19 @@ class Saved:
 
 
 class SavingTable:
-    """A graph's types for one run: those of which something is worth saving have a kernel that saves.
+    """A graph's types for one run: those of which something is worth saving have a program that saves.
 
     Attributes:
-        bound, window, windows, programs, backend, pool, kept: as a `TypeTable` has them.
+        bound, window, windows, programs, scattered, backend, pool, kept: as a `TypeTable` has them.
         saved: per number of such a type, what was saved.
     """
 
     def __init__(self, table: TypeTable, plan: Plan) -> None:
         self.window, self.windows, self.backend, self.pool = table.window, table.windows, table.backend, table.pool
-        self.programs = table.saving_programs
+        self.programs, self.scattered = table.saving_programs, table.scattered
         self.kept = np.zeros_like(table.kept)
         self._table = table
-        self.bound: list[BoundType] = list(table.bound)
+        self.bound = table.bound
         self.saved: dict[int, Saved] = {}
         kinds = plan.batches["type"]
         rows = np.bincount(kinds, plan.batches["n"], len(self.bound)).astype(np.int64).tolist()
@@ -76,9 +66,7 @@ class SavingTable:
             type = self.bound[kind]
             how = saving(type, table.backend)
             if how is not None:
-                saved = self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool, self.kept[kind])
-                self.bound[kind] = copy.copy(type)
-                self.bound[kind].call = saved.call
+                self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool, self.kept[kind])
 
     @property
     def count(self) -> int:
@@ -89,6 +77,6 @@ class SavingTable:
         """How compiled loops reduce a type's lists."""
         return self._table.of_lists(kind)
 
-    def program(self, kind: int) -> Program | None:
+    def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type and saves, if it is compiled."""
         return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)

@@ -16,16 +16,14 @@ from edbatch.kernels.equations import GRADIENT
 from edbatch.kernels.program import TASK, OfLists
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
-from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.format import Plan
 from edbatch.runtime.backward.loops import plan_back
-from edbatch.runtime.backward.operand_rows import GradientArenas
 from edbatch.runtime.backward.ran import Ran
-from edbatch.runtime.backward.records import ADDITION, RULE, SOURCE, Role, Rule
+from edbatch.runtime.backward.records import ADDITION, RULE, SOURCE, Flow, OfGraph, Role, Rule
 from edbatch.runtime.backward.type_rows import TypeRows
 from edbatch.runtime.compile.list_program import ListProgram, derivative_of
 from edbatch.runtime.compile.shares import shared
-from edbatch.runtime.type_table import BoundType, TypeTable
+from edbatch.runtime.type_table import BoundType
 
 
 class BackwardTables:
@@ -33,70 +31,73 @@ class BackwardTables:
 
     Args:
         ran: the forward plan.
-        arenas, gradients: of the values; those of the latter that are needed are made.
-        table: the graph's types.
+        graph: its graph; those of the gradients that are needed are made.
+        flow: where gradients flow.
         rows: per set of outputs of a type that has a derivative, what it computes.
-        sets, parts, per_set, reached: from `runtime.backward.reach`.
-        stopped: per window of values, whether no gradient flows to what is read through it.
 
     Attributes:
         plan: the batches. Types are numbers of `programs`: derivatives, then for each window the addition of rows of
             it, then kernels of lists.
         programs: of the types.
         memory: where the values, their gradients, and what is computed or was saved are.
-        n_windows: of values.
-        additions: the type of the first addition.
         of_program: what each derivative computes.
         of_lists: per type that is a kernel of lists, what it computes.
         over_lists: per derivative that reads lists, what it computes.
     """
 
-    def __init__(
-        self, ran: Ran, arenas: Arenas, gradients: GradientArenas, table: TypeTable, rows: dict[int, TypeRows],
-        sets: np.ndarray, parts: np.ndarray, per_set: np.ndarray, reached: np.ndarray, stopped: np.ndarray,
-    ) -> None:  # fmt: skip
+    def __init__(self, ran: Ran, graph: OfGraph, flow: Flow, rows: dict[int, TypeRows]) -> None:
+        table, arenas = graph.table, graph.arenas
         self._table = table
         columns = table.windows.columns()
-        self._n_arenas, self.n_windows = len(arenas.arenas), len(columns)
+        self._n_arenas, self._n_windows = len(arenas.arenas), len(columns)
         self.of_program: dict[int, TypeRows] = {}
         self._buffers: list[_Buffer] = []
         self._windows: list[Columns] = []  # of the buffers' rows
         self._shared: list[SharedRows] = []
         self.over_lists: dict[int, ListRows] = {}
-        self._reached = reached
-        rules, given, computed, results = self._of_sets(rows, np.flatnonzero(per_set).tolist(), ran.plan)
-        loops = table.backend.loops
+        self._reached = flow.operands
+        derivatives, results = self._of_sets(rows, np.flatnonzero(flow.rows).tolist(), ran.plan)
+        plan = ran.plan
         batches, operands, segments, indices = plan_back(
-            ran.plan.batches, ran.plan.operands, ran.plan.segments, ran.plan.indices, ran.n_sources, ran.nodes, sets,
-            parts, per_set, rules, given, computed, self.n_windows, columns["width"] > 0,
-            loops.adds_in_groups, 1 + max((arena.rows for arena in arenas.arenas), default=0), stopped,
-        )  # fmt: skip
+            (plan.batches, plan.operands, plan.segments, plan.indices, ran.nodes, ran.n_sources),
+            (flow.sets, flow.parts, flow.rows),
+            derivatives,
+            (self._n_windows, columns["scattered"] >= 0, flow.stopped, table.backend.loops.adds_in_groups),
+            1 + max((arena.rows for arena in arenas.arenas), default=0),
+        )
         programs = table.derivative_programs
         programs.prepare([*self.of_program, *self.over_lists], programs)
-        self.additions = len(programs.tables.tasks)
+        additions = len(programs.tables.tasks)
         names = batches["type"]
         with_gradients = operands["window"], ADDITION - names[names <= ADDITION]
-        names[:] = np.where(names < 0, self.additions + ADDITION - names, names)
+        names[:] = np.where(names < 0, additions + ADDITION - names, names)
         self.plan = Plan(batches, operands, segments, indices, ran.plan.rows)
         of_gradients = columns.copy()
         of_gradients["arena"] += self._n_arenas
         windows = np.concatenate([columns, of_gradients, np.array(self._windows, COLUMNS)])
         adds, shared = self._additions(), [one.of_lists for one in self._shared]
-        self.of_lists = dict(enumerate(self._shared, self.additions + len(adds)))
+        self.of_lists = dict(enumerate(self._shared, additions + len(adds)))
         widths = np.append(np.zeros(len(adds), np.int64), np.array([width for _, width in shared], np.int64))
         tasks = np.array([task for task, _ in shared], TASK)
         self.programs = programs.having(np.concatenate([adds, tasks]), widths)
         of_types = np.zeros(len(self.programs.tables.tasks), np.int32)
         of_types[list(results)] = list(results.values())
-        of_types[self.additions :] = [*range(len(adds)), *(one.window for one in self._shared)]
-        address = table.backend.address
-        begins = [arenas.addresses(), np.zeros(self._n_arenas, ROWS)]
-        found = np.concatenate(with_gradients) - self.n_windows
-        for arena in np.unique(columns["arena"][found[(found >= 0) & (found < self.n_windows)]]).tolist():
-            flat, width = gradients.flat(arena)
+        of_types[additions:] = [*range(len(adds)), *(one.window for one in self._shared)]
+        self.memory = Memory(
+            windows, self._rows(graph, np.concatenate(with_gradients)), of_types, np.zeros(len(of_types), KEPT),
+            *table.scattered.tables(adding=True),
+        )  # fmt: skip
+
+    def _rows(self, graph: OfGraph, used: np.ndarray) -> np.ndarray:
+        """Where the arenas of values lie, those of gradients of which a window is used, and the buffers."""
+        address, arenas = self._table.backend.address, self._table.windows.columns()["arena"]
+        begins = [graph.arenas.addresses(), np.zeros(self._n_arenas, ROWS)]
+        found = used - self._n_windows
+        for arena in np.unique(arenas[found[(found >= 0) & (found < self._n_windows)]]).tolist():
+            flat, width = graph.gradients.flat(arena)
             begins[1][arena] = Rows(address(flat), flat.itemsize * width)
         begins += [np.array([Rows(address(one.flat), one.flat.itemsize * one.width)], ROWS) for one in self._buffers]
-        self.memory = Memory(windows, np.concatenate(begins), of_types, np.zeros(len(of_types), KEPT))
+        return np.concatenate(begins)
 
     def _additions(self) -> np.ndarray:
         """Per window, what adds its rows."""
@@ -108,24 +109,10 @@ class BackwardTables:
         adding = self._table.backend.loops.adding
         return np.array([adding(dtype) for dtype in dtypes], TASK)[np.concatenate([values, values, buffers])]
 
-    def source(self, window: int, gradients: GradientArenas) -> tuple[Any, int, int, int]:
-        """The rows that a window shows of gradients, or of a buffer: the buffer; entries of a row, before and shown.
-
-        Args:
-            gradients: of the values.
-        """
-        arena, begin, width = self.memory.windows[window].tolist()
-        flat, entries = (
-            gradients.flat(arena - self._n_arenas)
-            if arena < 2 * self._n_arenas
-            else self._buffers[arena - 2 * self._n_arenas]
-        )
-        return flat, entries, begin // flat.itemsize, width // flat.itemsize
-
     def _of_sets(
         self, rows: dict[int, TypeRows], present: list[int], plan: Plan
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[int, int]]:
-        """`rules`, `given`, `computed` as `plan_back` reads them; and per derivative the window of its rows."""
+    ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], dict[int, int]]:
+        """`Derivatives`; and per derivative the window of its rows."""
         bound, programs = self._table.bound, self._table.derivative_programs
         sets = self._table.output_sets.sets
         rules = np.zeros(len(sets), RULE)
@@ -174,8 +161,8 @@ class BackwardTables:
                 type.type.op.singles,
             )  # fmt: skip
         for at, number in enumerate(lists):  # after the additions of rows of all windows
-            rules[number]["type"] = ADDITION - (2 * self.n_windows + len(self._windows) + at)
-        return rules, np.array(given, SOURCE), np.array(computed, np.int64), results
+            rules[number]["type"] = ADDITION - (2 * self._n_windows + len(self._windows) + at)
+        return (rules, np.array(given, SOURCE), np.array(computed, np.int64)), results
 
     def _shared_rows(self, type: BoundType, kind: int, of_lists: OfLists, role: Role, plan: Plan) -> SharedRows:
         """Room for what is computed of any batch of lists: the next one uses it again."""
@@ -230,7 +217,7 @@ class BackwardTables:
         """A window of some columns of a buffer's rows."""
         itemsize = self._buffers[arena - 2 * self._n_arenas].flat.itemsize
         self._windows.append(Columns(arena, itemsize * column, itemsize * width))
-        return 2 * self.n_windows + len(self._windows) - 1
+        return 2 * self._n_windows + len(self._windows) - 1
 
 
 class SharedRows(NamedTuple):

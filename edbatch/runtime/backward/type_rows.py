@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.graph.cell.type_body import node_operands
-from edbatch.graph.spec import Spec
 from edbatch.runtime.backward.ran import Ran
 from edbatch.runtime.backward.saving import Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative
@@ -16,39 +14,47 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_table import BoundType
 
 
+class NodesOf(NamedTuple):
+    """The nodes of a type in a plan of which gradients flow into one set of outputs.
+
+    Attributes:
+        ran: the plan, and what its run has saved.
+        nodes: of the graph.
+        sets: per node, the number of the set of its outputs that gradients flow into.
+        kind: number of the type.
+        one: number of the set.
+        n: how many.
+    """
+
+    ran: Ran
+    nodes: Nodes
+    sets: np.ndarray
+    kind: int
+    one: int
+    n: int
+
+
 class TypeRows:
     """Rows that a derivative computes, one for each node of a type and set of outputs, as they have run.
 
     Args:
-        type: the type, `kind` its number.
-        one: number of the set of outputs that gradients flow into.
+        type: of the nodes.
         how: its derivative.
-        n: the nodes of which gradients flow into these outputs.
         flat: buffer of the rows [n, how.derivative.width].
-        ran: the plan, and what its run has saved.
-        nodes: of the graph.
-        sets: per node, the number of the set of its outputs that gradients flow into.
+        of: the nodes.
 
     Attributes:
+        n: how many nodes.
         saved: what the forward run saved of the type, if it did.
-        specs: of the operands that are nodes.
     """
 
-    def __init__(
-        self, type: BoundType, kind: int, one: int, how: CompiledDerivative, n: int, flat: Any, ran: Ran,
-        nodes: Nodes, sets: np.ndarray,
-    ) -> None:  # fmt: skip
+    def __init__(self, type: BoundType, how: CompiledDerivative, flat: Any, of: NodesOf) -> None:
         self.type = type
         self.how = how
-        self.n = n
         self.flat = flat
-        self.saved: Saved | None = ran.saved.get(kind)
-        self.specs: tuple[Spec, ...] = node_operands(type.type)
-        self._kind = kind
-        self._ran = ran
-        self._nodes = nodes
-        self._one = one
-        self._sets = sets
+        self.n = of.n
+        self.saved: Saved | None = of.ran.saved.get(of.kind)
+        self._of = of
 
     @property
     def table(self) -> Any:
@@ -59,14 +65,16 @@ class TypeRows:
     @cached_property
     def chosen(self) -> np.ndarray:
         """Which of the type's nodes these are, among all that have run; int32 [n]."""
-        return np.flatnonzero(self._sets[self._all] == self._one).astype(np.int32)
+        return np.flatnonzero(self._of.sets[self._all] == self._of.one).astype(np.int32)
 
     def integers(self, number: int) -> np.ndarray:
         """One of the nodes' integers [n]."""
-        nodes, chosen = self._nodes, self._all[self.chosen]
+        nodes, chosen = self._of.nodes, self._all[self.chosen]
         found: np.ndarray = nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]
         return found
 
     @cached_property
     def _all(self) -> np.ndarray:
-        return self._ran.nodes[self._nodes.types[self._ran.nodes] == self._kind]
+        ran = self._of.ran
+        found: np.ndarray = ran.nodes[self._of.nodes.types[ran.nodes] == self._of.kind]
+        return found

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Value
+from edbatch.graph.cell.body import Value
 from edbatch.graph.cell.derivative import Derivative, derivative, output_gradients, worth_saving
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.type_table import BoundType, bind, places_of
+from edbatch.runtime.type_table import BoundType
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class CompiledDerivative:
 
     Args:
         derivative: what is computed of what.
-        program: `program(rows, *given, *payload)` fills `rows` [nodes, width]; None if there is nothing to compute.
+        program: fills rows [nodes, width]; None if there is nothing to compute.
         reads: the parameters whose values it needs.
     """
 
@@ -92,7 +91,7 @@ def _saved(type: BoundType) -> tuple[int, ...]:
 
 
 def _compiled(found: Derivative, backend: Any) -> CompiledDerivative:
-    program = _program(found.body, found.columns, backend) if found.body.outputs else None
+    program = Program(found.body, found.columns, backend) if found.body.outputs else None
     specs = [spec for node in found.body.nodes for spec in (*node.type.operands, *dict(node.type.attributes).values())]
     return CompiledDerivative(found, program, frozenset(spec for spec in specs if isinstance(spec, ParameterSpec)))
 
@@ -107,8 +106,4 @@ def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:
         width += spec.size
     body = replace(body, outputs=(*body.outputs, *map(Value, saved)))
     columns = (*columns_of_type(type), *(column for column, _ in places.values()))
-    return Saving(_program(body, columns, backend), places, width)
-
-
-def _program(body: Body, columns: tuple[int, ...], backend: Any) -> Program:
-    return Program(body, columns, partial(bind, backend=backend), places_of, backend)
+    return Saving(Program(body, columns, backend), places, width)

@@ -16,13 +16,13 @@ from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import RUN, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.placed_steps import kinds
-from edbatch.runtime.compile.steps import Native, Operand
+from edbatch.runtime.compile.steps import CellStep, Operand
 
 # Whose rows a kernel reads or writes: those of a node (of its value; None: the cell's result) or of a parameter.
 Whose = int | ParameterSpec | None
 
 
-def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> Native:
+def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> CellStep:
     """The step of a run.
 
     Args:
@@ -35,7 +35,7 @@ def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int,
     def encode(link: Any) -> KernelStep:
         return _Making(body, run, parts, link).step()
 
-    return Native(encode, loaded, run.stores)
+    return CellStep(encode, loaded, run.stores)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.cell.body import Body, Value
+from edbatch.graph.cell.passes.entries import by_rows
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.call import by_rows
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
 from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
@@ -29,14 +29,12 @@ from edbatch.kernels.program import (
     TASK,
     TRANSPOSED,
     Argument,
-    CallStep,
     Extent,
     KernelStep,
     Move,
     Multiply,
     MultiplyEach,
     Position,
-    PythonStep,
     Slot,
     Step,
     Storage,
@@ -45,7 +43,7 @@ from edbatch.kernels.program import (
 from edbatch.kernels.tables import Programs
 from edbatch.memory.plan.windows import contiguous_columns
 from edbatch.runtime.compile.places import Place
-from edbatch.runtime.compile.steps import CellStep, Native, Operand
+from edbatch.runtime.compile.steps import CellStep, Operand
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,12 @@ class Tables:
     Attributes:
         programs: it, and no other.
         parameters: the arrays of parameters that the addresses are of.
-        fixed: per parameter and per node that is a parameter or constant, its array with a batch axis.
+        constants: the other arrays that addresses are of.
     """
 
     programs: Programs
     parameters: list[tuple[ParameterSpec, Any]]
-    fixed: dict[Any, Any]
+    constants: list[Any]
 
     def is_valid(self) -> bool:
         """Whether all parameters are where they were: tracing another cell may have stacked some.
@@ -114,6 +112,11 @@ class Link:
                 self.in_result[node] = in_result[root] + column
         self._homes = homes
 
+    @property
+    def dtype(self) -> str:
+        """Of all values, by name."""
+        return self._body.dtype.name
+
     def tables(self) -> Tables:
         """The tables of the program as parameters lie now."""
         body = self._body
@@ -136,11 +139,11 @@ class Link:
             for operand in step.operands:
                 if isinstance(operand, ParameterSpec):
                     self._array(operand, operand)
-            encoded = step.encode(self) if isinstance(step, Native) else PythonStep()
+            encoded = step.encode(self)
             check_product(encoded, self._slots)
             if isinstance(encoded, Multiply):
                 self._as_rows.add(encoded.x)
-            if not isinstance(encoded, KernelStep | CallStep):
+            if not isinstance(encoded, KernelStep):
                 read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
             steps.append(encoded)
         used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
@@ -163,7 +166,7 @@ class Link:
             np.array(self._backend.loops.handles(list(self._kernels)), np.int64),
             np.array([self._backend.address(array) for array in self._fixed], np.int64),
         )
-        return Tables(programs, self._parameters, self._arrays)
+        return Tables(programs, self._parameters, self._fixed)
 
     def at(self, operand: Operand) -> tuple[int, int]:
         """Slot and column of a value or a vector of parameters."""
@@ -196,8 +199,8 @@ class Link:
         distance = max(inner, stride if outer > 1 else 0)
         return self._fixed_slot(spec), distance, 0 if by_columns == from_left else TRANSPOSED
 
-    def kernel(self, kernel: Any) -> int:
-        """Number of a kernel: a `Kernel`, or a `Call`."""
+    def kernel(self, kernel: Kernel) -> int:
+        """Number of a kernel."""
         return self._kernels.setdefault(kernel, len(self._kernels))
 
     def kernel_step(

@@ -34,8 +34,7 @@ from edbatch.kernels.program import (
     Storage,
     step_table,
 )
-from edbatch.kernels.tables import Integers, Programs, Rows, Slots, place_slots
-from edbatch.memory.plan.pool import pool_of
+from edbatch.kernels.tables import Programs
 from edbatch.runtime.compile.link import Tables
 
 _ALL_CALLS = 2**31 - 1  # of a block
@@ -61,10 +60,7 @@ class ListProgram:
         arguments: names.
         sizes: per argument, how many entries a row has.
         width, element_width: entries of scratch per node, and per element of its list.
-        is_native: whether the interpreter runs it without coming back to Python.
     """
-
-    is_native = True
 
     def __init__(
         self, type: NodeType, lines: Sequence[Line], arguments: Sequence[str], result: str | None, backend: Any
@@ -118,31 +114,8 @@ class ListProgram:
                 np.array(handles, np.int64),
                 np.zeros(0, np.int64),
             )
-            self._tables = Tables(programs, [], {})
+            self._tables = Tables(programs, [], [])
         return self._tables
-
-    def __call__(self, out: Any, *given: Any) -> None:
-        """Compute a batch: `given` are the arguments' rows, those that are written to contiguous, then the offsets."""
-        *rows, offsets = given
-        backend, programs = self._backend, self.tables().programs
-        n, elements = (
-            len(offsets) - 1,
-            next(len(x) for name, x in zip(self.arguments, rows, strict=True) if self.is_listed(name)),
-        )
-        pool = pool_of(backend)
-        buffer = pool.acquire(max(1, n * self.width + elements * self.element_width), self._dtype)
-        target = None if out is None else backend.ascontiguousarray(out)
-        stride = 0 if target is None else target.nbytes // n
-        result = Rows(0 if target is None else backend.address(target), stride, stride)
-        slots = Slots(*np.empty((3, len(self._slots)), np.int64))
-        place_slots(programs, 0, slots, backend.address(buffer), result, n, elements)
-        kept = [backend.ascontiguousarray(x) for x in rows]
-        for at, x in enumerate(kept):
-            slots.addresses[at], slots.strides[at] = backend.address(x), 0 if len(x) == 1 else x.nbytes // len(x)
-        backend.loops.run_steps(programs, 0, slots, Integers(offsets, 0, n, 0, elements), n)
-        if target is not out:
-            out[...] = target
-        pool.release(buffer)
 
     def _place(self) -> None:
         """Where everything lies: arguments that have to be moved and what is computed in between, in scratch."""

@@ -9,21 +9,22 @@ from typing import Any
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, shown
+from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.spec import ParameterSpec, Shape
 from edbatch.kernels.language.ir import NEXT, RUN, SAME, Constant, Kernel, Load, Place, Store
 from edbatch.kernels.program import KernelStep
-from edbatch.runtime.compile.steps import Native, Operand, PartsOf
+from edbatch.runtime.compile.steps import CellStep, Operand
 
 
-def placed_steps(body: Body, number: int, parts_of: PartsOf) -> list[Native] | None:
+def placed_steps(body: Body, number: int) -> list[CellStep] | None:
     """The steps of a node that only puts its operands somewhere; None of any other."""
     node = body.nodes[number]
     op, attributes, out = node.type.op, dict(node.type.attributes), node.type.out
     if op.name == "embed":
         place = shown(lambda x: INDEX.forward(x, attributes["index"]), out.shape, by_rows(out.shape))
         return [_filled(body, number, attributes["fill"]), _copy(body, operands_of(node)[0], number, place)]
-    parts = parts_of(node.type)
+    parts = places_of(node.type)
     if parts is None:
         return None
     places = [shown(partial(_part, parts, at), out.shape, by_rows(out.shape)) for at in range(len(operands_of(node)))]
@@ -39,7 +40,7 @@ def kinds(strides: Strides) -> Strides:
     return tuple({0: SAME, 1: NEXT}.get(stride, RUN) for stride in strides)
 
 
-def _filled(body: Body, number: int, fill: float) -> Native:
+def _filled(body: Body, number: int, fill: float) -> CellStep:
     """Write one number to all entries of a node's value."""
     kernel = Kernel(1, 0, (Place(),), (Constant(fill.hex()),), (Store(0, 0, (NEXT,)),), dtype=body.dtype.name)
 
@@ -47,10 +48,10 @@ def _filled(body: Body, number: int, fill: float) -> Native:
         step: KernelStep = link.kernel_step(kernel, [body.nodes[number].type.out.size], [link.at(Value(number))], [])
         return step
 
-    return Native(encode, (), (number,))
+    return CellStep(encode, (), (number,))
 
 
-def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, int]) -> Native:
+def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, int]) -> CellStep:
     """Copy an operand to a part of a node's value: to strides along the operand's axes, from a first entry on."""
     shape, strides, begin = to
 
@@ -73,4 +74,4 @@ def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, i
         step: KernelStep = link.kernel_step(kernel, sizes, positions, [*runs, first, begin])
         return step
 
-    return Native(encode, (operand,), (number,))
+    return CellStep(encode, (operand,), (number,))

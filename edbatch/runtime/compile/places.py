@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_fusible
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.op import Kind
-from edbatch.runtime.compile.native_steps import MAKERS
-from edbatch.runtime.compile.steps import CellStep, PartsOf, columns_of
+from edbatch.runtime.compile.product_steps import PRODUCTS
+from edbatch.runtime.compile.steps import CellStep, columns_of
 
 
 @dataclass(frozen=True)
@@ -22,15 +21,11 @@ class Place:
     stride: int
 
 
-def homes_of(
-    body: Body, fused: bool, in_result: dict[int, int], parts_of: PartsOf, backend: Any
-) -> dict[int, tuple[int, int]]:
+def homes_of(body: Body, in_result: dict[int, int]) -> dict[int, tuple[int, int]]:
     """Values that are computed, or gathered, right where a concatenation wants them, instead of copied there.
 
     Args:
-        fused: whether element-wise nodes are computed by fused kernels.
         in_result: nodes computed right in the cell's result.
-        backend: what computes.
 
     Returns:
         Per such node the concatenation's node and the column in it.
@@ -39,23 +34,15 @@ def homes_of(
     for number, node in enumerate(body.nodes):
         if node.type.op.kind is Kind.SOURCE:
             continue
-        columns = columns_of(body, node, parts_of) or []
+        columns = columns_of(body, node) or []
         for operand, (column, _) in zip(operands_of(node), columns, strict=bool(columns)):
             if not isinstance(operand, Value) or operand.view is not None or operand.node in in_result:
                 continue
             type = body.nodes[operand.node].type
-            op = type.op
-            is_fused = fused and is_fusible(body.nodes[operand.node])
-            by_native_step = op is ARGUMENT or op.name in MAKERS or is_fused or _is_called(body, operand.node, backend)
-            if by_native_step and len(type.out.shape) == 1:
+            computed = type.op is ARGUMENT or type.op.name in PRODUCTS or is_fusible(body.nodes[operand.node])
+            if computed and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))
     return homes
-
-
-def _is_called(body: Body, number: int, backend: Any) -> bool:
-    """Whether a node is computed by a kernel of its own."""
-    node = body.nodes[number]
-    return bool(backend.loops.computes(node.type.op.name, node.type.op.scalar, len(operands_of(node))))
 
 
 def place_values(

@@ -39,7 +39,7 @@ _PARTS = {
 
 
 class ProgramTable:
-    """Programs of types that the interpreter runs without coming back to Python.
+    """Programs of types, and kernels of lists.
 
     Attributes:
         tables: as compiled loops read them.
@@ -76,7 +76,7 @@ class ProgramTable:
                     self._changed = True
                     self._lists[kind] = of_lists
                 program = table.program(kind)
-                if program is None or not program.variant().is_native:
+                if program is None:
                     self._seen.add(kind)
                     continue
                 variant = self._variants[kind] = program.variant()
@@ -95,11 +95,10 @@ class ProgramTable:
         return size
 
     def runs_whole(self, batches: np.ndarray) -> bool:
-        """Whether compiled loops run all of these batches, each of them in one piece."""
+        """Whether compiled loops run each of these batches in one piece."""
         kinds = batches["type"]
         programs = self.tables.tasks["program"][kinds]
-        small = (programs < 0) | (batches["n"] <= self._sizes[kinds, 1])
-        return bool((small & (programs != NONE)).all())
+        return bool(((programs < 0) | (batches["n"] <= self._sizes[kinds, 1])).all())
 
     def having(self, more: np.ndarray, list_widths: np.ndarray) -> Self:
         """The same programs, and the tasks of more types; per type the width of an `OfLists`, 0 of others."""

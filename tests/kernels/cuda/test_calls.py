@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
-from edbatch.kernels.cuda import calls
+from edbatch.kernels.cuda import calls, enqueue
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu
+from edbatch.kernels.cuda.geometry import Grid
 from edbatch.kernels.cuda.loops import CudaLoops
+from edbatch.kernels.tables import Rows
 from tests.emulated.driver import EmulatedDriver, with_cpp
 
 sizes = st.integers(1, 6)
@@ -67,7 +69,10 @@ def loops():
 
 def copy(loops):
     source, target = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
-    loops.copy_rows(1, source.ctypes.data, 16, target.ctypes.data, 16, 16)
+    moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
+    enqueue.move(moves, 0, Rows(source.ctypes.data, 16, 16), 0, 0, 1, target.ctypes.data, 16)
+    enqueue.gather(loops._gpu, moves, 1)
+    calls.check(loops._gpu)
     return target
 
 
@@ -88,7 +93,7 @@ def test_the_first_error_is_said(loops):
     one = Matrix(x, 1, 0)
     calls.multiply(loops._gpu, 4, Sizes(1, 1, 1), one, one, one, 0)
     calls.multiply_each(loops._gpu, 4, 1, Sizes(1, 1, 1), *(Matrices(4, one),) * 3)
-    calls.launch(loops._gpu, 12345, 1, 1, 1, 1, 0, np.zeros(1, np.int64), 1)
+    calls.launch(loops._gpu, 12345, Grid(1, 1, 1, 1, 0), np.zeros(1, np.int64), 1)
     with pytest.raises(eb.EdBatchError, match=r"^cuBLAS failed with status 7$"):
         calls.check(loops._gpu)
     calls.check(loops._gpu)

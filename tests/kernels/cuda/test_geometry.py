@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edbatch.kernels.cuda import enqueue
 from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS,
     THREADS,
@@ -15,6 +16,9 @@ from edbatch.kernels.cuda.geometry import (
     spread,
     threads_for,
 )
+from edbatch.kernels.tables import Rows
+from edbatch.memory.plan.format import SLICE, Batch, Operand
+from tests.kernels.batches import adding, made_once, run
 
 sizes = st.one_of(st.integers(0, 600), st.integers(0, 2**40))
 
@@ -81,10 +85,15 @@ def test_columns_of_sums(width):
 def test_every_entry_is_reached_once(cuda, width):
     backend = cuda.backend
     for n in (1, 2, 7, 257):
-        ones, target = np.ones(n * width, np.float32), np.zeros(n * width, np.float32)
-        source, target = backend.from_host(ones, "C"), backend.from_host(target, "C")
-        moved = backend.from_host(np.zeros(n * width, np.float32), "C")
-        backend.loops.add_rows(source, 0, width, n, target, 0, width, width)
-        backend.loops.copy_rows(n, backend.address(source), 4 * width, backend.address(moved), 4 * width, 4 * width)
-        np.testing.assert_array_equal(backend.to_host(target), ones)
+        ones, zeros = np.ones((n, width), np.float32), np.zeros((n, width), np.float32)
+        (added, _), _ = run(
+            backend, [zeros, ones], [(0, 0, width), (1, 0, width)], [Batch(0, 0, n, 0, 0, -1)],
+            [Operand(SLICE, 0, 0, 1, 0, n)], [], [0], [1], made_once(tasks=(adding,)),
+        )  # fmt: skip
+        np.testing.assert_array_equal(added, ones)
+        source, moved = backend.from_host(ones, "C"), backend.from_host(zeros, "C")
+        moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
+        rows = Rows(backend.address(source), 4 * width, 4 * width)
+        enqueue.move(moves, 0, rows, 0, 0, n, backend.address(moved), 4 * width)
+        enqueue.gather(backend.loops._gpu, moves, 1)
         np.testing.assert_array_equal(backend.to_host(moved), ones)

@@ -1,5 +1,6 @@
 """The functions of `CudaLoops` against those of the same names that the CPU has, and whole batches made by hand."""
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 import edbatch as eb
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.cuda.loops import CudaLoops
-from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
+from edbatch.kernels.language.ir import NEXT, RUN, Compute, Integer, Kernel, Load, LoadAt, Place, Store
 from edbatch.kernels.program import (
     ADD,
     ARGUMENT_OF,
@@ -21,108 +22,41 @@ from edbatch.kernels.program import (
     SLOT,
     TASK,
     TRANSPOSED,
-    CopyStep,
+    Argument,
     Extent,
     KernelStep,
-    LookUp,
+    Move,
     Multiply,
     MultiplyEach,
-    PythonStep,
+    Slot,
+    Storage,
+    Task,
     step_table,
 )
-from edbatch.kernels.tables import Integers, Programs, Slots
-from tests.kernels.batches import GATHER, GATHER_MANY, SHARED, SLICE, STRIDED, additions, kept, run, sums
+from edbatch.kernels.row_kernels import copy_rows
+from edbatch.kernels.tables import Memory, Programs
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
+from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Batch, Operand, Plan
+from tests.kernels.batches import (
+    GATHER,
+    GATHER_MANY,
+    SHARED,
+    SLICE,
+    STRIDED,
+    additions,
+    kept,
+    no_scattered,
+    run,
+    sums,
+    versions,
+)
 from tests.kernels.softmax import softmax
 from tests.training.rules import RULES, operands, updated
 
 CPU = NumPyBackend()
 seeds = st.integers(0, 10**6)
 counts = st.integers(0, 9)
-widths = st.sampled_from([1, 2, 3, 4, 7, 8, 33, 40])  # some of them in units of 16 bytes
 dtypes = st.sampled_from([np.float32, np.float64])
-OUT = object()  # the array that a function changes
-
-
-class At(NamedTuple):
-    """The address of an entry."""
-
-    array: object
-    entry: int = 0
-
-
-def left_in(backend, target, name, *arguments):
-    """What a function of the loops leaves in a copy of `target`."""
-    out = backend.from_host(target.copy(), "C")
-
-    def there(x):
-        if x is OUT:
-            return out
-        if isinstance(x, At):
-            array = there(x.array)
-            return backend.address(array) + array.itemsize * x.entry
-        if isinstance(x, np.ndarray):
-            return backend.indices(x) if x.dtype == np.int32 else backend.from_host(x, "C")
-        return x
-
-    keep = [there(x.array) if isinstance(x, At) else there(x) for x in arguments]  # addresses stay valid
-    given = [
-        there(x) if not isinstance(x, At) else backend.address(array) + array.itemsize * x.entry
-        for x, array in zip(arguments, keep, strict=True)
-    ]
-    getattr(backend.loops, name)(*given)
-    return np.array(backend.to_host(out))
-
-
-def check(cuda, target, name, *arguments, **tolerance):
-    got, want = left_in(cuda.backend, target, name, *arguments), left_in(CPU, target, name, *arguments)
-    if tolerance:
-        np.testing.assert_allclose(got, want, **tolerance)
-    else:
-        np.testing.assert_array_equal(got, want)
-
-
-def matrix(random, rows, width, dtype):
-    return random.normal(size=rows * width).astype(dtype)
-
-
-@given(counts, widths, st.integers(0, 4), st.booleans(), st.integers(0, 4), dtypes, seeds)
-def test_rows_are_copied(cuda, n, width, gap, shared, begin, dtype, seed):
-    random, size = np.random.default_rng(seed), np.dtype(dtype).itemsize
-    source, target = matrix(random, n + 1, width + gap, dtype), matrix(random, n + 1, width + begin, dtype)
-    distance = 0 if shared else size * (width + gap)
-    check(cuda, target, "copy_rows", n, At(source, gap), distance, At(OUT, begin), size * (width + begin), size * width)
-
-
-@given(counts, widths, st.integers(0, 4), st.booleans(), dtypes, seeds)
-def test_rows_are_gathered(cuda, n, width, gap, placed, dtype, seed):
-    random, size = np.random.default_rng(seed), np.dtype(dtype).itemsize
-    source, target = matrix(random, 5, width + gap, dtype), matrix(random, n + 1, width + gap, dtype)
-    lists = np.concatenate([[7, 7], random.integers(0, 5, n), random.permutation(n)]).astype(np.int32)
-    name, where = ("gather_rows_to", (2, 2 + n)) if placed else ("gather_rows", (2,))
-    stride = size * (width + gap)
-    check(cuda, target, name, n, At(source, gap), stride, lists, *where, At(OUT, gap), stride, size * width)
-
-
-@given(counts, widths, st.integers(0, 3), st.integers(-2, 3), dtypes, seeds)
-def test_rows_are_added_at_a_distance(cuda, n, width, gap, distance, dtype, seed):
-    """Backwards too; and all to one row, where the order is another one than the CPU's."""
-    random = np.random.default_rng(seed)
-    row = width + gap
-    source, target = matrix(random, n + 1, row, dtype), matrix(random, abs(distance) * n + 1, row, dtype)
-    begin = gap + (row * -distance * max(0, n - 1) if distance < 0 else 0)
-    tolerance = {"atol": 1e-5 if dtype == np.float32 else 1e-12} if distance == 0 else {}
-    check(cuda, target, "add_rows", source, gap, row, n, OUT, begin, distance * row, width, **tolerance)
-
-
-@given(counts, widths, st.integers(0, 3), st.booleans(), st.booleans(), dtypes, seeds)
-def test_rows_are_added_anywhere(cuda, n, width, gap, placed, distinct, dtype, seed):
-    """Those that are added to one row in the list's order: the same bits."""
-    random = np.random.default_rng(seed)
-    source, target = matrix(random, n + 1, width + 1, dtype), matrix(random, 10, width + gap, dtype)
-    rows = random.permutation(10)[:n] if distinct else random.integers(0, 4, n)
-    lists = np.concatenate([[3], rows, random.integers(0, n, n) if n else []]).astype(np.int32)
-    where = (1 + n if placed else -1, 1)
-    check(cuda, target, "add_rows_at", source, 1, width + 1, lists, *where, n, OUT, gap, width + gap, width)
 
 
 ORDERS = ["rows", "columns", "part", "turned"]
@@ -162,19 +96,6 @@ def test_rows_of_one_index_are_summed(cuda, n, rows, columns, order, dtype, seed
     np.testing.assert_array_equal(found, want_found)
     # The CPU adds up float32 in float64, and rounds once; a GPU does not.
     np.testing.assert_allclose(cuda.backend.to_host(got), want, rtol=0, atol=3e-6 if dtype == np.float32 else 1e-14)
-
-
-@given(counts, st.integers(1, 3), st.sampled_from(ORDERS), dtypes, seeds)
-def test_rows_are_added_to_arrays_of_any_layout(cuda, n, columns, order, dtype, seed):
-    random = np.random.default_rng(seed)
-    array, x = random.normal(size=(6, 2, columns)).astype(dtype), random.normal(size=(n, 2, columns)).astype(dtype)
-    rows = random.integers(0, 6, n).astype(np.int32)
-    for backend in (cuda.backend, CPU):
-        target = stored(backend, array.copy(), order)
-        backend.loops.add_at(target, rows, backend.from_host(x, "C"))
-        want = array.astype(np.float64)
-        np.add.at(want, rows, x)
-        np.testing.assert_allclose(backend.to_host(target), want, atol=1e-5 if dtype == np.float32 else 1e-12)
 
 
 @given(st.integers(1, 5), st.integers(1, 40), st.booleans(), dtypes, seeds)
@@ -228,61 +149,81 @@ class Steps(NamedTuple):
     kernels: tuple = ()
 
 
-def programs(backend, made, slots, itemsize):
-    """A program of so many slots, that are placed by hand."""
-    extent = Extent(0, slots, 0, 0, 0, len(made.steps), 0, 0, 0, 64, itemsize)
-    return Programs(
-        np.zeros(0, TASK), np.array([extent], EXTENT), np.zeros(slots, SLOT), np.zeros(0, ARGUMENT_OF),
+def after(backend, made, slots, strides, integers, m):
+    """What steps leave in copies of the slots' arrays, all of which are given as arguments; strides in entries."""
+    there, itemsize = [backend.from_host(x.copy(), "C") for x in slots], slots[0].itemsize
+    some = len(slots)
+    extent = Extent(0, some, 0, some, 0, len(made.steps), 0, 0, 0, 64, itemsize)
+    programs = Programs(
+        np.array([Task(0)], TASK), np.array([extent], EXTENT),
+        np.array([Slot(Storage.ARGUMENT, 0, 0, 0)] * some, SLOT),
+        np.array([Argument(at, 1, Move.UNLESS_FOLLOWED) for at in range(some)], ARGUMENT_OF),
         step_table(made.steps), np.array([*made.places], POSITION),
         np.array(backend.loops.handles(made.kernels), np.int64), np.zeros(0, np.int64),
     )  # fmt: skip
+    table = SimpleNamespace(tables=programs, version=next(versions), runs_whole=lambda batches: True)
+    operands = [Operand(SLICE if stride else SHARED, at, 0, int(stride > 0), 0, m) for at, stride in enumerate(strides)]
+    plan = Plan(
+        np.array([Batch(0, 0, m, 0, 1, -1)], BATCH), np.array(operands, OPERAND), np.zeros(0, SEGMENT),
+        integers.astype(np.int32), np.zeros(0, np.int32),
+    )  # fmt: skip
+    memory = Memory(
+        np.array([Columns(at, 0, itemsize * max(1, stride)) for at, stride in enumerate(strides)], COLUMNS),
+        np.array([Rows(backend.address(x), itemsize * stride) for x, stride in zip(there, strides, strict=True)], ROWS),
+        np.zeros(1, np.int32), np.zeros(1, KEPT), *no_scattered(),
+    )  # fmt: skip
+    backend.loops.run_batches(0, 1, plan, backend.plan_indices(plan.indices), memory, table, 0)
+    return [np.array(backend.to_host(x)) for x in there]
 
 
-def after(backend, made, slots, strides, integers, n, m):
-    """What steps leave in copies of the slots' arrays, and where they stop; strides in entries."""
-    there, itemsize = [backend.from_host(x.copy(), "C") for x in slots], slots[0].itemsize
-    addresses = np.array([backend.address(x) for x in there])
-    placed = Slots(addresses, itemsize * np.array(strides), np.zeros(len(strides), np.int64))
-    integers = Integers(backend.indices(integers.astype(np.int32))[:], 1, n)
-    end = backend.loops.run_steps(programs(backend, made, len(slots), itemsize), 0, placed, integers, m)
-    return end, [np.array(backend.to_host(x)) for x in there]
-
-
-def check_steps(cuda, dtype, made, slots, strides, integers=(0,), n=1, m=1):
+def check_steps(cuda, dtype, made, slots, strides, integers=(0,), m=1):
     slots = [x.astype(dtype) for x in slots]
-    mine, theirs = (after(backend, made, slots, strides, np.array(integers), n, m) for backend in (cuda.backend, CPU))
-    assert mine[0] == theirs[0]
-    for x, y in zip(mine[1], theirs[1], strict=True):
+    mine, theirs = (after(backend, made, slots, strides, np.array(integers), m) for backend in (cuda.backend, CPU))
+    for x, y in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(x, y, atol=1e-5 if dtype == np.float32 else 1e-13)
-    return mine[0], mine[1]
+    return mine
+
+
+def picked(dtype):
+    """A row of place 0, the one that an integer says, to place 1."""
+    accesses = (Integer(0), LoadAt(0, (NEXT,), 0, RUN))
+    return Kernel(1, 0, (Place(),) * 2, accesses, (Store(1, 1, (NEXT,), column=0),), dtype=dtype)
 
 
 @given(
     *[st.integers(1, 6)] * 3, st.booleans(), st.booleans(), st.booleans(), dtypes, seeds
 )  # fmt: skip
 def test_steps(cuda, m, k, n, transposed, add, logarithm, dtype, seed):
-    """A product, a copy, a look-up by number and of one entry, a softmax; up to one that is left to the caller."""
+    """A product, and kernels: a copy, a row by number, a softmax."""
     random = np.random.default_rng(seed)
     x, w = random.normal(size=(m, k + 1)), random.normal(size=(n, k) if transposed else (k, n))
-    table, out, all = random.normal(size=(5, n)), random.normal(size=(m, n + 2)), random.normal(size=(m, 4 * n))
+    table, out, all = random.normal(size=(5, n)), random.normal(size=(m, n + 2)), random.normal(size=(m, 3 * n))
     steps = (
         Multiply(0, 1, 1, k, n, w.shape[1], TRANSPOSED * transposed + ADD * add, 2, 2),
-        CopyStep(2, 2, 3, 0, n),
-        LookUp(4, n, 0, 3, n),
-        LookUp(4, n, -1 - 3, 3, 2 * n),
-        KernelStep(0, 0, 2, 1, 2, 0, 1, n, 1, 32),
-        PythonStep(),
-        CopyStep(0, 0, 3, 0, 1),
+        KernelStep(0, 0, 2, 1, 0, 0, 1, n, 0, 0),
+        KernelStep(1, 3, 2, 1, 2, 1, 1, n, 0, 0),
+        KernelStep(2, 9, 2, 1, 2, 0, 1, n, 1, 32),
     )
-    kernels = (softmax(logarithm, np.dtype(dtype).name),)
-    made = Steps(steps, ((2, 0), (3, 0), (0, n), (0, 2), (0, 3 * n)), kernels)
+    name = np.dtype(dtype).name
+    kernels = (copy_rows(name), picked(name), softmax(logarithm, name))
+    places = (
+        (2, 2),
+        (3, 0),
+        (0, n),
+        (4, 0),
+        (3, 0),
+        (0, n),
+        (0, n),
+        (0, n),
+        (0, 0),
+    )  # sizes, strides, columns, integers
+    made = Steps(steps, (*places, (2, 0), (3, 0), (0, n), (0, 2), (0, 2 * n)), kernels)
     integers = random.integers(0, 5, 1 + m)
-    end, found = check_steps(cuda, dtype, made, [x, w, out, all, table], [k + 1, 0, n + 2, 4 * n, 0], integers, m, m)
+    found = check_steps(cuda, dtype, made, [x, w, out, all, table], [k + 1, 0, n + 2, 3 * n, 0], integers, m)
     product = x[:, 1:] @ (w.T if transposed else w) + add * out[:, 2:]
     e = np.exp(product)
     parts = e / e.sum(axis=1, keepdims=True)
-    want = [product, table[integers[1:]], np.tile(table[3], (m, 1)), np.log(parts) if logarithm else parts]
-    assert end == 5
+    want = [product, table[integers[1:]], np.log(parts) if logarithm else parts]
     np.testing.assert_allclose(found[3], np.hstack(want), atol=2e-5 if dtype == np.float32 else 1e-12)
 
 
@@ -296,7 +237,7 @@ def test_a_product_per_call(shared, cuda, calls, m, k, n, dtype, seed):
     distance = (a if shared & LEFT else b).shape[2]
     made = Steps((MultiplyEach(0, 0, 1, 0, m, k, n, distance, shared, 2, 0),))
     strides = [0 if shared & LEFT else m * k, 0 if shared & RIGHT else k * n, m * n]
-    _, found = check_steps(cuda, dtype, made, [a, b, np.zeros((calls, m, n))], strides, m=calls)
+    found = check_steps(cuda, dtype, made, [a, b, np.zeros((calls, m, n))], strides, m=calls)
     left, right = (x.transpose(0, 2, 1) if shared & side and turned else x for side, x in ((LEFT, a), (RIGHT, b)))
     np.testing.assert_allclose(found[2], np.matmul(left, right), atol=1e-5 if dtype == np.float32 else 1e-13)
 

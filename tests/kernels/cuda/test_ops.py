@@ -1,6 +1,4 @@
-"""Every op of the table on a GPU: nothing is run from Python but what is named here, there and back, and all values and
-gradients are those of the CPU.
-"""
+"""Every op of the table on a GPU: all values and gradients are those of the CPU."""
 
 import itertools
 import re
@@ -15,9 +13,6 @@ from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime import type_table
-from edbatch.runtime.backward.plan import BackwardPlan
-from edbatch.runtime.compile import program as cell_program
-from edbatch.runtime.execute import Executor
 from tests.arrays import on_host
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import CASES
@@ -27,10 +22,6 @@ from tests.kernels import nvrtc
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 with_nvrtc = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
 NOTHING = 'extern "C" __global__ void nothing(long long) {}'
-
-# What Python runs. Views of nodes of the graph whose entries do not follow one another (inside cells they may), where
-# they are operands; and the way back through lists, of which each element gets a part of its own.
-VIEWS = {("index", 3), ("transpose", 0), ("transpose", 1)}
 
 
 def ways(op, sample):
@@ -130,34 +121,13 @@ def kernels(cuda):
         yield list(wanted)
 
 
-@pytest.fixture
-def python(monkeypatch):
-    """What is run from Python."""
-    found = []
-
-    def noted(function, name):
-        def call(*arguments):
-            found.append(name)
-            return function(*arguments)
-
-        return call
-
-    monkeypatch.setattr(cell_program, "_run_python", noted(cell_program._run_python, "step"))
-    for owner, name in [(Executor, "_run_batch"), (BackwardPlan, "_back"), (BackwardPlan, "_share")]:
-        monkeypatch.setattr(owner, name, noted(getattr(owner, name), name))
-    monkeypatch.setattr(type_table, "_shared", {})
-    return found
-
-
 @pytest.mark.parametrize(("op", "sample"), CASES)
-def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
+def test_values_and_gradients(cuda, kernels, monkeypatch, op, sample):
+    monkeypatch.setattr(type_table, "_shared", {})
     for how, dtype in ways(op, sample):
         with cuda, eb.options(record=False):
             got, expected = values(op, sample, how, dtype)
-            assert not python, how
             of_gpu = gradients(op, sample, how, dtype)
-            is_view = (op.name, op.samples.index(sample)) in VIEWS
-            assert bool(python) == is_view, (how, python)
         unit = 1 if dtype == "float32" else 1e-7
         for value, want in zip(got, expected, strict=True):
             np.testing.assert_allclose(value, want, rtol=2e-5 * unit, atol=2e-6 * unit)
@@ -165,7 +135,6 @@ def test_values_and_gradients_without_python(cuda, kernels, python, op, sample):
             of_cpu = gradients(op, sample, how, dtype)
         for value, want in zip(of_gpu, of_cpu, strict=True):
             np.testing.assert_allclose(value, want, rtol=1e-4 * unit, atol=1e-5 * unit)
-        python.clear()
 
 
 CELLS = [
@@ -175,11 +144,11 @@ CELLS = [
 
 
 @pytest.mark.parametrize("run", CELLS)
-def test_cells_without_python(cuda, kernels, python, run):
+def test_cells(cuda, kernels, monkeypatch, run):
     """Models; and rows that many threads share, or that do not lie in order."""
+    monkeypatch.setattr(type_table, "_shared", {})
     with cuda, eb.options(record=False):
         of_gpu = run()
-    assert not python
     with eb.device("cpu"):
         of_cpu = run()
     for got, want in zip(itertools.chain(*of_gpu), itertools.chain(*of_cpu), strict=True):

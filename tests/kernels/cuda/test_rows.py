@@ -1,7 +1,6 @@
 """Kernels that move rows and add them one to one: on the CPU they compute what NumPy computes."""
 
 import ctypes
-import math
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from tests.emulated.driver import with_cpp
 from tests.kernels.cuda.written import (
     ANY_BLOCK,
     DTYPES,
-    EXTREMES,
     Gpu,
     rows_of_numbers,
     seeds,
@@ -113,13 +111,3 @@ def test_add_rows(gpu, number, n, width, room, geometry, seed):
     gpu.run(f"add_rows_{number}", geometry, n, source, width + room, positions, rows, target, width + 1, width)
     np.testing.assert_array_equal(target, wanted)
     unchanged_but(memory, before, target)
-
-
-@with_cpp
-@pytest.mark.parametrize(("complement", "reference"), [(0, math.erf), (1, math.erfc)])
-@pytest.mark.parametrize("number", ["float", "double"])
-def test_error_function(gpu, number, complement, reference):
-    x = gpu.array(np.concatenate([np.linspace(-4, 4, 41), EXTREMES]).astype(DTYPES[number]))
-    out = gpu.array(np.zeros_like(x))
-    gpu.run(f"error_function_{number}", ((2, 1), (8, 1)), len(x), x, out, complement)
-    np.testing.assert_allclose(out, [reference(value) for value in x], rtol=1e-6 if number == "float" else 1e-15)

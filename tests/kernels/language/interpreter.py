@@ -7,7 +7,7 @@ import numpy as np
 import scipy.special
 
 from edbatch.kernels.language.ir import NEXT, Compute, Constant, Count, Index, Integer, Load, LoadAt, Reduce, Whole
-from edbatch.kernels.random import uniform
+from tests.uniform import uniform
 
 FUNCTIONS = {
     "add": np.add,

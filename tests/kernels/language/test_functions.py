@@ -5,11 +5,11 @@ import pytest
 
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.ir import NEXT, Compute, Index, Integer, Kernel, Load, Place, Store
-from edbatch.kernels.random import uniform
 from tests.emulated.driver import with_cpp
 from tests.kernels.language import interpreter
 from tests.kernels.language.calls import of_function, on_cpu, on_gpu, pairs, run
 from tests.kernels.language.interpreter import Call, Rows
+from tests.uniform import uniform
 
 SPECIAL = np.array(
     [0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-40, 1.17549435e-38, 3.4e38,

@@ -1,4 +1,4 @@
-"""The way back through a plan as a plan: additions to operands of every kind, and what is left to the caller."""
+"""The way back through a plan as a plan: additions to operands of every kind."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ import edbatch as eb
 from edbatch.devices import device
 from edbatch.kernels.program import ADD_ROWS
 from edbatch.memory.plan.format import Access
-from edbatch.runtime.backward.plan import BackwardPlan
 from edbatch.runtime.backward.tables import BackwardTables
 
 DIM = 3
@@ -31,20 +30,6 @@ def seen(monkeypatch):
         found.append(self)
 
     monkeypatch.setattr(BackwardTables, "__init__", made)
-    return found
-
-
-@pytest.fixture
-def python(monkeypatch):
-    """The numbers of the batches that were run from Python."""
-    found = []
-    run = BackwardPlan._run_batch
-
-    def noted(self, plan, number):
-        found.append(number)
-        run(self, plan, number)
-
-    monkeypatch.setattr(BackwardPlan, "_run_batch", noted)
     return found
 
 
@@ -79,7 +64,7 @@ def check(xs, want):
         np.testing.assert_allclose(x.gradient(), gradient, rtol=1e-5, atol=1e-6)
 
 
-def test_rows_that_a_batch_reads_several_times(where, seen, python):
+def test_rows_that_a_batch_reads_several_times(where, seen):
     """A gather with duplicates: each gets the sum; on a GPU the duplicates are given as groups."""
     at = [4, 0, 4, 1, 3, 4, 0, 2]
     with where, eb.Graph(policy="sufficient"):
@@ -94,7 +79,6 @@ def test_rows_that_a_batch_reads_several_times(where, seen, python):
     check(xs, want * (1 - h**2))
     gathered = Access.GATHER if where.kind == "cpu" else Access.GATHER_MANY
     assert (int(gathered), 8) in additions(seen)
-    assert not python
 
 
 def test_one_row_for_all(where, seen):
@@ -118,7 +102,7 @@ def test_rows_at_a_distance(where, seen):
     assert int(Access.STRIDED) in [access for access, _ in additions(seen)]
 
 
-def test_a_list_with_one_node_several_times(where, seen, python):
+def test_a_list_with_one_node_several_times(where, seen):
     """Also in several lists; the rows of sums are repeated for their members."""
     lists = [[2, 2, 0], [1], [0, 2, 2, 2], [3, 3]]
     with where, eb.Graph(policy="sufficient"):
@@ -134,11 +118,10 @@ def test_a_list_with_one_node_several_times(where, seen, python):
         for i in some:
             want[i] += slope
     check(hs, want)
-    assert not python
     assert sum(n for _, n in additions(seen)) >= 10
 
 
-def test_sums_of_sums(where, python):
+def test_sums_of_sums(where):
     """Whose operands lie in one arena with themselves, and come from several windows."""
     with where, eb.Graph(policy="sufficient"):
         xs = inputs(3)
@@ -156,11 +139,10 @@ def test_sums_of_sums(where, python):
     # both[1:4]: entries 1 and 2 of the first half, entry 0 of the second
     want = np.array([of_a + of_b + slope[0] * (of_c + [0, *of_c[:2]]), 2 * of_a + slope[1] * [of_c[2], 0, 0], of_b])
     check(xs, want)
-    assert not python
 
 
-def test_what_is_left_to_python(where, python):
-    """Views that are not contiguous, between others."""
+def test_views_whose_entries_are_not_side_by_side(where):
+    """Between others that are."""
     with where, eb.Graph(policy="sufficient"):
         xs = inputs(4)
         hs = [eb.tanh(x) for x in xs]
@@ -171,7 +153,6 @@ def test_what_is_left_to_python(where, python):
     want[1:3] = [2 * h[i] * w[::-1] for i, w in zip((1, 2), weights(2), strict=True)]
     check(hs, want)
     check(xs, want * (1 - h**2))
-    assert python
 
 
 def some(xs):
@@ -180,7 +161,7 @@ def some(xs):
 
 
 @pytest.mark.parametrize("read", ["slice", "shared", "strided", "gather", "gather_many"])
-def test_some_nodes_of_a_batch(where, python, read):
+def test_some_nodes_of_a_batch(where, read):
     """Gradients flow into a part of a batch only: its operands are restricted to that part."""
     n = 10
     with where, eb.Graph(policy="sufficient") as graph:
@@ -198,7 +179,6 @@ def test_some_nodes_of_a_batch(where, python, read):
         eb.forward(products)  # before something has them in another order
         assert Access[read.upper()] in graph._evaluation.ran[-1].plan.operands["access"]
         weighted(some(products)).backward()
-    assert not python
     want_hs, want_others = np.zeros((2 * n, DIM)), np.zeros((n, DIM))
     x, y = np.tanh(values(2 * n)), values(n) ** 2
     for i, w in zip(some(range(n)), weights(4), strict=True):
@@ -211,13 +191,12 @@ def test_some_nodes_of_a_batch(where, python, read):
     check(others, want_others)
 
 
-def test_some_lists_of_a_batch(where, python):
+def test_some_lists_of_a_batch(where):
     members = [[0, 1], [2, 2, 0], [3], [1, 3, 1], [2, 0]]
     with where, eb.Graph(policy="sufficient"):
         hs = [eb.tanh(x) for x in inputs(4)]
         sums = [eb.sum([hs[i] for i in of]) for of in members]
         weighted(some([eb.square(x) for x in sums])).backward()
-    assert not python
     want = np.zeros((4, DIM))
     h = np.tanh(values(4))
     for of, w in zip(some(members), weights(2), strict=True):
@@ -226,7 +205,7 @@ def test_some_lists_of_a_batch(where, python):
     check(hs, want)
 
 
-def test_some_calls_of_a_cell(where, python):
+def test_some_calls_of_a_cell(where):
     """That saves what it computes, looks up, and takes an integer: parameters get what the chosen calls leave."""
     rows = [0, 3, 1, 1, 2, 0, 3, 1, 2, 2]
     with where:
@@ -250,7 +229,6 @@ def test_some_calls_of_a_cell(where, python):
             return found
 
         alone = gradients(True)
-        assert not python
         for got, want in zip(alone, gradients(False), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
@@ -279,15 +257,10 @@ def test_any_lists(cuda, chosen):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * max(1, np.abs(want).max()))
 
 
-@pytest.mark.cpu
 @pytest.mark.parametrize("policy", ["none", "sufficient"])
-def test_means_of_lists_go_back_in_compiled_loops(policy, monkeypatch):
+def test_means_of_lists(policy):
     """Against sums times a number: lists of any length, of several kinds of rows; no gradient reaches some means."""
 
-    def refuse(*_):
-        raise AssertionError("left to Python")
-
-    monkeypatch.setattr(BackwardPlan, "_share", refuse)
     model = eb.ParameterCollection(seed=0, dtype="float32")
     table, W = model.add_lookup_parameters((6, 5), name="table"), model.add_parameters((5, 5), name="W")
 

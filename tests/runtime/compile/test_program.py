@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
+from edbatch.graph.cell.type_body import body_of_type, columns_of_type, places_of
 from edbatch.graph.node_type import TYPES
 from edbatch.graph.op import OPS
 from edbatch.graph.record import record
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.program import Code
 from edbatch.runtime.compile.program import Program, Variant
-from edbatch.runtime.type_table import kernel_of, places_of
 
 N = 4  # entries of every vector
 
@@ -48,7 +48,7 @@ STEPS = {
     "log_softmax": lambda p, a, b, k, i: eb.log_softmax(b),
     "gates": lambda p, a, b, k, i: eb.sigmoid(a) * b + p[2][k % 2],
     "number": lambda p, a, b, k, i: 0.5 * a - eb.ones(N),
-    "layer_norm": lambda p, a, b, k, i: eb.layer_norm(a, p[2][0] + eb.ones(N), p[2][1]),  # left to NumPy
+    "layer_norm": lambda p, a, b, k, i: eb.layer_norm(a, p[2][0] + eb.ones(N), p[2][1]),
     "view": lambda p, a, b, k, i: eb.concatenate([a, b])[2 : 2 + N],
     "matrices": lambda p, a, b, k, i: flat(square(a) @ square(b)),
     "parameter times matrix": lambda p, a, b, k, i: flat(p[4][0] @ square(a)) + b,
@@ -138,13 +138,15 @@ def test_blocks(n):
     np.testing.assert_allclose(got, e / e.sum(axis=1, keepdims=True), rtol=2e-5, atol=1e-8)
 
 
+def program_of(type):
+    return Program(body_of_type(type)[0], columns_of_type(type), NumPyBackend())
+
+
 def variant_of(cell, *arguments):
     with eb.Graph() as graph:
         out = cell(*[eb.zeros(size) for size in arguments])
         type = graph.type_of(out[0] if isinstance(out, tuple) else out)
-    program = kernel_of(TYPES[type.id], NumPyBackend())
-    assert isinstance(program, Program)
-    return program.variant()
+    return program_of(TYPES[type.id]).variant()
 
 
 def steps(variant: Variant):
@@ -159,8 +161,7 @@ def test_a_concatenation_of_arguments_takes_no_step():
         return eb.tanh(wide @ eb.concatenate([x, y]) + vectors[0])
 
     variant = variant_of(cell, N, N)
-    assert variant.is_native
-    assert steps(variant) == [0, 1]  # the product, the fused kernel
+    assert steps(variant) == [Code.MULTIPLY, Code.KERNEL]  # the product, the fused kernel
 
 
 def test_what_is_computed_for_a_concatenation_is_computed_there():
@@ -170,7 +171,8 @@ def test_what_is_computed_for_a_concatenation_is_computed_there():
     def cell(x, y):
         return wide @ eb.concatenate([eb.tanh(x), W @ y]), x
 
-    assert steps(variant_of(cell, N, N)) == [0, 1, 0, 2]  # W @ y, tanh, the product; the copy of x to the result
+    # W @ y, tanh, the product; the copy of x to the result.
+    assert steps(variant_of(cell, N, N)) == [Code.MULTIPLY, Code.KERNEL, Code.MULTIPLY, Code.KERNEL]
 
 
 def test_products_of_matrices_take_a_step_each():
@@ -182,7 +184,7 @@ def test_products_of_matrices_take_a_step_each():
 
     with eb.Graph() as graph:
         type = graph.type_of(cell(eb.zeros(2), eb.zeros((2, 2)), eb.zeros((2, 2)))[0])
-    assert steps(kernel_of(type, NumPyBackend()).variant()) == [Code.MULTIPLY_EACH] * 4
+    assert steps(program_of(type).variant()) == [Code.MULTIPLY_EACH] * 4
 
 
 def test_a_parameter_that_is_stacked_later_is_found_again():

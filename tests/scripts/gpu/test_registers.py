@@ -18,11 +18,9 @@ def test_occupancy(registers, threads, part):
 
 
 def test_kernels_are_described():
-    from edbatch.kernels.call import Call, Layout
     from edbatch.kernels.language.ir import NEXT, Compute, Kernel, Load, Place, Store
     from scripts.gpu.registers import described
 
-    assert described(Call("dot", "", (), (Layout((3,), (1,)),) * 2, Layout((), ()))) == "dot of (3,)"
     steps = (Load(0, (NEXT,)), Load(1, (NEXT,)), Compute("multiply", (0, 1)))
     kernel = Kernel(1, 0, (Place(),) * 3, steps, (Store(2, 2, (NEXT,)),))
     assert described(kernel) == "fused: 2 reads, 1 ops, 1 writes"

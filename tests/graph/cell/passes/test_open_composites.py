@@ -8,7 +8,6 @@ from edbatch.graph.cell.passes.fuse import Run, fuse
 from edbatch.graph.cell.type_body import body_of_type
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS
-from edbatch.runtime.compile import program as cell_program
 from tests.oracle import ORACLE
 
 COMPOSITES = [
@@ -40,8 +39,7 @@ def test_a_composite_is_a_run(op, sample):
 
 
 @pytest.mark.parametrize(("op", "sample"), COMPOSITES)
-def test_in_a_cell_beside_others_without_python(op, sample, monkeypatch):
-    monkeypatch.setattr(cell_program, "_run_python", None)
+def test_in_a_cell_beside_others(op, sample):
     random = np.random.default_rng(0)
     given = [random.uniform(max(sample.low, -1), min(sample.high, 1), (3, *shape)) for shape in sample.shapes]
     integers = [int(random.integers(bound)) for bound in sample.payload]

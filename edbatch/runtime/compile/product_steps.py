@@ -1,4 +1,4 @@
-"""Which nodes the interpreter computes itself, beside fused kernels and copies: products and look-ups."""
+"""The steps of matrix products, which a BLAS computes."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from typing import Any
 from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
 from edbatch.graph.cell.passes.rows_for_steps import parameter_matrix
 from edbatch.graph.spec import ParameterSpec
-from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, LookUp, Multiply, MultiplyEach
-from edbatch.runtime.compile.steps import Native, copy_step, is_row
+from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, Multiply, MultiplyEach
+from edbatch.runtime.compile.steps import CellStep, copy_step, is_row
+
+PRODUCTS = ("matmul", "affine")
 
 
-def native_step(body: Body, number: int) -> list[Native] | None:
-    """The interpreter's steps for a node; None if it has none."""
+def product_steps(body: Body, number: int) -> list[CellStep]:
+    """The steps of a product."""
     node = body.nodes[number]
-    make = MAKERS.get(node.type.op.name)
-    return None if make is None else make(body, number, node)
+    assert node.type.op.name in PRODUCTS, node.type
+    return _of_rows(body, number, node) or _of_each(body, number, node)
 
 
-def _matmul(body: Body, number: int, node: Node) -> list[Native] | None:
-    return _product(body, number, node) or _products(body, number, node)
-
-
-def _product(body: Body, number: int, node: Node) -> list[Native] | None:
+def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
     """A parameter times a vector, from either side, perhaps with a bias."""
     operands = operands_of(node)
     from_left = isinstance(operands[0], ParameterSpec)
@@ -34,7 +32,6 @@ def _product(body: Body, number: int, node: Node) -> list[Native] | None:
         or len(weight.shape) != 2
         or len(spec_of_value(body, x).shape) != 1
         or len(node.type.out.shape) != 1
-        or 0 in weight.shape  # a BLAS refuses these
         or not is_row(body, x)
         or not all(is_row(body, operand) for operand in bias)
     ):
@@ -48,15 +45,15 @@ def _product(body: Body, number: int, node: Node) -> list[Native] | None:
         return Multiply(row, column, slot, size, out_size, distance, flags, out, out_column)
 
     # With a bias the product is added to it.
-    return [*(copy_step(operand, out_size, number, 0) for operand in bias), Native(encode, (weight, x), (number,))]
+    return [*(copy_step(operand, out_size, number, 0) for operand in bias), CellStep(encode, (weight, x), (number,))]
 
 
-def _products(body: Body, number: int, node: Node) -> list[Native] | None:
-    """A product per call, at most one operand a parameter."""
+def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
+    """A product per call, at most one operand a parameter: `rows_for_steps` has seen to that."""
     a, b = operands_of(node)
     matrices = [parameter_matrix(body, x) for x in (a, b)]
-    if all(matrices) or not all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True)):
-        return None
+    assert not all(matrices)
+    assert all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True))
     left, right = (spec.shape for spec in node.type.operands)
     m, k, n = left[0] if len(left) == 2 else 1, right[0], right[1] if len(right) == 2 else 1
 
@@ -71,23 +68,4 @@ def _products(body: Body, number: int, node: Node) -> list[Native] | None:
         return MultiplyEach(x, x_column, w, w_column, m, k, n, distance, flags, out, out_column)
 
     read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
-    return [Native(encode, read, (number,))]
-
-
-def _lookup(body: Body, number: int, node: Node) -> list[Native] | None:
-    (table,) = node.type.operands
-    (index,) = node.payload
-    assert isinstance(table, ParameterSpec)
-    integer = -1 - index  # see `LookUp`; a negative index stands for an integer of the call
-
-    def encode(link: Any) -> LookUp:
-        return LookUp(link.at(table)[0], node.type.out.size, integer, *link.at(Value(number)))
-
-    return [Native(encode, (table,), (number,))]
-
-
-MAKERS = {
-    "matmul": _matmul,
-    "affine": _product,
-    "lookup": _lookup,
-}
+    return [CellStep(encode, read, (number,))]

@@ -1,0 +1,81 @@
+"""Kernels that read, and add to, windows whose rows have entries that do not lie side by side: transposed, reversed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.cell.passes.entries import by_rows
+from edbatch.kernels import row_kernels
+from edbatch.kernels.language.given import filled
+from edbatch.kernels.language.ir import NEXT, RUN, Kernel
+from edbatch.memory.plan.addresses import SCATTERED
+from edbatch.memory.plan.windows import Window, Windows
+
+
+class ScatteredKernels:
+    """The kernels of the windows of a type table.
+
+    Args:
+        windows: of the table.
+        loops: of its device.
+    """
+
+    def __init__(self, windows: Windows, loops: Any) -> None:
+        self._windows = windows
+        self._loops = loops
+        self._records = np.zeros(0, SCATTERED)
+        self._words = np.zeros(0, np.int64)
+        self._adding = 0  # windows that kernels are there for which add
+
+    def tables(self, adding: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Per scattered window its record `Scattered`, and the words that kernels are given.
+
+        Args:
+            adding: whether kernels that add are needed.
+        """
+        self._windows.columns()  # numbers those that are new
+        known, windows = len(self._records), self._windows.scattered
+        if known < len(windows):
+            self._records = np.append(self._records, np.zeros(len(windows) - known, SCATTERED))
+            for number in range(known, len(windows)):
+                record, seen = self._records[number], windows[number]
+                record["entries"], record["axes"] = seen.entries, len(seen.shape)
+                there, here = seen.strides, by_rows(seen.shape)
+                self._make(number, "read", "read", row_kernels.read_scattered, (there, here))
+        if adding:
+            for number in range(self._adding, len(windows)):
+                there, here = windows[number].strides, by_rows(windows[number].shape)
+                self._make(number, "add", "add", row_kernels.add_scattered, (here, there))
+                self._make(number, "add_lists", "lists", row_kernels.add_lists_scattered, (here, there, there))
+            self._adding = len(windows)
+        return self._records, self._words
+
+    def _make(
+        self, number: int, field: str, name: str, make: Callable[[str, int, int], Kernel],
+        accesses: tuple[tuple[int, ...], ...],
+    ) -> None:  # fmt: skip
+        """Fill in one kernel of a window's record.
+
+        Args:
+            field, name: of the kernel, and how the fields for what it is given begin.
+            make: from dtype, axes and how the last of these lies to the kernel.
+            accesses: strides of what it reads, then of what it writes.
+        """
+        seen: Window = self._windows.scattered[number]
+        last = NEXT if seen.strides[-1] == 1 else RUN
+        kernel = make(self._windows.layouts[seen.arena][1].name, len(seen.shape), last)
+        strides = [
+            stride
+            for strides in accesses
+            for axis, stride in enumerate(strides)
+            if axis < len(strides) - 1 or (strides == seen.strides and last == RUN)
+        ]
+        sizes = [*seen.shape, *[0] * (kernel.axes - len(seen.shape))]
+        words = filled(kernel, sizes, [(0, 0, 0)] * 2, strides)
+        record = self._records[number]
+        (record[field],) = self._loops.handles([kernel])
+        record[f"{name}_given"], record[f"{name}_end"] = len(self._words), len(self._words) + len(words)
+        self._words = np.append(self._words, words)
