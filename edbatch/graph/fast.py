@@ -11,12 +11,24 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from edbatch.base.exact import is_told, kinds
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
-from edbatch.graph.record import checked_index, entries_of, graph_of, number, record, to_expression, to_node, to_operand
+from edbatch.graph.record import (
+    array_input,
+    checked_index,
+    entries_of,
+    graph_of,
+    number,
+    record,
+    to_expression,
+    to_node,
+    to_operand,
+)
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -106,6 +118,10 @@ def binary(
             return call(a, number(a.graph, b))
         if a.__class__ in (int, float) and b.__class__ is Expression:
             return call(number(b.graph, a), b)
+        if b.__class__ is np.ndarray and a.__class__ is Expression:
+            return call(a, array_input(a.graph, b))
+        if a.__class__ is np.ndarray and b.__class__ is Expression:
+            return call(array_input(b.graph, a), b)
         found = None if otherwise is None else otherwise(a, b)
         if found is not None:
             return found
@@ -211,8 +227,8 @@ def described(
     return call
 
 
-def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Callable[..., Expression]:
-    """The fast way for views; `attributes_of` as in `attributed`."""
+def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], name: str = "") -> Callable[..., Expression]:
+    """The fast way for views; `attributes_of` as in `attributed`, `name` what messages call it, if not as the op."""
     entries: dict[Any, tuple[int, Any]] = {}
 
     def call(x: Any, argument: Any = None) -> Expression:
@@ -225,7 +241,7 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]]) -> Calla
         return remember(x, argument)
 
     def remember(x: Any, argument: Any) -> Expression:
-        seen = to_expression(op.name, x)
+        seen = to_expression(name or op.name, x)
         out = look(seen, op, tuple(attributes_of(seen.spec, argument).items()))
         if (out.id - seen.id) & NODE_MASK == 0 and is_told(argument):  # the same node: a view, no copy
             entries[seen.spec, seen.id >> NODE_BITS, argument, kinds(argument)] = (out.id - seen.id, out.spec)

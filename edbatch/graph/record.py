@@ -17,10 +17,10 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import last_write
-from edbatch.graph.node_type import intern, node_type
+from edbatch.graph.node_type import NodeType, intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER
-from edbatch.graph.spec import MOST_ENTRIES, Shape, spec_of
+from edbatch.graph.spec import MOST_ENTRIES, Shape, Spec, spec_of
 
 
 def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **attributes: Any) -> Expression:
@@ -118,7 +118,13 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
         raise EdBatchError(f"input: expected at least one entry, got an array of shape {value.shape}")
     graph.inputs.append(np.array(value, dtype=graph.dtype))
     spec = spec_of(value.shape, graph.dtype)
-    return graph.add(intern(INPUT, (), (), spec), (len(graph.inputs) - 1,))
+    type = _inputs.get(spec)
+    if type is None:
+        type = _inputs[spec] = intern(INPUT, (), (), spec)
+    return graph.add(type, (len(graph.inputs) - 1,))
+
+
+_inputs: dict[Spec, NodeType] = {}  # of each spec; there is one for each shape that there has been
 
 
 def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:

@@ -152,6 +152,10 @@ class Cell(Described):
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
         self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
+        of_place = [p for p in self.parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+        plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in of_place)
+        ints = (int, "int")
+        self._values = frozenset(at for at, p in enumerate(of_place) if plain and p.annotation not in ints)
         self.watched: tuple[str, ...] = ()
         self.defaulted: frozenset[str] = frozenset()
         self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
@@ -173,6 +177,10 @@ class Cell(Described):
         graph = graph_of(f"cell {self.name}", [*args, *keywords.values()])
         if graph.inlines:
             return self.function(*args, **keywords)
+        if self._values and not keywords and any(x.__class__ in _VALUES for x in args):
+            converted = self._with_values(args, graph)
+            if converted is not None:
+                return self.fast(*converted)
         given = self.arguments(args, keywords, graph)
         entry = self.entry(given, graph)
         for at in entry.labels:
@@ -187,6 +195,16 @@ class Cell(Described):
         ]
         node = graph.add(entry.type, [*ids, *integers, *graph.draw(entry.draws)]).id
         return entry.structure.build([Expression(graph, node + step, spec) for step, spec in entry.outs])
+
+    def _with_values(self, args: tuple[Any, ...], graph: Columns) -> list[Any] | None:
+        """Numbers and arrays as expressions, which the fast way takes; None if they may not be given here."""
+        found = list(args)
+        for at, x in enumerate(args):
+            if x.__class__ in _VALUES:
+                if at not in self._values:
+                    return None
+                found[at] = to_operand(self.name, graph, x)
+        return found
 
     def arguments(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Arguments:
         """The arguments of a call, told apart.
@@ -343,6 +361,9 @@ class Cell(Described):
             EdBatchWarning,
             stacklevel=6,
         )
+
+
+_VALUES = frozenset([float, np.ndarray, np.float32, np.float64])  # what becomes an expression, and is no index
 
 
 def is_operand(x: Any) -> bool:

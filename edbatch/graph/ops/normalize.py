@@ -9,7 +9,7 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
-from edbatch.graph.fast import attributed, binary, documented
+from edbatch.graph.fast import attributed, binary, described, documented
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
 from edbatch.graph.ops.reduce import centred, is_list, max, maximum, mean, sum
@@ -155,7 +155,12 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
         >>> y.value().round(3)
         array([-1.,  1.], dtype=float32)
     """
-    return record(LAYER_NORM, (x, gain, bias), epsilon=checked_number("layer_norm: epsilon", epsilon))
+    return _layer_norm_call((x, gain, bias), (epsilon,))
+
+
+_layer_norm_call = described(
+    LAYER_NORM, lambda specs, argument: {"epsilon": checked_number("layer_norm: epsilon", argument[0])}
+)
 
 
 def _checked_seed(seed: Any) -> Any:

@@ -192,9 +192,18 @@ def _index(x: Expression, key: Any) -> Expression:
         if part.__class__ not in _PLAIN and is_advanced(part):
             from edbatch.graph.ops.advanced_index import advanced_index
 
-            return advanced_index(place, x, key)
+            out = advanced_index(place, x, key)
+            if all(other is None or other.__class__ in _PLAIN for other in parts):
+                _remember(x, key, out)
+            return out
     index = _parse_index(place, x.spec.shape, key)
     out = look(x, INDEX, (("index", index),))
+    _remember(x, key, out)
+    return out
+
+
+def _remember(x: Expression, key: Any, out: Expression) -> None:
+    """Have an index of integers, slices and new axes be found the next time, if it is a view."""
     if (out.id - x.id) & NODE_MASK == 0:
         entry = (out.id - x.id, out.spec)
         if key.__class__ is int:
@@ -206,7 +215,6 @@ def _index(x: Expression, key: Any) -> Expression:
             values, classes = _flat(key)
             if is_told(tuple(value for value in values if value is not ...)):
                 _views[x.spec, x.id >> NODE_BITS, values, classes] = entry
-    return out
 
 
 def _index_at_run_time(place: str, x: Expression, parts: tuple[Any, ...]) -> Expression:
@@ -371,13 +379,18 @@ def squeeze(x: Any, axis: int | None = None) -> Expression:
         >>> y.shape
         (2,)
     """
-    x = to_expression("squeeze", x)
-    sizes = list(x.shape)
+    return _squeeze_call(x, axis)
+
+
+def _squeeze_attributes(spec: Spec, axis: int | None) -> dict[str, Any]:
     if axis is None:
-        return reshape(x, [size for size in sizes if size != 1])
-    at = checked_axis("squeeze", x.spec, axis)
-    expect(sizes[at] == 1, f"squeeze({x.spec!r}, {axis}): expected an axis of size 1")
-    return reshape(x, sizes[:at] + sizes[at + 1 :])
+        return {"shape_to": tuple(size for size in spec.shape if size != 1)}
+    at = checked_axis("squeeze", spec, axis)
+    expect(spec.shape[at] == 1, f"squeeze({spec!r}, {axis}): expected an axis of size 1")
+    return {"shape_to": (*spec.shape[:at], *spec.shape[at + 1 :])}
+
+
+_squeeze_call = viewer(RESHAPE, _squeeze_attributes, "squeeze")
 
 
 def unsqueeze(x: Any, axis: int) -> Expression:
@@ -390,10 +403,15 @@ def unsqueeze(x: Any, axis: int) -> Expression:
         >>> y.shape
         (2, 1)
     """
-    x = to_expression("unsqueeze", x)
-    sizes = list(x.shape)
-    sizes.insert(checked_axis("unsqueeze", x.spec, axis, 1), 1)
-    return reshape(x, sizes)
+    return _unsqueeze_call(x, axis)
+
+
+def _unsqueeze_attributes(spec: Spec, axis: int) -> dict[str, Any]:
+    at = checked_axis("unsqueeze", spec, axis, 1)
+    return {"shape_to": (*spec.shape[:at], 1, *spec.shape[at:])}
+
+
+_unsqueeze_call = viewer(RESHAPE, _unsqueeze_attributes, "unsqueeze")
 
 
 def swapaxes(x: Any, first: int, second: int) -> Expression:
@@ -406,11 +424,17 @@ def swapaxes(x: Any, first: int, second: int) -> Expression:
         >>> y.shape
         (4, 3, 2)
     """
-    x = to_expression("swapaxes", x)
-    order = list(range(x.ndim))
-    a, b = (checked_axis("swapaxes", x.spec, axis) for axis in (first, second))
+    return _swapaxes_call(x, (first, second))
+
+
+def _swapaxes_attributes(spec: Spec, axes: tuple[int, int]) -> dict[str, Any]:
+    order = list(range(len(spec.shape)))
+    a, b = (checked_axis("swapaxes", spec, axis) for axis in axes)
     order[a], order[b] = b, a
-    return transpose(x, order)
+    return {"axes": tuple(order)}
+
+
+_swapaxes_call = viewer(TRANSPOSE, _swapaxes_attributes, "swapaxes")
 
 
 def flip(x: Any, axis: int = 0) -> Expression:
