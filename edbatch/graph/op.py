@@ -127,7 +127,7 @@ class Op:
 
 OPS: dict[str, Op] = {}
 #: Ops that have steps of their own (see `runtime.compile.product_steps` and `placed_steps`).
-STEPS = ("matmul", "affine", "embed")
+STEPS = ("matmul", "matmul_stack", "affine", "embed")
 
 
 def declare(op: Op) -> Op:

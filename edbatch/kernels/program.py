@@ -126,6 +126,8 @@ class MultiplyEach(NamedTuple):
         m, k, n: sizes.
         distance: entries between rows of the one that is a parameter.
         flags: LEFT if that is x, RIGHT if it is w, + TRANSPOSED.
+        products: how many for each call, whose results lie one after the other.
+        x_step, w_step: entries from the matrix of one of them to that of the next; 0: one for all.
     """
 
     x: int
@@ -139,6 +141,9 @@ class MultiplyEach(NamedTuple):
     flags: int
     out: int
     out_column: int
+    products: int = 1
+    x_step: int = 0
+    w_step: int = 0
     code: int = Code.MULTIPLY_EACH
 
 

@@ -98,7 +98,7 @@ def test_pairs_of_a_stack_are_one_batch():
         ys = [W @ eb.input(np.ones((5, 3, 4))) for _ in range(4)]
         rows = [eb.input(np.ones((5, 2, 3))) @ eb.input(np.ones((3, 2))) for _ in range(4)]
     eb.forward(ys + rows)
-    assert graph.report().batches == 3  # the products and the stacks of ys; of rows, nothing is moved
+    assert graph.report().batches == 2  # of rows, nothing is moved
 
 
 @pytest.mark.parametrize(
@@ -115,3 +115,15 @@ def test_what_does_not_fit(left, right, message):
         a, b = eb.input(np.ones(left)), eb.input(np.ones(right))
         with pytest.raises(eb.EdBatchError, match=rf"matmul\(.*{message}"):
             a @ b
+
+
+def test_a_stack_of_many_matrices_is_one_node():
+    random = np.random.default_rng(0)
+    a, b = random.normal(size=(3, 200, 2, 3)), random.normal(size=(3, 200, 3, 1))
+    with eb.Graph(policy="sufficient", dtype="float64") as graph:
+        ys = [eb.matmul(eb.input(x), eb.input(y)) for x, y in zip(a, b, strict=True)]
+        eb.forward(ys)
+        for x, y, z in zip(a, b, ys, strict=True):
+            np.testing.assert_allclose(z.value(), x @ y, rtol=1e-12)
+    report = graph.report()
+    assert (report.nodes, report.batches) == (3, 1)

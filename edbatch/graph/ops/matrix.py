@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from edbatch.graph.fast import binary
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.place import stack
 from edbatch.graph.ops.reduce import sum
-from edbatch.graph.ops.shape import reshape, unsqueeze
-from edbatch.graph.record import graph_of, record, to_node, to_operand
+from edbatch.graph.ops.shape import reshape, transpose, unsqueeze
+from edbatch.graph.record import constant_node, graph_of, record, to_node, to_operand
+from edbatch.graph.sources import ZEROS
 from edbatch.graph.spec import Shape
 
 
@@ -82,6 +83,30 @@ AFFINE = declare(
         samples=(Sample(((3, 4), (4,), (3,))), Sample(((3, 4), (4, 2), (3, 2)))),
     )
 )
+
+
+def _stack_shape(a: Shape, b: Shape) -> Shape:
+    expect(len(a) == len(b) == 3 and a[2] == b[1], "expected two stacks of matrices whose inner sizes are equal")
+    expect(a[0] == b[0] or 1 in (a[0], b[0]), "expected stacks of as many matrices, or of one")
+    return (max(a[0], b[0]), a[1], b[2])
+
+
+def _stack_gradient(g: Any, out: Any, a: Any, b: Any) -> tuple[Expression, Expression]:
+    return record(MATMUL_STACK, (g, transpose(b, (0, 2, 1)))), record(MATMUL_STACK, (transpose(a, (0, 2, 1)), g))
+
+
+MATMUL_STACK = declare(
+    Op(
+        "matmul_stack",
+        _stack_shape,
+        gradient=_stack_gradient,
+        samples=(
+            Sample(((2, 3, 4), (2, 4, 2))),
+            Sample(((3, 1, 2), (1, 2, 3))),
+            Sample(((1, 2, 2), (2, 2, 1))),
+        ),
+    )
+)
 OUTER = composite("outer", _outer_shape, lambda a, b: unsqueeze(a, 1) * b, (Sample(((3,), (4,))),))
 DOT = composite("dot", _dot_shape, lambda a, b: sum(a * b), (Sample(((4,), (4,))),))
 
@@ -104,15 +129,18 @@ def _of_stacks(a: Any, b: Any) -> Expression | None:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise EdBatchError(f"{place}: stacks of {a.shape[:-2]} and {b.shape[:-2]} do not broadcast") from None
-    a, b = (x if x.ndim <= 2 else to_node(graph, x) for x in (a, b))
-    products = stack([_matmul_call(_member(a, at), _member(b, at)) for at in np.ndindex(*lead)])
-    return reshape(products, (*lead, *products.shape[1:]))
+    left, right = (to_node(graph, x) for x in (a, b))
+    left = reshape(left, (1, -1)) if a.ndim == 1 else left
+    products = record(MATMUL_STACK, (_members(left, lead), _members(right, lead)))
+    return reshape(products, (*lead, *a.shape[-2:-1], b.shape[-1]))
 
 
-def _member(x: Any, at: tuple[int, ...]) -> Any:
-    """The matrix of a stack at a place of the whole that it broadcasts to; what is no stack is the same everywhere."""
-    lead = x.shape[:-2]
-    return x[tuple(min(i, n - 1) for i, n in zip(at[len(at) - len(lead) :], lead, strict=True))] if lead else x
+def _members(x: Expression, lead: Shape) -> Expression:
+    """A stack as [1 or all, rows, columns]; what broadcasts along some of its axes is written out."""
+    count = math.prod(x.shape[:-2])
+    if count not in (1, math.prod(lead)):
+        return _members(x + constant_node(x.graph, ZEROS, (*lead, *x.shape[-2:])), lead)
+    return reshape(x, (count, *x.shape[-2:]))
 
 
 _matmul_call = binary(MATMUL, _of_stacks)
@@ -127,8 +155,8 @@ def matmul(a: Any, b: Any) -> Expression:
     """Matrix product `a @ b` of vectors, matrices and stacks of matrices.
 
     With the same parameter on one side (`W @ x`), a batch is ONE product of stacked rows; with operands that differ
-    per sample (`x @ y`) it is one batched product. Of stacks, the matrices are multiplied pair by pair, as NumPy does:
-    with a node for each pair, all of them in one batch, or as one matrix if only the left operand is a stack.
+    per sample (`x @ y`) it is one batched product. Of stacks, the matrices are multiplied pair by pair, as NumPy does,
+    by one node; as one matrix, if only the left operand is a stack.
 
     Args:
         a: [m, k] or [k], or a stack [..., m, k].

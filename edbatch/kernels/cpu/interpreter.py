@@ -89,12 +89,15 @@ def _run_steps(programs: Programs, number: int, slots: Slots, integers: Integers
             given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
         else:
             sizes, turned = Sizes(step["m"], step["n"], step["k"]), flags & TRANSPOSED
-            left = Matrix(source, distance if flags & LEFT else sizes.k, turned if flags & LEFT else 0)
-            right = Matrix(weight, distance if flags & RIGHT else sizes.n, turned if flags & RIGHT else 0)
-            multiply_each(
-                gemm, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
-                Matrices(strides[out], Matrix(target, sizes.n, 0)),
-            )  # fmt: skip
+            for product in range(step["products"]):
+                x_at, w_at = source + product * itemsize * step["x_step"], weight + product * itemsize * step["w_step"]
+                left = Matrix(x_at, distance if flags & LEFT else sizes.k, turned if flags & LEFT else 0)
+                right = Matrix(w_at, distance if flags & RIGHT else sizes.n, turned if flags & RIGHT else 0)
+                out_at = target + product * itemsize * sizes.m * sizes.n
+                multiply_each(
+                    gemm, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
+                    Matrices(strides[out], Matrix(out_at, sizes.n, 0)),
+                )  # fmt: skip
 
 
 @compiled(small=True, error_model="numpy")

@@ -299,7 +299,8 @@ def check_product(step: Step, slots: Sequence[Slot]) -> None:
         inner, outer = (m, k) if flags & LEFT else (k, n)
         if flags & (LEFT | RIGHT):
             expect(distance >= (inner if flags & TRANSPOSED else outer), "rows of the parameter that overlap")
-        rows_fit(step.out, step.out_column, m * n)
+        expect(step.products > 0 and step.x_step in (0, m * k) and step.w_step in (0, k * n), "matrices that overlap")
+        rows_fit(step.out, step.out_column, step.products * m * n)
 
 
 def _constant(node: Any) -> Any:

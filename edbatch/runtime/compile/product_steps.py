@@ -10,13 +10,15 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import ADD, LEFT, RIGHT, TRANSPOSED, Multiply, MultiplyEach
 from edbatch.runtime.compile.steps import CellStep, copy_step, is_row
 
-PRODUCTS = ("matmul", "affine")
+PRODUCTS = ("matmul", "affine", "matmul_stack")
 
 
 def product_steps(body: Body, number: int) -> list[CellStep]:
     """The steps of a product."""
     node = body.nodes[number]
     assert node.type.op.name in PRODUCTS, node.type
+    if node.type.op.name == "matmul_stack":
+        return _of_stacks(number, node, *operands_of(node))
     return _of_rows(body, number, node) or _of_each(body, number, node)
 
 
@@ -69,3 +71,17 @@ def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
 
     read = tuple(matrix[0] if matrix else x for matrix, x in zip(matrices, (a, b), strict=True))
     return [CellStep(encode, read, (number,))]
+
+
+def _of_stacks(number: int, node: Node, a: Any, b: Any) -> list[CellStep]:
+    """Several products per call, one after the other."""
+    left, right = (spec.shape for spec in node.type.operands)
+    (count, m, n), k = node.type.out.shape, left[2]
+    x_step, w_step = m * k if left[0] > 1 else 0, k * n if right[0] > 1 else 0
+
+    def encode(link: Any) -> MultiplyEach:
+        (x, x_column), (w, w_column), (out, out_column) = link.at(a), link.at(b), link.at(Value(number))
+        each = MultiplyEach(x, x_column, w, w_column, m, k, n, 0, 0, out, out_column)
+        return each._replace(products=count, x_step=x_step, w_step=w_step)
+
+    return [CellStep(encode, (a, b), (number,))]

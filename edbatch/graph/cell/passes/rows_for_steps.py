@@ -33,6 +33,8 @@ def rows_for_steps(body: Body) -> Body:
             made.add(number, made.node("add", [product, operands[2]]))
         elif name in ("matmul", "affine"):
             made.add(number, made.node(name, made.factors(operands), node.cuts))
+        elif name == "matmul_stack":
+            made.add(number, made.node(name, [made.rows(x) for x in operands]))
         else:
             given = tuple(x for x in operands if isinstance(x, Value))
             made.add(number, replace(node, operands=given))
@@ -94,6 +96,10 @@ class _Copies:
             else:
                 found.append(operand if isinstance(operand, ParameterSpec) else self.row(operand, fixed=at < 2))
         return found
+
+    def rows(self, operand: Operand) -> Value:
+        """A stack of matrices, row by row."""
+        return self.row(self._parameter(operand) if isinstance(operand, ParameterSpec) else operand)
 
     def _parameter(self, spec: ParameterSpec) -> Value:
         out = spec_of(spec.shape, spec.dtype)
