@@ -181,3 +181,28 @@ def test_pad(width):
 def test_what_does_not_fit_is_refused(call, message):
     with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
         call(eb.zeros((2, 3, 3)), eb.input(np.ones((4, 2, 2, 2))))
+
+
+@pytest.mark.parametrize("options", [{}, {"cells": False}, {"fuse": False}, {"batch": False}], ids=str)
+@pytest.mark.parametrize(
+    "moves", [{"kernel_size": 1, "stride": 2}, {"kernel_size": 2}, {"kernel_size": (1, 2)}], ids=str
+)
+@pytest.mark.parametrize("padding", [0, (0, 1)])
+def test_the_gradient_of_windows_is_not_that_of_the_image(moves, padding, options):
+    """A cell returns both; windows overlap, and what is done to one is not done to the others."""
+
+    @eb.cell
+    def step(x):
+        y = eb.unfold(x.reshape(1, 2, 2), **moves, padding=padding)
+        return y, x, eb.sum(y * y)
+
+    with eb.options(**options), eb.Graph(dtype="float64"):
+        given = eb.input([0.25, -1.5, 1.0, -1.25])
+        y, x, squares = step(given)
+        weights = np.arange(1.0, y.spec.size + 1).reshape(y.shape)
+        loss = eb.sum(y * weights) + eb.sum(x * 3.0) + squares
+    loss.backward()
+    np.testing.assert_allclose(y.gradient(), weights + 2 * y.value())
+    places = torch.tensor(given.value()).reshape(1, 1, 2, 2).requires_grad_()
+    F.unfold(places, **moves, padding=padding)[0].backward(torch.tensor(y.gradient()))
+    np.testing.assert_allclose(x.gradient(), 3 + places.grad.numpy().reshape(-1))

@@ -7,9 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Value, body_of
+from edbatch.graph.cell.body import Body, Node, Value, body_of, origin
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.node_type import node_type, parameter_of
+from edbatch.graph.op import OPS
+from edbatch.graph.ops.shape import EMBED
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import view_of
 
@@ -55,14 +57,22 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
         for op, attributes in value.view.steps if value.view is not None else ():
             spec = found.view.out if found.view is not None else nodes[found.node].type.out
             view = view_of(spec, 0 if found.view is None else found.view.code, op, attributes)
-            copied = Node(node_type(op, attributes, (spec,)), (found,))  # of too many views on one another
-            found = add(copied) if view is None else Value(found.node, view)
+            apart = Node(node_type(op, attributes, (spec,)), (found,))  # of too many views on one another
+            found = add(apart) if view is None else Value(found.node, view)
         return found
 
     def add(node: Node) -> Value:
         nodes.append(node)
         return Value(len(nodes) - 1)
 
+    def computed(value: Value) -> Value:
+        """A value of its own: no copy of a view, whose gradient is that of what it shows."""
+        spec = value.view.out if value.view is not None else nodes[value.node].type.out
+        index = tuple((0, size, 1) for size in spec.shape)
+        type = node_type(EMBED, (("shape_to", spec.shape), ("index", index), ("fill", 0.0)), (spec,))
+        return add(Node(type, (value,)))
+
+    returned = {value.node for value in body.outputs}
     for number, (node, function) in enumerate(zip(body.nodes, functions, strict=True)):
         operands = tuple(seen(value, values) for value in node.operands)
         if function is None:
@@ -75,6 +85,11 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
             inside[at] = add(
                 replace(one, operands=tuple(seen(value, inside) for value in one.operands), payload=payload)
             )
-        values[number] = seen(inner.outputs[0], inside)
+        result = inner.outputs[0]
+        values[number] = seen(result, inside)
+        shown, steps = origin(inner, result)
+        overlaps = any(OPS.get(view.name) is not view for view, _ in steps)  # what no user can write
+        if number in returned and (shown < len(operands) or overlaps):
+            values[number] = computed(values[number])  # users may ask for its gradient
     outputs = tuple(seen(value, values) for value in body.outputs)
     return replace(body, nodes=tuple(nodes), outputs=outputs)
