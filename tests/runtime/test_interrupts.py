@@ -144,7 +144,7 @@ def interrupt_everywhere(case, make, places):
         model = make()
         interrupted += Interrupt(at).run(model.train)
         case.check(model)
-    assert interrupted > 0.9 * len(range(1 + step // 2, lines, step))
+    assert interrupted > 0.8 * len(range(1 + step // 2, lines, step))  # what was compiled meanwhile takes fewer lines
 
 
 def warm():
