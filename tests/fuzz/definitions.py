@@ -235,7 +235,7 @@ def numbers_of(value):
 
 
 def largest(x, k, axis, in_order=False):
-    found = np.argsort(-x, axis=axis, kind="stable").take(range(k), axis)
+    found = np.argsort(-np.where(np.isnan(x), np.inf, x), axis=axis, kind="stable").take(range(k), axis)
     return np.sort(found, axis) if in_order else found
 
 
