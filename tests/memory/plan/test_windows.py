@@ -18,26 +18,28 @@ def test_one_plain_window_for_each_layout(windows):
 
 
 @pytest.mark.parametrize(
-    ("view", "column", "width", "entries"),
+    ("view", "column", "contiguous"),
     [
-        (lambda x: x[:, 1], 4, 4, 4),
-        (lambda x: x[:, 1:], 4, 8, 8),
-        (lambda x: x.reshape(len(x), 12), 0, 12, 12),
-        (lambda x: x[:, 2, 3], 11, 1, 1),
-        (lambda x: x[:, :, 1:3], 0, 0, 6),  # rows of the slice lie apart
-        (lambda x: x.transpose(0, 2, 1), 0, 0, 12),
-        (lambda x: x[:, ::-1], 0, 0, 12),
+        (lambda x: x[:, 1], 4, True),
+        (lambda x: x[:, 1:], 4, True),
+        (lambda x: x.reshape(len(x), 12), 0, True),
+        (lambda x: x[:, 2, 3], 11, True),
+        (lambda x: x[:, :, 1:3], 1, False),  # rows of the slice lie apart
+        (lambda x: x.transpose(0, 2, 1), 0, False),
+        (lambda x: x[:, ::-1], 8, False),
     ],
 )
-def test_where_a_view_lies_in_a_row(windows, view, column, width, entries):
-    number = windows.look((3, 4), F32, view)
-    window = windows.windows[number]
-    assert (window.column, window.width, window.entries) == (column, width, entries)
+def test_where_a_view_lies_in_a_row(windows, view, column, contiguous):
+    window = windows.windows[windows.look((3, 4), F32, view)]
     array = np.arange(24.0, dtype=F32).reshape(2, 3, 4)
     seen = window.view(array)
     assert np.shares_memory(seen, array)
-    if width:
-        np.testing.assert_array_equal(seen.reshape(2, -1), array.reshape(2, 12)[:, column : column + width])
+    assert (window.column, window.contiguous, window.entries) == (column, contiguous, seen[0].size)
+    assert window.shape == seen.shape[1:]
+    assert window.strides == tuple(stride // 4 for stride in seen.strides[1:])
+    assert seen.flat[0] == array.flat[column]
+    if contiguous:
+        np.testing.assert_array_equal(seen.reshape(2, -1), array.reshape(2, 12)[:, column : column + window.entries])
 
 
 @pytest.mark.parametrize("dtype", [None, "abc", 3])
