@@ -81,7 +81,7 @@ def build(op, sample, how, policy, random, dtype):
     return got, expected, graph
 
 
-@pytest.mark.parametrize(("dtype", "rtol", "atol"), [("float32", 2e-5, 4e-6), ("float64", 1e-9, 1e-11)])
+@pytest.mark.parametrize(("dtype", "rtol", "atol"), [("float32", 2e-5, 2e-6), ("float64", 1e-9, 1e-11)])
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize(("op", "sample"), CASES)
 def test_batched_equals_unbatched_equals_oracle(op, sample, how, dtype, rtol, atol):

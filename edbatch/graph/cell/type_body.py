@@ -48,8 +48,3 @@ def places_of(type: NodeType) -> Callable[[Any], list[Any]] | None:
     if places is None:
         return None
     return partial(places, shapes=[operand.shape for operand in type.operands], **dict(type.attributes))
-
-
-def node_operands(type: NodeType) -> tuple[Spec, ...]:
-    """The operands that are nodes of the graph, and not parameters."""
-    return tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))

@@ -31,10 +31,6 @@ def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 
-def _batched(axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(axis + 1 for axis in axes)
-
-
 def samples_over_axes() -> tuple[Sample, ...]:
     """What they are tested on."""
     cases: list[tuple[Shape, tuple[int, ...], bool]] = [
