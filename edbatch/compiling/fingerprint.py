@@ -20,9 +20,11 @@ DIGEST = 20  # bytes
 
 
 def type_text(kind: Any) -> str:
-    """A Numba type as text; of a named tuple with its fields."""
-    fields = f"{kind.fields}{[*map(type_text, kind.types)]}" if isinstance(kind, types.BaseNamedTuple) else ""
-    return f"{kind}{fields},"
+    """A Numba type as text; of a named tuple with its class and fields."""
+    if not isinstance(kind, types.BaseNamedTuple):
+        return f"{kind},"
+    made_by = kind.instance_class
+    return f"{kind}{made_by.__module__}.{made_by.__qualname__}{kind.fields}{[*map(type_text, kind.types)]},"
 
 
 def fingerprint(value: Any) -> bytes:
@@ -85,7 +87,11 @@ def _add_value(add: Callable[[bytes], None], value: Any, seen: set[int]) -> None
 
 
 def _add_function(add: Callable[[bytes], None], function: FunctionType, seen: set[int]) -> None:
-    """The code, defaults, and what the names in it stand for; annotations and positions do not matter."""
+    """Module, code, defaults, and what the names in it stand for; annotations and positions do not matter.
+
+    Numba's files name the modules of functions and classes, so what moved to another is another function.
+    """
+    add(f"{function.__module__}\x1e".encode())
     _add_value(add, function.__code__, seen)
     _add_value(add, function.__defaults__, seen)
     for cell in function.__closure__ or ():

@@ -26,10 +26,11 @@ from edbatch.errors import EdBatchWarning
 
 
 @cache
-def module_of(source):
+def module_of(source, name=None):
     """The module that a source makes."""
-    module = ModuleType(f"module_of_{hashlib.sha256(source.encode()).hexdigest()}")
-    module.__file__ = f"<{module.__name__}>"
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    module = ModuleType(name or f"module_of_{digest}")
+    module.__file__ = f"<{module.__name__}_{digest}>"
     linecache.cache[module.__file__] = (len(source), None, source.splitlines(keepends=True), module.__file__)
     sys.modules[module.__name__] = module
     exec(compile(source, module.__file__, "exec"), vars(module))
@@ -56,7 +57,7 @@ def caller_of(shift):
     """A function that is always the same, calling one of another module that is not."""
     callee = module_of(CALLEE.format(shift=shift))
     source = CALLER.format(callee=callee.__name__)
-    return module_of(source + f"# {shift}").caller
+    return module_of(source + f"# {shift}", "caller").caller
 
 
 @pytest.fixture(autouse=True)
@@ -106,13 +107,36 @@ def test_a_changed_callee_in_another_file_changes_its_callers():
 
 def test_names_and_positions_do_not_matter():
     sources = ("def f(x):\n    return x + 1\n", "\n\n\ndef f(x):\n    return x + 1\n")
-    assert len({fingerprint(module_of(source).f) for source in sources}) == 1
+    assert len({fingerprint(module_of(source, "lines").f) for source in sources}) == 1
+
+
+FUNCTION = "from edbatch.compiling.compiled import compiled\n@compiled\ndef f(x):\n    return x + 1\n"
+CLASS = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: int\n    b: int\n"
+
+
+def test_what_moved_to_another_module_is_another_function(folder):
+    """Another version of EdBatch may have left files that name modules which are gone."""
+    for name in ("old_home", "new_home"):
+        assert module_of(FUNCTION, name).f(1) == 2
+        del sys.modules[name]
+    assert len(list(folder.glob("*.bin"))) == 2
+
+
+def test_an_argument_of_a_class_that_moved_makes_another_version(folder):
+    @compiled
+    def total(pair):
+        return pair.a + pair.b
+
+    for name in ("old_class", "new_class"):
+        assert again(total)(module_of(CLASS, name).Pair(1, 2)) == 3
+        del sys.modules[name]
+    assert len(list(folder.glob("*.bin"))) == 2
 
 
 @pytest.mark.parametrize(("one", "other"), [("0.0", "-0.0"), ("1", "True"), ("1", "1.0"), ("(1, 2)", "(1, 2.0)")])
 def test_constants_are_compared_exactly(one, other):
     sources = (f"A = {value}\ndef f():\n    return A\n" for value in (one, other))
-    assert len({fingerprint(module_of(source).f) for source in sources}) == 2
+    assert len({fingerprint(module_of(source, "constants").f) for source in sources}) == 2
 
 
 def test_types_of_records_are_names_types_and_places_of_fields():
