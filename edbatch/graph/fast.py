@@ -183,9 +183,9 @@ def attributed(
 
 
 def described(
-    op: Op, attributes_of: Callable[[tuple[Any, ...], Any], dict[str, Any]]
-) -> Callable[[tuple[Any, ...], Any], Expression]:
-    """The fast way for ops of a few operands, of which the first is an expression, and several arguments in a tuple.
+    op: Op, attributes_of: Callable[[tuple[Any, ...], Any], dict[str, Any]] = lambda specs, argument: {}
+) -> Callable[..., Expression]:
+    """The fast way for ops of a few operands and several arguments, each in a tuple.
 
     Args:
         op: the op.
@@ -193,14 +193,21 @@ def described(
     """
     entries: dict[Any, tuple[int, Any]] = {}
 
-    def call(operands: tuple[Any, ...], argument: tuple[Any, ...]) -> Expression:
+    def call(operands: tuple[Any, ...], argument: tuple[Any, ...] = ()) -> Expression:
         try:
-            key = (*[x.spec for x in operands], argument, kinds(argument))
-            type_id, spec = entries[key]
-            graph = operands[0].graph
-            ids = [x.id for x in operands if x.graph is graph]
-            if graph is None or any(x.graph is not graph and x.graph is not None for x in operands):
-                return remember(operands, argument)
+            key: list[Any] = [argument, *map(type, argument)]
+            graph: Any = None
+            ids = []
+            for x in operands:
+                key.append(x.spec)
+                if x.graph is None:  # a parameter
+                    continue
+                if graph is None:
+                    graph = x.graph
+                elif x.graph is not graph:
+                    return remember(operands, argument)
+                ids.append(x.id)
+            type_id, spec = entries[tuple(key)]
         except (KeyError, AttributeError, TypeError):
             pass
         else:
@@ -216,8 +223,8 @@ def described(
         given = tuple(to_operand(op.name, graph, x) for x in operands)
         specs = tuple(x.spec for x in given)
         out = record(op, given, **attributes_of(specs, argument))
-        if isinstance(given[0], Expression) and is_told(argument):
-            key = (*specs, argument, kinds(argument))
+        if Expression in map(type, given) and is_told(argument):
+            key = (argument, *map(type, argument), *specs)
             entries[key] = (graph.type_of(out).id, out.spec)
             for spec in specs:
                 if isinstance(spec, ParameterSpec):

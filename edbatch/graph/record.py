@@ -17,7 +17,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import last_write
-from edbatch.graph.node_type import NodeType, intern, node_type
+from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import MOST_ENTRIES, Shape, Spec, spec_of
@@ -63,6 +63,7 @@ def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Paramete
     if is_real(operand):
         return number(graph, operand)
     if isinstance(operand, np.ndarray):
+        refuse_masked(operand, "input")
         return array_input(graph, operand)
     if isinstance(operand, Payload):
         raise operand.refused(f", and no operand of {name}")
@@ -110,21 +111,28 @@ def _what(value: np.ndarray) -> str:
 
 
 def array_input(graph: Columns, value: np.ndarray) -> Expression:
-    """An array as an input node; copied now, so that the caller may reuse it."""
-    refuse_masked(value, "input")
-    if value.dtype.kind not in "fiub":
-        raise EdBatchError(f"input: expected real numbers, got an array of {_what(value)}")
-    if 0 in value.shape:
-        raise EdBatchError(f"input: expected at least one entry, got an array of shape {value.shape}")
-    graph.inputs.append(np.array(value, dtype=graph.dtype))
-    spec = spec_of(value.shape, graph.dtype)
-    type = _inputs.get(spec)
-    if type is None:
-        type = _inputs[spec] = intern(INPUT, (), (), spec)
-    return graph.add(type, (len(graph.inputs) - 1,))
+    """An array, which is not masked, as an input node; copied now, so that the caller may reuse it."""
+    key = value.shape, value.dtype, graph.dtype
+    found = _inputs.get(key)
+    if found is None:
+        if value.dtype.kind not in "fiub":
+            raise EdBatchError(f"input: expected real numbers, got an array of {_what(value)}")
+        if 0 in value.shape:
+            raise EdBatchError(f"input: expected at least one entry, got an array of shape {value.shape}")
+        type = intern(INPUT, (), (), spec_of(value.shape, graph.dtype))
+        found = _inputs[key] = type.id, type.out
+    type_id, spec = found
+    inputs = graph.inputs
+    inputs.append(np.array(value, graph.dtype))
+    node = graph.n
+    graph.n = node + 1
+    graph.types.append(type_id)
+    graph.args.append(len(inputs) - 1)
+    return Expression(graph, node, spec)
 
 
-_inputs: dict[Spec, NodeType] = {}  # of each spec; there is one for each shape that there has been
+# By shape and dtype of what is given and the graph's dtype: type and spec of the node.
+_inputs: dict[tuple[Shape, np.dtype, np.dtype], tuple[int, Spec]] = {}
 
 
 def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import binary
+from edbatch.graph.fast import binary, described
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, declare, no_gradient
 from edbatch.graph.ops.declaring import binary_op, broadcast_shape
-from edbatch.graph.record import record
 
 
 def _comparison(name: str, sign: str, example: int) -> Callable[[Any, Any], Expression]:
@@ -89,7 +88,10 @@ def where(condition: Any, a: Any, b: Any) -> Expression:
         >>> y.value()
         array([ 2. ,  1. , -0.5], dtype=float32)
     """
-    return record(WHERE, (condition, a, b))
+    return _where_call((condition, a, b))
+
+
+_where_call = described(WHERE)
 
 
 for _class in (Expression, Parameter):

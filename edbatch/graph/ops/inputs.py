@@ -50,6 +50,8 @@ def input(value: Any) -> Expression:
         (1, 3)
     """
     graph = current_graph()
+    if value.__class__ is np.ndarray:
+        return array_input(graph, value)
     refuse_masked(value, "input")
     try:
         array = np.asarray(value)
