@@ -104,6 +104,11 @@ def scatter(x, index, values, axis, add=False):
     return out
 
 
+def last_at(index, shape_to, axis):
+    numbers = np.arange(1.0, index.shape[axis] + 1).reshape(-1, *[1] * (index.ndim - axis - 1))
+    return scatter(np.zeros(shape_to), index, np.broadcast_to(numbers, index.shape), axis)
+
+
 def top_k(x, k, axis):
     return np.argsort(-x, axis=axis, kind="stable").take(range(k), axis) * 1.0
 
@@ -174,6 +179,8 @@ ORACLE = {
     ),
     "gather": gather,
     "scatter": scatter,
+    "added_at": lambda index, values, shape_to, axis: scatter(np.zeros(shape_to), index, values, axis, add=True),
+    "last_at": last_at,
     "scatter_add": lambda x, index, values, axis: scatter(x, index, values, axis, add=True),
     "top_k": top_k,
     "k_max_pool": lambda x, k, axis: gather(x, np.sort(top_k(x, k, axis), axis), axis),

@@ -126,8 +126,8 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
-#: Ops that have steps of their own (see `runtime.compile.product_steps` and `placed_steps`).
-STEPS = ("matmul", "matmul_stack", "affine", "embed")
+#: Ops that have steps of their own (see `runtime.compile.product_steps`, `placed_steps` and `indexed_steps`).
+STEPS = ("matmul", "matmul_stack", "affine", "embed", "added_at", "last_at")
 
 
 def declare(op: Op) -> Op:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from edbatch.graph.op import OPS, Kind
+from edbatch.graph.op import OPS, Kind, Op
 from edbatch.graph.ops import compare, convolve, indices, loss, matrix, pool, shape
 from edbatch.graph.record import record
 from scripts.bench.measure import Runs, interleaved
@@ -51,6 +51,11 @@ def correlated(x: Any, rows: Any) -> Any:
     return record(convolve.CORRELATE, (x, rows), sizes=(3,), steps=(1,), gaps=(1,))[0, 0]
 
 
+def indexed(op: Op, like: Any, *operands: Any) -> Any:
+    """An op that puts entries where an index says."""
+    return record(op, operands, shape_to=like.shape, axis=0)
+
+
 ONE = (
     "abs", "cos", "elu", "erf", "erfc", "exp", "gelu", "leaky_relu", "log", "log_sigmoid", "neg", "relu", "sigmoid",
     "silu", "sin", "softplus", "softsign", "sqrt", "square", "tanh", "softmax", "log_softmax", "sum", "mean", "max",
@@ -75,6 +80,8 @@ USES: dict[str, Use] = {
     "gather": lambda y, x, W, k: eb.gather(y, eb.abs(x), 0),
     "scatter": lambda y, x, W, k: eb.scatter(y, x[:4], x[:4], 0),
     "scatter_add": lambda y, x, W, k: eb.scatter_add(y, x[:4], x[:4], 0),
+    "added_at": lambda y, x, W, k: indexed(indices.ADDED_AT, y, eb.abs(x), y),
+    "last_at": lambda y, x, W, k: indexed(indices.LAST_AT, y, eb.abs(x)),
     "top_k": lambda y, x, W, k: eb.top_k(y, 4)[1][0],
     "k_max_pool": lambda y, x, W, k: eb.k_max_pool(y, 4)[0],
     "cumsum": lambda y, x, W, k: eb.cumsum(y, 0),

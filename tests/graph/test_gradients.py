@@ -15,7 +15,7 @@ from tests.graph.test_ops import BATCH, CASES, OPERANDS, draw, place
 from tests.oracle import ORACLE
 
 COMPARISONS = {"greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "alike"}
-NUMBERS = {"first", "argmax", "argmin", "one_hot", "top_k"}  # of entries
+NUMBERS = {"first", "argmax", "argmin", "one_hot", "top_k", "last_at"}  # of entries
 FLAT = {"stop_gradient", *COMPARISONS, *NUMBERS}
 
 

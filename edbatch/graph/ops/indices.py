@@ -14,8 +14,8 @@ from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, greater, greater_equal, less, where
 from edbatch.graph.ops.loss import unpick
-from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples_over_axes, sum
-from edbatch.graph.ops.shape import checked_axis, embed, reshape, unsqueeze
+from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples_over_axes
+from edbatch.graph.ops.shape import checked_axis, embed, unsqueeze
 from edbatch.graph.record import array_input, checked_size, constant_node, graph_of, record, to_operand
 from edbatch.graph.sources import ONES
 from edbatch.graph.spec import Shape
@@ -167,22 +167,54 @@ def _gather_shape(x: Shape, index: Shape, axis: int) -> Shape:
     return index
 
 
-def _where_named(index: Any, size: int, axis: int) -> Expression:
-    """[..., size, entries of the index, ...]: 1 where an index names the entry."""
-    numbers = reshape(ramp(size), (size, *[1] * (index.ndim - axis)))
-    return _names(unsqueeze(index, axis), numbers)
-
-
 def among_zeros(x: Expression, shape: Shape) -> Expression:
     """In the corner of zeros of a shape."""
     return x if x.shape == shape else embed(x, shape, tuple((0, size, 1) for size in x.shape))
 
 
-def _summed_at(index: Any, x: Any, shape: Shape, axis: int) -> Expression:
-    """Zeros of a shape with entries of x added where an index says, in their order: the transpose of `gather`."""
-    named = _where_named(index, shape[axis], axis)
-    found = sum(where(named, unsqueeze(x, axis), 0), axis + 1)
-    return among_zeros(found, shape)
+def _added_at_shape(index: Shape, values: Shape, shape_to: Shape, axis: int) -> Shape:
+    _fits(shape_to, index, axis)
+    expect(values == index, "expected as many values as indices")
+    return shape_to
+
+
+def _added_at_gradient(g: Any, out: Any, index: Any, values: Any, shape_to: Shape, axis: int) -> tuple[Any, Expression]:
+    is_there = greater_equal(index, 0) * less(index, shape_to[axis])
+    return None, where(is_there, record(GATHER, (g, where(is_there, index, 0)), axis=axis), 0)
+
+
+# Zeros of a shape with values added where an index says, in their order: the transpose of GATHER.
+ADDED_AT = declare(
+    Op(
+        "added_at",
+        _added_at_shape,
+        gradient=_added_at_gradient,
+        samples=(
+            Sample(((3,), (3,)), {"shape_to": (5,), "axis": 0}, low=0.0, high=4.9),
+            Sample(((2, 4, 2), (2, 4, 2)), {"shape_to": (2, 3, 3), "axis": 1}, low=0.0, high=2.9),
+            Sample(((4, 2), (4, 2)), {"shape_to": (3, 2), "axis": 0}, low=0.0, high=2.9),
+        ),
+    )
+)
+
+
+def _last_at_shape(index: Shape, shape_to: Shape, axis: int) -> Shape:
+    _fits(shape_to, index, axis)
+    return shape_to
+
+
+# How many entries of an index there are up to the last that names an entry of a shape; 0 if none does.
+LAST_AT = declare(
+    Op(
+        "last_at",
+        _last_at_shape,
+        gradient=no_gradient,
+        samples=(
+            Sample(((3,),), {"shape_to": (5,), "axis": 0}, low=0.0, high=4.9),
+            Sample(((1, 4),), {"shape_to": (2, 3), "axis": 1}, low=0.0, high=2.9),
+        ),
+    )
+)
 
 
 GATHER = declare(
@@ -190,7 +222,7 @@ GATHER = declare(
         "gather",
         _gather_shape,
         picks=True,
-        gradient=lambda g, out, x, index, axis: (_summed_at(index, g, x.shape, axis), None),
+        gradient=lambda g, out, x, index, axis: (record(ADDED_AT, (index, g), shape_to=x.shape, axis=axis), None),
         samples=(
             Sample(((5,), (3,)), {"axis": 0}, low=0.0, high=4.9),
             Sample(((3, 4), (2, 4)), {"axis": 0}, low=0.0, high=2.9),
@@ -248,11 +280,10 @@ def _scatter_shape(x: Shape, index: Shape, values: Shape, axis: int) -> Shape:
 
 
 def _scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
-    count = index.shape[axis]
-    numbers = reshape(ramp(count, 1), (count, *[1] * (index.ndim - axis - 1)))
-    last = max(where(_where_named(index, x.shape[axis], axis), numbers, 0), axis + 1)  # 0: none
-    new = among_zeros(record(GATHER, (values, last - greater(last, 0)), axis=axis), x.shape)
-    return where(among_zeros(last, x.shape), new, x)
+    last = record(LAST_AT, (index,), shape_to=x.shape, axis=axis)
+    named = last[tuple(slice(size if at != axis else None) for at, size in enumerate(index.shape))]
+    new = record(GATHER, (values, named - greater(named, 0)), axis=axis)
+    return where(last, among_zeros(new, x.shape), x)
 
 
 _SCATTERED = (
@@ -264,7 +295,7 @@ SCATTER = composite("scatter", _scatter_shape, _scatter, _SCATTERED)
 SCATTER_ADD = composite(
     "scatter_add",
     _scatter_shape,
-    lambda x, index, values, axis: x + _summed_at(index, values, x.shape, axis),
+    lambda x, index, values, axis: x + record(ADDED_AT, (index, values), shape_to=x.shape, axis=axis),
     _SCATTERED,
 )
 

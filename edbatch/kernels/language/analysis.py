@@ -23,6 +23,7 @@ from edbatch.kernels.language.ir import (
     LoadAt,
     Reduce,
     Store,
+    StoreAt,
     Whole,
     operands_of,
 )
@@ -42,6 +43,7 @@ class Analysis:
         types: per value "number", "integer" (of 64 bits) or "truth"; where these meet, all are numbers.
         entry_stores, group_stores: stores of numbers an entry; of numbers a group.
         reductions: per pass over a group, the values that it reduces; a pass more, if needed, only stores.
+        ordered: whether the entries of a group are stored one after the other (see `StoreAt`).
         grouped: whether groups are computed, not only entries each by itself.
         kept: costly values that a pass computes and a later one needs again.
         vector_axis: that of the innermost loop; None if there are no axes.
@@ -66,21 +68,24 @@ class Analysis:
         stores = [(self.store_varies(store) & self.inner, store) for store in kernel.stores]
         self.entry_stores = [store for inner, store in stores if inner]
         self.group_stores = [store for inner, store in stores if not inner]
-        needed = self.closure(store.value for store in kernel.stores)
+        needed = self.closure(value for store in kernel.stores for value in store.reads)
         depth = max((self._levels[value] for value in needed), default=0)
         self.reductions: list[list[int]] = [[] for _ in range(depth)]
         for value in sorted(needed):
             if isinstance(kernel.instructions[value], Reduce):
                 self.reductions[self._levels[value] - 1].append(value)
         # Stores come last, so that every pass reads what was there before.
-        if self.entry_stores and depth == max(self._levels[store.value] for store in self.entry_stores):
+        stored = [value for store in self.entry_stores for value in store.reads]
+        if stored and depth == max(self._levels[value] for value in stored):
             self.reductions.append([])
-        self.grouped = depth > 0 or bool(self.inner and self.group_stores)
+        self.ordered = any(isinstance(store, StoreAt) for store in kernel.stores)
+        self.grouped = depth > 0 or self.ordered or bool(self.inner and self.group_stores)
         self.kept = self._kept()
 
     def store_varies(self, store: Store) -> frozenset[int]:
         """The axes over which what is stored has entries of its own."""
-        return self._strides(store) | self.varies[store.value]
+        found = self._strides(store).union(*(self.varies[value] for value in store.reads))
+        return found | self.inner if isinstance(store, StoreAt) else found
 
     def closure(self, values: Iterable[int], known: Iterable[int] = ()) -> set[int]:
         """These values and all that they are computed of, except what is known, and what only that is made of."""
@@ -98,7 +103,8 @@ class Analysis:
         """The values of an entry that a pass reduces or stores."""
         steps = self.kernel.instructions
         found = [value for reduction in self.reductions[number] for value in operands_of(steps[reduction])]
-        return found + ([store.value for store in self.entry_stores] if number == len(self.reductions) - 1 else [])
+        last = number == len(self.reductions) - 1
+        return found + [value for store in self.entry_stores if last for value in store.reads]
 
     def is_entry(self, value: int) -> bool:
         """Whether a value is one an entry."""

@@ -10,8 +10,9 @@ other rows there are, though on the number of threads.
 from __future__ import annotations
 
 import re
+from itertools import count
 
-from edbatch.kernels.language.analysis import analysis_of
+from edbatch.kernels.language.analysis import Analysis, analysis_of
 from edbatch.kernels.language.cuda_values import Values
 from edbatch.kernels.language.given import INTEGER
 from edbatch.kernels.language.ir import (
@@ -64,15 +65,17 @@ def source_of(kernel: Kernel, name: str = "kernel") -> str:
     return _Writer(kernel, analysis_of(kernel)).text(name)
 
 
-def lanes_of(groups: int, entries: int, columns: bool) -> int:
-    """How many threads compute a group.
+def lanes_of(analysis: Analysis, groups: int, entries: int) -> int:
+    """How many threads compute a group; 0 if each entry is computed by itself.
 
     Args:
         groups: of a row.
         entries: of a group.
-        columns: whether neighbours in memory are of neighbouring groups, and not of one.
     """
-    if entries <= 16 or (columns and groups >= 32):
+    if not analysis.grouped:
+        return 0
+    # Where neighbours in memory are of neighbouring groups, and not of one, a thread each.
+    if analysis.ordered or entries <= 16 or (analysis.columns and groups >= 32):
         return 1
     return 32 if entries <= 1024 else 256
 
@@ -181,12 +184,14 @@ class _Writer(Values):
         if pass_ == len(analysis.reductions) - 1 and analysis.entry_stores:
             # Values first, stores later: what may lie where something is stored is not read before that is done.
             stores = analysis.entry_stores
-            kind = f"Stored<{self.float}, {len(stores)}>"
-            self.lines.append(f"return {kind}{{{{{', '.join(self.number(store.value) for store in stores)}}}}};")
+            kind = f"Stored<{self.float}, {sum(len(store.reads) for store in stores)}>"
+            given = ", ".join(self.number(value) for store in stores for value in store.reads)
+            self.lines.append(f"return {kind}{{{{{given}}}}};")
             self.lines = ["if (!mine) return;"]
             self._begin_entry()
-            for number_, store in enumerate(stores):
-                self.store(store, "", f"stored.v[{number_}]")
+            numbers = (f"stored.v[{at}]" for at in count())
+            for store in stores:
+                self.store(store, "", *(next(numbers) for _ in store.reads))
             functions.append((f", const {kind}& stored", self.lines))
         self.lines, self.defined = around, before
         found = f"each_entry({self.product(sorted(analysis.inner))}"

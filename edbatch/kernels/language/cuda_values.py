@@ -7,7 +7,20 @@ from collections.abc import Iterable
 from edbatch.kernels.language.analysis import Analysis
 from edbatch.kernels.language.cuda_functions import function, number
 from edbatch.kernels.language.given import PLACE, given_of
-from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store, Whole
+from edbatch.kernels.language.ir import (
+    NEXT,
+    RUN,
+    Compute,
+    Constant,
+    Count,
+    Index,
+    Kernel,
+    Load,
+    LoadAt,
+    Store,
+    StoreAt,
+    Whole,
+)
 
 
 class Values:
@@ -76,9 +89,7 @@ class Values:
                 return f"p{place}[{self._at(step, strides)}]"
             case LoadAt(place, strides, index, along):
                 at = f"v{index}" if self.analysis.types[index] == "integer" else f"(long long)v{index}"
-                if along == RUN:
-                    at += f" * given.v[{self.given.stride(step, self.kernel.axes)}]"
-                return f"p{place}[{self._at(step, strides)} + {at}]"
+                return f"p{place}[{self._at(step, strides)} + {at}{self._times(step, along)}]"
             case Constant(text):
                 return number(float.fromhex(text), self.kernel.dtype)
             case Whole(constant):
@@ -123,8 +134,16 @@ class Values:
             terms.append(str(access.entry))
         return " + ".join(terms) or "0"
 
-    def store(self, store: Store, condition: str, value: str = "") -> None:
-        """Write a number, the store's own unless one is given, on a condition."""
+    def _times(self, access: LoadAt | StoreAt, along: int) -> str:
+        """What an index of an access is multiplied with."""
+        return f" * given.v[{self.given.stride(access, self.kernel.axes)}]" if along == RUN else ""
+
+    def store(self, store: Store, condition: str, value: str = "", index: str = "") -> None:
+        """Write a number, the store's own unless one is given, on a condition; `index`: of a `StoreAt`."""
         sign = "+=" if store.add else "="
-        place = f"p{store.place}[{self._at(store, store.strides)}]"
+        at = self._at(store, store.strides)
+        if isinstance(store, StoreAt):
+            condition += f"if ({index} >= 0) "
+            at += f" + (long long){index}{self._times(store, store.along)}"
+        place = f"p{store.place}[{at}]"
         self.lines.append(f"{condition}{place} {sign} {value or self.number(store.value)};")

@@ -17,7 +17,7 @@ from functools import cache
 
 import numpy as np
 
-from edbatch.kernels.language.ir import RUN, Kernel, Load, LoadAt, Store
+from edbatch.kernels.language.ir import RUN, Kernel, Load, LoadAt, Store, StoreAt
 
 PLACE, INTEGER = 3, 2  # words of one
 
@@ -34,7 +34,7 @@ class Given:
         count = 0
         for access in (*kernel.instructions, *kernel.stores):
             if isinstance(access, Load | LoadAt | Store):
-                along = (access.along,) if isinstance(access, LoadAt) else ()
+                along = (access.along,) if isinstance(access, LoadAt | StoreAt) else ()
                 for axis, stride in enumerate((*access.strides, *along)):
                     if stride == RUN:
                         self._strides.setdefault((access, axis), count)

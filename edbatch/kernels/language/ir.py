@@ -143,6 +143,33 @@ class Store:
     add: bool = False
     column: int | None = None
 
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Positions of the values that it needs."""
+        return (self.value,)
+
+
+@dataclass(frozen=True)
+class StoreAt(Store):
+    """The same, and `along` (NEXT or RUN) times another value further: what a gather's gradient adds to.
+
+    The entries of a group are stored one after the other, in their order, so that several may be added up in one place,
+    or the last of them stay there. There is one inner axis, along which the stride is SAME: the index says where an
+    entry goes.
+
+    Args:
+        index: the position of an instruction; of a number that is no integer the fraction is cut off, and an entry
+            whose index is negative is not stored.
+    """
+
+    index: int = 0
+    along: int = NEXT
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """Positions of the values that it needs."""
+        return self.value, self.index
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -212,8 +239,10 @@ class Kernel:
                 case Reduce(function):
                     self._expect(function in REDUCTIONS and self.inner > 0, f"no reduction {function!r} of groups")
         for store in self.stores:
-            self._expect(0 <= store.value < len(self.instructions), f"{store} has no value")
+            self._expect(all(0 <= value < len(self.instructions) for value in store.reads), f"{store} has no value")
             self._expect_place(store, store.place, store.strides)
+            in_order = self.inner == 1 and store.strides[-1] == SAME
+            self._expect(in_order or not isinstance(store, StoreAt), f"{store} has entries along other axes than one")
 
     def _expect_place(self, what: Load | LoadAt | Store, place: int, strides: Strides) -> None:
         self._expect(0 <= place < len(self.places), f"{what} has no place")

@@ -109,8 +109,8 @@ class _Writer(Values):
         every = analysis.outer | analysis.inner
         for stores, axes in ((analysis.entry_stores, every), (analysis.group_stores, analysis.outer)):
             if stores:
-                wanted = [store.value for store in stores]
-                self._nest(self.vector_last(axes), wanted, partial(self.write, stores))
+                wanted = [value for store in stores for value in store.reads]
+                self._nest(self.vector_last(axes), wanted, partial(self.write, stores), not analysis.ordered)
 
     def _groups(self) -> None:
         """The innermost loop is over the entries of a group."""
@@ -118,7 +118,7 @@ class _Writer(Values):
         before = [value for value in range(len(self.kernel.instructions)) if not analysis.is_entry(value)]
         reduced = [value for values in analysis.reductions for value in values]
         before = [value for value in before if not analysis.closure([value]) & set(reduced)]
-        wanted = set(before) & analysis.closure(store.value for store in self.kernel.stores)
+        wanted = set(before) & analysis.closure(value for store in self.kernel.stores for value in store.reads)
         self._nest(sorted(analysis.outer), wanted, self._group, parallel=False)
 
     def _group(self) -> None:
@@ -143,7 +143,7 @@ class _Writer(Values):
 
         def run(first: Value, end: Value) -> None:
             before = self.known.copy()
-            with code.loop(end, parallel=True, single=not sums) as at:
+            with code.loop(end, parallel=not self.analysis.ordered, single=not sums) as at:
                 self.enter(axis, code.add(first, at))
                 self._entry(number, sums)
             self.leave(axis, before)
@@ -199,7 +199,7 @@ class _Writer(Values):
     ) -> None:
         before = self.known.copy()
         self.hoist(wanted, [vector])
-        with self.code.loop(count, parallel=True, single=True) as column:
+        with self.code.loop(count, parallel=not self.analysis.ordered, single=True) as column:
             self.column = column
             self.enter(vector, self.code.add(first, column))
             body()

@@ -6,7 +6,20 @@ from collections.abc import Iterable, Iterator
 
 from edbatch.kernels.language.analysis import COLUMNS, Analysis
 from edbatch.kernels.language.given import PLACE, given_of
-from edbatch.kernels.language.ir import NEXT, RUN, Compute, Constant, Count, Index, Kernel, Load, LoadAt, Store, Whole
+from edbatch.kernels.language.ir import (
+    NEXT,
+    RUN,
+    Compute,
+    Constant,
+    Count,
+    Index,
+    Kernel,
+    Load,
+    LoadAt,
+    Store,
+    StoreAt,
+    Whole,
+)
 from edbatch.kernels.language.llvm_code import Code, Value, literal, whole
 from edbatch.kernels.language.llvm_functions import Calls
 
@@ -97,11 +110,7 @@ class Values:
                 return code.load(self.number, self._at(step, place, strides))
             case LoadAt(place, strides, index, along):
                 place_of = self._at(step, place, strides)
-                distance = (
-                    self.given[given_of(self.kernel).stride(step, self.kernel.axes)] if along == RUN else whole(1)
-                )
-                at = code.multiply(code.converted(self.value(index), "i64"), distance)
-                return code.load(self.number, code.entry(self.number, place_of, at))
+                return code.load(self.number, self._further(step, place_of, index, along))
             case Constant(text):
                 return literal(float.fromhex(text), self.number)
             case Whole(constant):
@@ -113,6 +122,13 @@ class Values:
             case Compute(function, operands):
                 return self.calls.call(code, function, [self.value(operand) for operand in operands])
         raise AssertionError(f"{step} is known before")
+
+    def _further(self, access: LoadAt | StoreAt, place: Value, index: int, along: int) -> Value:
+        """From the place of an access, what an index says further."""
+        code, kernel = self.code, self.kernel
+        distance = self.given[given_of(kernel).stride(access, kernel.axes)] if along == RUN else whole(1)
+        at = code.multiply(code.converted(self.value(index), "i64"), distance)
+        return code.entry(self.number, place, at)
 
     def _at(self, access: Load | LoadAt | Store, place: int, strides: tuple[int, ...]) -> Value:
         """Where the entry of an access is; along the innermost axis last: the rest is known outside its loop."""
@@ -156,8 +172,22 @@ class Values:
         """Stores, after all that they read is read."""
         code = self.code
         values = [code.converted(self.value(store.value), self.number) for store in stores]
+        for number in (number for store in stores for number in store.reads):
+            self.value(number)
         for store, value in zip(stores, values, strict=True):
             place = self._at(store, store.place, store.strides)
-            if store.add:
-                value = code.operation("fadd contract", code.load(self.number, place), value)
-            code.store(value, place)
+            if not isinstance(store, StoreAt):
+                self._put(value, place, store.add)
+                continue
+            index = self.value(store.index)
+            index = index if index.type == "i64" else code.converted(index, self.number)
+            test = "icmp sge" if index.type == "i64" else "fcmp oge"
+            is_there = code.operation(test, index, code.converted(Value("literal", "0"), index.type), "i1")
+            with code.branch(whole(0), is_there):
+                self._put(value, self._further(store, place, store.index, store.along), store.add)
+
+    def _put(self, value: Value, place: Value, add: bool) -> None:
+        code = self.code
+        if add:
+            value = code.operation("fadd contract", code.load(self.number, place), value)
+        code.store(value, place)

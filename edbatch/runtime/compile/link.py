@@ -220,7 +220,7 @@ class Link:
         analysis = analysis_of(kernel)
         groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
         entries = math.prod(sizes) // groups
-        lanes = 0 if not analysis.grouped else lanes_of(groups, entries, analysis.columns)
+        lanes = lanes_of(analysis, groups, entries)
         return KernelStep(
             self.kernel(kernel), first, len(places), len(sizes), len(words), len(integers), groups, entries,
             scratch_rows(kernel), lanes,

@@ -148,7 +148,7 @@ class ListProgram:
         over = Over.CALLS
         if kernel.list_axis is not None:
             over = Over.LISTS if kernel.list_axis >= kernel.outer else Over.ELEMENTS
-        lanes = lanes_of(groups, of_each, analysis.columns) if analysis.grouped else 0
+        lanes = lanes_of(analysis, groups, of_each)
         return KernelStep(
             number, first, len(one.names), len(one.axes), len(one.strides), 0, groups, of_each, scratch_rows(kernel),
             lanes, over,

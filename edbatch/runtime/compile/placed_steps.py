@@ -23,7 +23,7 @@ def placed_steps(body: Body, number: int) -> list[CellStep] | None:
     op, attributes, out = node.type.op, dict(node.type.attributes), node.type.out
     if op.name == "embed":
         place = shown(lambda x: INDEX.forward(x, attributes["index"]), out.shape, by_rows(out.shape))
-        return [_filled(body, number, attributes["fill"]), _copy(body, operands_of(node)[0], number, place)]
+        return [filled_step(body, number, attributes["fill"]), _copy(body, operands_of(node)[0], number, place)]
     parts = places_of(node.type)
     if parts is None:
         return None
@@ -40,7 +40,7 @@ def kinds(strides: Strides) -> Strides:
     return tuple({0: SAME, 1: NEXT}.get(stride, RUN) for stride in strides)
 
 
-def _filled(body: Body, number: int, fill: float) -> CellStep:
+def filled_step(body: Body, number: int, fill: float) -> CellStep:
     """Write one number to all entries of a node's value."""
     kernel = Kernel(1, 0, (Place(),), (Constant(fill.hex()),), (Store(0, 0, (NEXT,)),), dtype=body.dtype.name)
 
@@ -51,18 +51,24 @@ def _filled(body: Body, number: int, fill: float) -> CellStep:
     return CellStep(encode, (), (number,))
 
 
+def lies_at(body: Body, operand: Operand, link: Any) -> tuple[Operand, Strides, int]:
+    """Of what an operand is seen, and where its entries lie there: strides along its axes, and the first."""
+    root: Operand = operand
+    look = None
+    if isinstance(operand, Value):
+        root = Value(operand.node)
+        look = None if operand.view is None else operand.view.look
+    spec = root if isinstance(root, ParameterSpec) else body.nodes[root.node].type.out
+    _, lies, first = shown(look, spec.shape, link.strides(operand))
+    return root, lies, first
+
+
 def _copy(body: Body, operand: Operand, number: int, to: tuple[Shape, Strides, int]) -> CellStep:
     """Copy an operand to a part of a node's value: to strides along the operand's axes, from a first entry on."""
     shape, strides, begin = to
 
     def encode(link: Any) -> KernelStep:
-        root: Operand = operand
-        look = None
-        if isinstance(operand, Value):
-            root = Value(operand.node)
-            look = None if operand.view is None else operand.view.look
-        spec = root if isinstance(root, ParameterSpec) else body.nodes[root.node].type.out
-        _, lies, first = shown(look, spec.shape, link.strides(operand))
+        root, lies, first = lies_at(body, operand, link)
         (sizes,) = divided((math.prod(shape),), breaks(shape, [lies, strides])) or [[]]
         source, target = along(shape, lies, sizes), along(shape, strides, sizes)
         assert source is not None

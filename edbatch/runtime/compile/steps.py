@@ -44,6 +44,7 @@ def steps_of(body: Body, fused: bool, in_result: dict[int, int], homes: dict[int
         homes: see `cell_places.homes_of`.
     """
     from edbatch.runtime.compile.fused_steps import fused_step
+    from edbatch.runtime.compile.indexed_steps import indexed_steps
     from edbatch.runtime.compile.placed_steps import placed_steps
     from edbatch.runtime.compile.product_steps import product_steps
 
@@ -66,7 +67,7 @@ def steps_of(body: Body, fused: bool, in_result: dict[int, int], homes: dict[int
                 if not (isinstance(operand, Value) and homes.get(operand.node) == (item, column))
             ]
         else:
-            steps += placed_steps(body, item) or product_steps(body, item)
+            steps += placed_steps(body, item) or indexed_steps(body, item) or product_steps(body, item)
     return steps
 
 

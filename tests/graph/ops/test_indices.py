@@ -66,6 +66,42 @@ def test_gradients_of_entries_that_are_read_more_than_once_are_added():
         assert x.gradient().tolist() == [10001, 0, 1110]
 
 
+@pytest.mark.parametrize(("device", "size"), [("cpu", 100_000), ("cuda", 2000)])
+def test_many_indices_take_as_many_steps(cuda, device, size):
+    """Not as many as there are entries times indices; sums are taken in order, so that they are those of NumPy."""
+    random = np.random.default_rng(0)
+    x, values, weights = random.normal(size=(3, size)).astype(np.float32)
+    index = random.integers(-size, size, size)
+    index[::7] = index[0]
+    with eb.device(device), eb.Graph():
+        of_x, of_values = eb.input(x), eb.input(values)
+        gathered, put, added = (
+            eb.gather(of_x, index, 0),
+            eb.scatter(of_x, index, of_values, 0),
+            eb.scatter_add(of_x, index, of_values, 0),
+        )
+        eb.sum(gathered * weights).backward()
+        of_gather = of_x.gradient()
+        eb.sum(put * weights).backward()
+        of_scatter = of_x.gradient(), of_values.gradient()
+        eb.sum(added * weights).backward()
+        of_scatter_add = of_x.gradient(), of_values.gradient()
+        found = eb.forward([gathered, put, added])
+    summed, written, at = np.zeros_like(x), x.copy(), np.zeros(size, int)
+    np.add.at(summed, index, weights)
+    written[index] = values
+    at[index] = np.arange(size)
+    last = np.zeros(size, np.float32)
+    last[at[index]] = weights[index]
+    total = np.zeros_like(x)
+    np.add.at(total, index, values)
+    for got, want in zip(found, (x[index], written, x + total), strict=True):
+        np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(of_gather, summed)
+    np.testing.assert_array_equal(of_scatter, (np.where(np.isin(np.arange(size), index % size), 0, weights), last))
+    np.testing.assert_array_equal(of_scatter_add, (weights, weights[index]))
+
+
 def test_the_last_of_several_values_stays():
     with eb.Graph():
         x, values = eb.input([1.0, 2.0, 3.0]), eb.input([7.0, 8.0, 9.0])

@@ -57,7 +57,8 @@ def geometries(kernel, call):
     if not analysis.grouped:
         x, y, z, *block = spread(items, each)
         return [((x, y, z), block)]
-    return [((max(1, min(3, -(-items * each // y))), 1, 1), (lanes, y)) for lanes, y in ((1, 4), (32, 2), (64, 1))]
+    lanes = ((1, 4), (1, 64)) if analysis.ordered else ((1, 4), (32, 2), (64, 1))
+    return [((max(1, min(3, -(-items * each // y))), 1, 1), (lanes, y)) for lanes, y in lanes]
 
 
 def launch(handle, n, words, grid, block):

@@ -6,7 +6,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.special
 
-from edbatch.kernels.language.ir import NEXT, Compute, Constant, Count, Index, Integer, Load, LoadAt, Reduce, Whole
+from edbatch.kernels.language.ir import (
+    NEXT,
+    Compute,
+    Constant,
+    Count,
+    Index,
+    Integer,
+    Load,
+    LoadAt,
+    Reduce,
+    StoreAt,
+    Whole,
+)
 from tests.uniform import uniform
 
 FUNCTIONS = {
@@ -85,7 +97,7 @@ def run_strides(kernel, given):
     given, found = iter(given), {}
     for access in (*kernel.instructions, *kernel.stores):
         if isinstance(access, Load | LoadAt) or access in kernel.stores:
-            along = (access.along,) if isinstance(access, LoadAt) else ()
+            along = (access.along,) if isinstance(access, LoadAt | StoreAt) else ()
             if access not in found:
                 kinds = (*access.strides, *along)
                 found[access] = [kind if kind <= NEXT else next(given) for kind in kinds]
@@ -164,6 +176,13 @@ def _row(kernel, call, strides, i):
     written = []
     for store in kernel.stores:
         at = positions(store)
+        if isinstance(store, StoreAt):
+            index = np.broadcast_to(np.asarray(values[store.index]), sizes)
+            is_there = index >= 0
+            at = (np.broadcast_to(at, sizes) + index.astype(int) * strides[store][-1])[is_there]
+            value = np.broadcast_to(np.asarray(values[store.value]).astype(dtype), sizes)[is_there]
+            written += [(store, one, entry) for one, entry in zip(at, value, strict=True)]
+            continue
         written.append((store, at, np.broadcast_to(np.asarray(values[store.value]).astype(dtype), np.shape(at))))
     for store, at, value in written:
         memory = call.places[store.place].memory

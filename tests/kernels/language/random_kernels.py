@@ -21,6 +21,7 @@ from edbatch.kernels.language.ir import (
     Place,
     Reduce,
     Store,
+    StoreAt,
     operands_of,
 )  # fmt: skip
 from tests.kernels.language.interpreter import Call, Rows
@@ -177,6 +178,12 @@ class Maker:
         self.steps.append(Compute(function, operands))
         self._bound()
 
+    def _number_below(self, count):
+        """A number of an entry, or a negative one."""
+        value = len(self.steps)
+        self.steps += [Constant((count - 1.0).hex()), Compute("minimum", (int(self.random.integers(value)), value))]
+        return value + 1
+
     def _bound(self):
         """Keep the last value small."""
         value, bound = len(self.steps) - 1, 64.0 if self.exact else 2.0
@@ -184,15 +191,22 @@ class Maker:
         self.steps += [Constant((-bound).hex()), Compute("maximum", (value + 2, value + 3))]
 
     def _store(self, groups):
-        """To a place of its own, whose strides are those of an array with its axes in any order, some turned round."""
-        random, varies = self.random, self._varies()
+        """To a place of its own, whose strides are those of an array with its axes in any order, some turned round.
+
+        Of some, an index says where they go, among four entries.
+        """
+        random = self.random
+        indexed = self.inner == 1 and random.random() < 0.2
+        index = self._number_below(4) if indexed else 0
+        varies = self._varies()
+        next_is_index = indexed and random.random() < 0.5
         value = (
             int(random.choice(groups)) if groups and random.random() < 0.4 else int(random.integers(len(self.steps)))
         )
         every = bool(varies[value] & self._inner()) or random.random() < 0.2
-        axes = list(range(self.axes if every else self.outer))
+        axes = list(range(self.axes if every and not indexed else self.outer))
         elements = self.list_axis is not None and self.list_axis in axes
-        strides, kinds, below = [0] * self.axes, [SAME] * self.axes, 1
+        strides, kinds, below = [0] * self.axes, [SAME] * self.axes, 4 if next_is_index else 1
         order = axes if random.random() < 0.5 else list(random.permutation(axes))
         for axis in map(int, reversed(order)):
             if axis == self.list_axis:
@@ -201,12 +215,18 @@ class Maker:
             strides[axis] = below if is_next or random.random() < 0.6 else -below
             kinds[axis] = NEXT if is_next else RUN
             below *= max(1, self.sizes[axis]) + int(random.integers(2))
+        along = 1 if next_is_index else below
         ends = [(size - 1) * step for size, step in zip(self.sizes, strides, strict=True) if size > 0]
+        ends.append(3 * along * indexed)
         low, high = sum(min(0, x) for x in ends), sum(max(0, x) for x in ends)
         distance = (high - low + 1 + int(random.integers(3))) * int(random.choice([-1, 1]))
+        kind = NEXT if next_is_index else RUN
         store = Store(value, len(self.places), tuple(kinds), bool(random.random() < 0.3), self._column())
+        if indexed:
+            store = StoreAt(store.value, store.place, store.strides, store.add, store.column, index, kind)
         self._place(elements, low, high, distance, listed=random.random() < 0.3, once=True)
-        self.run[store] = [x for x, kind in zip(strides, kinds, strict=True) if kind == RUN]
+        kinds.append(kind * indexed)
+        self.run[store] = [x for x, kind in zip([*strides, along], kinds, strict=True) if kind == RUN]
         self.stores.append(store)
 
 
