@@ -111,7 +111,8 @@ def callees(value: Any) -> set[Any]:
         if one not in found:
             found.add(one)
             names, known = _names(one.py_func.__code__), one.py_func.__globals__
-            waiting += [known[name] for name in names if isinstance(known.get(name), Dispatcher)]
+            held = [cell.cell_contents for cell in one.py_func.__closure__ or ()]
+            waiting += [other for other in (*map(known.get, names), *held) if isinstance(other, Dispatcher)]
     return found
 
 

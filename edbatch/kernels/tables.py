@@ -5,7 +5,7 @@ Addresses are those of the device. Distances and widths of rows are in bytes; wh
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,65 @@ class Rows(NamedTuple):
     width: int
 
 
+class Listed(NamedTuple):
+    """Rows, and the address of the list of those that are meant, counted from the first; 0: all in order."""
+
+    rows: Rows
+    list: int
+
+
+class Sources(NamedTuple):
+    """What the operands of a plan's batches are found in.
+
+    Attributes:
+        operands, segments: of the plan.
+        host, indices: its index buffer on the host, and its address on the device.
+        memory: where values are.
+        moves: room for those of any batch, on devices that note them.
+    """
+
+    operands: np.ndarray
+    segments: np.ndarray
+    host: np.ndarray
+    indices: int
+    memory: Memory
+    moves: np.ndarray
+
+
+class Sizes(NamedTuple):
+    """Of a product: [m, k] times [k, n]."""
+
+    m: int
+    n: int
+    k: int
+
+
+class Matrix(NamedTuple):
+    """A matrix, row by row.
+
+    Attributes:
+        address: of the first entry.
+        distance: entries between rows as stored.
+        turned: not 0: it is stored by columns, as the matrix whose rows these are.
+    """
+
+    address: int
+    distance: int
+    turned: int
+
+
+class Matrices(NamedTuple):
+    """A matrix for each call.
+
+    Attributes:
+        stride: bytes from one to the next; 0: one for all.
+        first: that of the first call.
+    """
+
+    stride: int
+    first: Matrix
+
+
 class Slots(NamedTuple):
     """Where the values of a block of calls are, per slot.
 
@@ -98,16 +157,18 @@ class Integers(NamedTuple):
     """The integers of a block of calls: the k-th of all calls begin at begin + k * stride.
 
     Attributes:
-        indices: the list that they are in.
+        indices: the address of the list that they are in.
         offsets: where the offsets of the calls' lists begin there, if they read lists.
         elements: of all these lists.
+        longest: of these lists, how many elements it has.
     """
 
-    indices: Any
+    indices: int
     begin: int
     stride: int
     offsets: int = -1
     elements: int = 0
+    longest: int = 0
 
 
 @compiled(small=True, error_model="numpy")
@@ -279,9 +340,15 @@ def elements_of(one: np.void, extent: np.void, operands: np.ndarray) -> int:
 
 
 @compiled(small=True)
-def longest(integers: Integers, m: int) -> int:
-    """The elements of the longest list of m calls."""
-    most, begin = 0, integers.offsets
-    for at in range(begin, begin + m):
-        most = max(most, integers.indices[at + 1] - integers.indices[at])
+def longest(host: np.ndarray, offsets: int, m: int) -> int:
+    """The elements of the longest list of m calls, whose offsets begin there in the list of integers."""
+    most = 0
+    for at in range(offsets, offsets + m):
+        most = max(most, host[at + 1] - host[at])
     return int(most)
+
+
+@compiled(small=True)
+def at_index(indices: int, begin: int) -> int:
+    """The address of a list in the index buffer, which has one; 0 for a negative beginning: there is none."""
+    return indices + INTEGER_BYTES * int(begin) if begin >= 0 else 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.kernels import row_kernels
-from edbatch.kernels.cpu import interpreter
+from edbatch.kernels.cpu import emitter
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.cpu.machine_code import address_of
 from edbatch.kernels.cpu.pointers import KERNEL, call_kernel
@@ -67,9 +67,9 @@ def adding(dtype: np.dtype) -> Task:
 def run_batches(
     first: int, stop: int, plan: Any, indices: Any, memory: Memory, programs: Any, scratch: int
 ) -> None:  # fmt: skip
-    """See `interpreter.run_batches`; `plan` has the tables of `Batches`, `programs` has `tables`."""
-    interpreter.run_batches(
-        first, stop, indices, scratch, gemms(), plan.batches, plan.operands, plan.segments, *memory,
+    """See `kernels.interpreter`; `plan` has the tables of `Batches`, `programs` has `tables`."""
+    emitter.run_batches(
+        gemms(), first, stop, indices, _address(indices), scratch, plan.batches, plan.operands, plan.segments, *memory,
         *programs.tables,
     )  # fmt: skip
 

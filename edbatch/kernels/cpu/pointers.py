@@ -81,7 +81,7 @@ def call_gemm(context, gemm, sizes, x, w, out, add):
     """out = x @ w, or (`add`) added to `out`, row by row, through BLAS' `sgemm` or `dgemm` (which count by columns).
 
     Args:
-        gemm, sizes, x, w, out: see `kernels.cpu.products`.
+        gemm, sizes, x, w, out: see `kernels.cpu.products`, `kernels.tables`.
     """
 
     def generate(context, builder, signature, args):

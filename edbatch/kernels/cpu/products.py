@@ -9,6 +9,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.pointers import call_gemm
+from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 # OpenBLAS multiplies small matrices (up to a million multiplications) as they lie in memory and copies larger ones
 # into another order first, which costs more than the product where x has few rows. A product of few rows is therefore
@@ -32,40 +33,6 @@ class Gemm(NamedTuple):
 
     address: int
     itemsize: int
-
-
-class Sizes(NamedTuple):
-    """Of a product: [m, k] times [k, n]."""
-
-    m: int
-    n: int
-    k: int
-
-
-class Matrix(NamedTuple):
-    """A matrix, row by row.
-
-    Attributes:
-        address: of the first entry.
-        distance: entries between rows as stored.
-        turned: not 0: it is stored by columns, as the matrix whose rows these are.
-    """
-
-    address: int
-    distance: int
-    turned: int
-
-
-class Matrices(NamedTuple):
-    """A matrix for each call.
-
-    Attributes:
-        stride: bytes from one to the next; 0: one for all.
-        first: that of the first call.
-    """
-
-    stride: int
-    first: Matrix
 
 
 @cache

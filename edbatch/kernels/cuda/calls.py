@@ -15,9 +15,9 @@ from numba.core import cgutils
 from edbatch.compiling.compiled import compiled
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS, int64_address, intrinsic
-from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
 from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, COMPUTE_FLOAT64, DEFAULT_ALGORITHM, FLOAT32, FLOAT64
 from edbatch.kernels.cuda.geometry import Grid
+from edbatch.kernels.tables import Matrices, Matrix, Sizes
 
 
 class Gpu(IntEnum):
@@ -80,7 +80,7 @@ def call_gemm(context, gpu, itemsize, sizes, a, b, c, add):
     Args:
         gpu: address of an array as of `Gpu`.
         itemsize: bytes of an entry.
-        sizes, a, b, c: see `kernels.cpu.products`.
+        sizes, a, b, c: see `kernels.tables`.
         add: not 0: to what C holds.
     """
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.gather import WORD
-from edbatch.kernels.cpu.list_loops import Listed
 from edbatch.kernels.cpu.pointers import int64_address
 from edbatch.kernels.cuda.calls import Gpu, call_launch, launch
 from edbatch.kernels.cuda.geometry import (
@@ -19,14 +18,14 @@ from edbatch.kernels.cuda.geometry import (
     parts,
     spread,
 )
+from edbatch.kernels.interpreter import MOVE, MOVES
 from edbatch.kernels.program import COLUMN, ELEMENT
-from edbatch.kernels.tables import PLACE, Memory, Rows, placed
+from edbatch.kernels.tables import PLACE, Listed, Memory, Rows, placed
 
 # Numba takes plain integers for constants.
 _LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
 _GATHER_KERNEL = int(Gpu.GATHER)
 
-MOVES, MOVE = 16, 8  # of one launch of `gather`, and integers of one
 BLOCKS_PER_PROCESSOR = 16
 
 
@@ -56,17 +55,12 @@ def gather(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
 
 
 @compiled
-def move(
-    moves: np.ndarray, at: int, source: Rows, rows: int, positions: int, n: int, target: int, target_stride: int
-) -> int:
-    """Note a move of n rows of the source's width; returns the number of moves.
-
-    Args:
-        rows, positions: addresses of the lists of rows that are read and written; 0: all in order.
-        target, target_stride: address of the first row there, bytes from one to the next.
-    """
-    moves[at, 0], moves[at, 1], moves[at, 2], moves[at, 3] = source.address, source.stride // WORD, rows, positions
-    moves[at, 4], moves[at, 5], moves[at, 6], moves[at, 7] = n, target, target_stride // WORD, source.width // WORD
+def note(moves: np.ndarray, at: int, source: Listed, target: Listed, n: int) -> int:
+    """Note a move of n rows of the target's width; returns the number of moves."""
+    read, written = source.rows, target.rows
+    moves[at, 0], moves[at, 1], moves[at, 2], moves[at, 3] = read.address, read.stride // WORD, source.list, target.list
+    moves[at, 4], moves[at, 5], moves[at, 6] = n, written.address, written.stride // WORD
+    moves[at, 7] = written.width // WORD
     return at + 1
 
 
@@ -115,7 +109,7 @@ def groups(gpu: np.ndarray, kernel: int, n: int, lanes: int, values: np.ndarray)
 
 @compiled
 def read_scattered(gpu: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
-    """Enqueue a copy of rows; see `list_loops.read_scattered`."""
+    """Enqueue a copy of rows; see `kernels.cpu.emitter`."""
     if n == 0:
         return
     kernel = memory.scattered[memory.windows[window]["scattered"]]

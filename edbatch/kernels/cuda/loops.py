@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.kernels.cpu.products import Matrix, Sizes
-from edbatch.kernels.cuda import calls, enqueue, launch
+from edbatch.kernels.cuda import calls, emitter, enqueue
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
 from edbatch.kernels.cuda.indices import IndexLists, Indices
@@ -23,7 +22,7 @@ from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import ADD_ROWS, LISTS, Each, Task
-from edbatch.kernels.tables import Batches, Memory
+from edbatch.kernels.tables import Batches, Matrix, Memory, Sizes
 
 _ON_ROWS = (
     "add_rows", "add_grouped", "add_all",
@@ -165,9 +164,9 @@ class CudaLoops:
             if recording is not None:
                 gpu = gpu.copy()
                 gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
-            launch.enqueue_batches(
+            emitter.run_batches(
                 gpu, first, stop, indices.host, indices.address, scratch, *batches, *memory, *programs.tables
-            )  # fmt: skip
+            )
             check(gpu)
 
         if not self._own.record or not programs.runs_whole(plan.batches[first:stop]):

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import edbatch as eb
-from edbatch.kernels.cpu import blas_threads, interpreter
+from edbatch.kernels.cpu import blas_threads, emitter
 from edbatch.kernels.cpu import loops as numpy_loops
 from edbatch.kernels.cpu.blas_threads import controls, one_thread
 
@@ -36,7 +36,7 @@ def seen(monkeypatch):
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, **named: (found.append(counts()), function(*args, **named))[1])
 
-    spy(interpreter, "run_batches")
+    spy(emitter, "run_batches")
     spy(numpy_loops, "add_product")
     spy(np, "matmul")
     return found
@@ -68,7 +68,7 @@ def test_an_error_in_a_run_leaves_the_number_as_it_was(monkeypatch):
         assert set(counts()) == {1}
         raise RuntimeError("in a batch")
 
-    monkeypatch.setattr(interpreter, "run_batches", failing)
+    monkeypatch.setattr(emitter, "run_batches", failing)
     _model, _, total = program()
     with pytest.raises(RuntimeError, match="in a batch"):
         total.value()

@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edbatch as eb
-from edbatch.kernels.cpu.products import Matrices, Matrix, Sizes
 from edbatch.kernels.cuda import calls, enqueue
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu
 from edbatch.kernels.cuda.geometry import Grid
 from edbatch.kernels.cuda.loops import CudaLoops
-from edbatch.kernels.tables import Rows
+from edbatch.kernels.tables import Listed, Matrices, Matrix, Rows, Sizes
 from tests.emulated.driver import EmulatedDriver, with_cpp
 
 sizes = st.integers(1, 6)
@@ -70,7 +69,8 @@ def loops():
 def copy(loops):
     source, target = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
     moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
-    enqueue.move(moves, 0, Rows(source.ctypes.data, 16, 16), 0, 0, 1, target.ctypes.data, 16)
+    there, here = (Listed(Rows(x.ctypes.data, 16, 16), 0) for x in (source, target))
+    enqueue.note(moves, 0, there, here, 1)
     enqueue.gather(loops._gpu, moves, 1)
     calls.check(loops._gpu)
     return target

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edbatch.kernels.cuda import enqueue
 from edbatch.kernels.cuda.calls import Gpu
 from edbatch.kernels.program import Each
-from edbatch.kernels.tables import Rows
+from edbatch.kernels.tables import Listed, Rows
 
 PROCESSORS = 132
 KIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
@@ -47,7 +47,8 @@ def moved(launches, *shapes):
     """The grids that gather moves of these rows and widths."""
     moves = np.zeros((len(shapes) + enqueue.MOVES, enqueue.MOVE), np.int64)
     for at, (n, width) in enumerate(shapes):
-        enqueue.move(moves, at, Rows(0, 4 * width, 4 * width), 0, 0, n, 0, 4 * width)
+        rows = Listed(Rows(0, 4 * width, 4 * width), 0)
+        enqueue.note(moves, at, rows, rows, n)
     return launched(launches, enqueue.gather, moves, len(shapes))
 
 

@@ -16,7 +16,7 @@ from edbatch.kernels.cuda.geometry import (
     spread,
     threads_for,
 )
-from edbatch.kernels.tables import Rows
+from edbatch.kernels.tables import Listed, Rows
 from edbatch.memory.plan.format import SLICE, Batch, Operand
 from tests.kernels.batches import adding, made_once, run
 
@@ -93,7 +93,7 @@ def test_every_entry_is_reached_once(cuda, width):
         np.testing.assert_array_equal(added, ones)
         source, moved = backend.from_host(ones, "C"), backend.from_host(zeros, "C")
         moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
-        rows = Rows(backend.address(source), 4 * width, 4 * width)
-        enqueue.move(moves, 0, rows, 0, 0, n, backend.address(moved), 4 * width)
+        there, here = (Listed(Rows(backend.address(x), 4 * width, 4 * width), 0) for x in (source, moved))
+        enqueue.note(moves, 0, there, here, n)
         enqueue.gather(backend.loops._gpu, moves, 1)
         np.testing.assert_array_equal(backend.to_host(moved), ones)

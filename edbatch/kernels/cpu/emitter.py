@@ -1,49 +1,69 @@
-"""Kernels of lists, and additions of rows to operands, as the interpreter runs them."""
+"""What a CPU does with the steps of programs: it calls BLAS and kernels, at once; see `kernels.interpreter`."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.gather import move_rows
 from edbatch.kernels.cpu.pointers import call_kernel, int64_address
-from edbatch.kernels.tables import PLACE, Memory, Rows, operand_rows, placed, window_rows
+from edbatch.kernels.cpu.products import Gemm, multiply, multiply_each
+from edbatch.kernels.interpreter import Emitter, interpreter
+from edbatch.kernels.program import OVER_LISTS
+from edbatch.kernels.tables import (
+    PLACE,
+    Integers,
+    Listed,
+    Matrices,
+    Matrix,
+    Memory,
+    Rows,
+    Sizes,
+    Sources,
+    at_index,
+    operand_rows,
+    placed,
+    window_rows,
+)
 from edbatch.memory.plan.format import GATHER, SHARED, STRIDED
 
 
-class Sources(NamedTuple):
-    """What the operands of a plan's batches are found in.
-
-    Attributes:
-        operands, segments: of the plan.
-        indices: its index buffer.
-        memory: where values are.
-    """
-
-    operands: np.ndarray
-    segments: np.ndarray
-    indices: np.ndarray
-    memory: Memory
-
-
-class Listed(NamedTuple):
-    """Rows, and the address of the list of those that are meant, counted from the first; 0: all in order."""
-
-    rows: Rows
-    list: int
+@compiled(small=True, error_model="numpy")
+def _multiply(gemms: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+    multiply(Gemm(gemms[itemsize // 8], itemsize), sizes, x, w, out, add)
 
 
 @compiled(small=True, error_model="numpy")
-def at_index(indices: np.ndarray, begin: int) -> int:
-    """The address of a list in the index buffer; 0 for a negative one, which is none."""
-    return int64_address(indices) + indices.itemsize * int(begin) if begin >= 0 else 0
+def _multiply_each(
+    gemms: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
+) -> None:
+    multiply_each(Gemm(gemms[itemsize // 8], itemsize), calls, sizes, a, b, out)
+
+
+@compiled(small=True, error_model="numpy")
+def _kernel(gemms: np.ndarray, kernel: int, step: np.void, given: np.ndarray, integers: Integers) -> None:
+    most = integers.longest if step["over"] == OVER_LISTS else 1
+    kept = np.empty(step["scratch"] * step["entries"] * most + 1, np.float64)
+    given[-1] = int64_address(kept)
+    call_kernel(kernel, given[0], int64_address(given) + given.itemsize)
+    given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
+
+
+@compiled(small=True, error_model="numpy")
+def _move(gemms: np.ndarray, moves: np.ndarray, count: int, source: Listed, target: Listed, n: int) -> int:
+    move_rows(n, source, target)
+    return count
+
+
+@compiled(small=True, error_model="numpy")
+def _flush(gemms: np.ndarray, moves: np.ndarray, count: int) -> None:
+    """All moves were done at once."""
 
 
 @compiled(small=True, error_model="numpy")
 def _list_rows(operand: np.void, sources: Sources, listed: np.ndarray) -> None:
     """Fill in the address of each row of an operand that is gathered."""
-    indices, first = sources.indices, operand["first"]
+    indices, first = sources.host, operand["first"]
     if operand["access"] == GATHER:
         source = window_rows(operand["window"], sources.memory)
         for k in range(operand["n"]):
@@ -58,7 +78,7 @@ def _list_rows(operand: np.void, sources: Sources, listed: np.ndarray) -> None:
 
 
 @compiled(small=True, error_model="numpy")
-def read_scattered(memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
+def _read_scattered(gemms: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
     """Copy n rows of a window whose entries do not lie side by side to rows where they do."""
     kernel = memory.scattered[memory.windows[window]["scattered"]]
     given = memory.words[kernel["read_given"] : kernel["read_end"]].copy()
@@ -69,7 +89,7 @@ def read_scattered(memory: Memory, window: int, n: int, there: Listed, here: Lis
 
 
 @compiled(small=True, error_model="numpy")
-def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows, copied: Rows) -> None:
+def _compute_lists(gemms: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, copied: Rows) -> None:
     """A batch of a kernel of lists.
 
     Args:
@@ -80,7 +100,7 @@ def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows, copi
     for at in range(some):
         total += sources.operands[first + at]["n"]
     listed, begin = np.empty(total, np.int64), 0
-    offsets = sources.indices[one["offsets"] : one["offsets"] + one["n"] + 1].astype(np.int64)
+    offsets = sources.host[one["offsets"] : one["offsets"] + one["n"] + 1].astype(np.int64)
     given = np.zeros(2 + 3 * (some + 1) + 1, np.int64)
     given[0], given[1] = out.width // task["itemsize"], int64_address(offsets)
     for at in range(some):
@@ -102,7 +122,7 @@ def compute_lists(task: np.void, one: np.void, sources: Sources, out: Rows, copi
 
 
 @compiled(small=True, error_model="numpy")
-def add_to_operand(task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
+def _add_to_operand(gemms: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
     """Add rows, in the order of the list of them if there is one, to the rows of an operand of one window."""
     operand, indices, memory = sources.operands[one["operand"]], sources.indices, sources.memory
     target, source = operand_rows(operand, 0, memory), Listed(rows, at_index(indices, one["offsets"]))
@@ -131,3 +151,20 @@ def add_to_operand(task: np.void, one: np.void, sources: Sources, rows: Rows) ->
         placed(given, axes + PLACE, target, at_index(indices, operand["first"]) if operand["access"] == GATHER else 0)
     call_kernel(kernel, n, int64_address(given))
     given[0], offsets[0] = 0, 0  # or they would be freed before the call
+
+
+#: See `kernels.interpreter`; the table of a CPU is `products.gemms`.
+run_batches = interpreter(
+    Emitter(
+        multiply=_multiply,
+        multiply_each=_multiply_each,
+        kernel=_kernel,
+        move=_move,
+        flush=_flush,
+        read_scattered=_read_scattered,
+        lists=_compute_lists,
+        add=_add_to_operand,
+        notes=False,
+        reads_many=True,
+    )
+)

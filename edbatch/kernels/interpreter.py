@@ -1,0 +1,302 @@
+"""The interpreter of plans and programs, written once: batch after batch, without coming back to Python.
+
+What a device does with a step - a call now on a CPU, a launch on a GPU - it is given as compiled functions: an
+`Emitter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.program import (
+    ADD,
+    ALWAYS,
+    IF_NOT_ROWS,
+    KERNEL,
+    LEFT,
+    LISTS,
+    MULTIPLY,
+    RIGHT,
+    TRANSPOSED,
+    UNLESS_FOLLOWED,
+    UNUSED,
+)
+from edbatch.kernels.tables import (
+    Integers,
+    Listed,
+    Matrices,
+    Matrix,
+    Programs,
+    Rows,
+    Sizes,
+    Slots,
+    Sources,
+    any_scattered,
+    at_index,
+    block_rows,
+    computed_rows,
+    elements_of,
+    fill,
+    given_words,
+    grouped,
+    longest,
+    most_slots,
+    operand_rows,
+    place_slots,
+    result_rows,
+    window_rows,
+)
+from edbatch.memory.plan.format import GATHER, GATHER_MANY
+
+MOVES, MOVE = 16, 8  # that a device does at once, and integers of one that is noted
+
+
+class Emitter(NamedTuple):
+    """What a device does, as compiled functions; the first argument of each is the device's own table.
+
+    Attributes:
+        multiply: (device, itemsize, sizes, x, w, out, add): out = x @ w [+ out].
+        multiply_each: (device, itemsize, calls, sizes, a, b, out): a product for each call.
+        kernel: (device, kernel, step, given, integers): a generated kernel; `given` begins with the number of calls.
+        move: (device, moves, count, source, target, n) -> count: copy n rows, now or together with others; rows are
+            `Listed`, and of the target's width.
+        flush: (device, moves, count): do the moves that were noted.
+        read_scattered: (device, memory, window, n, there, here): copy rows whose entries do not lie side by side.
+        lists: (device, task, one, sources, out, copied): a kernel of lists; `copied`: where its elements were copied
+            to, if they were.
+        add: (device, task, one, sources, rows): add rows to an operand.
+        notes: whether moves are noted.
+        reads_many: whether kernels of lists can read elements from several windows.
+    """
+
+    multiply: Callable
+    multiply_each: Callable
+    kernel: Callable
+    move: Callable
+    flush: Callable
+    read_scattered: Callable
+    lists: Callable
+    add: Callable
+    notes: bool
+    reads_many: bool
+
+
+def interpreter(emitter: Emitter) -> Callable[..., None]:
+    """What runs the batches of a plan on a device, see `run_batches` below."""
+    gather_segments = _gatherer(emitter)
+    run_program = _program_runner(emitter, gather_segments)
+    compute_lists = _list_computer(emitter, gather_segments)
+    add, notes = emitter.add, emitter.notes
+
+    @compiled(small=True, error_model="numpy")
+    def run_batches(
+        device: np.ndarray, first: int, stop: int, host: np.ndarray, indices: int, scratch: int, *tables: np.ndarray
+    ) -> None:
+        """Run the batches of a plan from `first` on.
+
+        Args:
+            device: its own table.
+            stop: the batch to stop before.
+            host, indices: the plan's index buffer on the host, and its address on the device.
+            scratch: address of a buffer that has room for a block of any program, and for the elements of any lists.
+            tables: those of `Batches`, `Memory` and `Programs`.
+        """
+        plan, memory, programs = grouped(tables)
+        room = len(plan.segments) + len(plan.operands) + MOVES if notes else 0
+        sources = Sources(plan.operands, plan.segments, host, indices, memory, np.empty((room, MOVE), np.int64))
+        most = most_slots(programs.extents)
+        slots = Slots(np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64))
+        for batch in range(first, stop):
+            one = plan.batches[batch]
+            task = programs.tasks[one["type"]]
+            program = task["program"]
+            if program >= 0:
+                run_program(device, programs, program, slots, one, sources, scratch)
+                continue
+            rows = result_rows(one["type"], one["row"], memory)
+            if program == LISTS:
+                compute_lists(device, task, one, sources, rows, scratch)
+            else:
+                add(device, task, one, sources, rows)
+
+    return run_batches
+
+
+def _program_runner(emitter: Emitter, gather_segments: Callable) -> Callable[..., None]:
+    """What runs a batch of a program."""
+    move, flush, read_scattered = emitter.move, emitter.flush, emitter.read_scattered
+    run_steps = _step_runner(emitter)
+
+    @compiled(small=True, error_model="numpy")
+    def place_arguments(
+        device: np.ndarray, programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, begin: int,
+        m: int,
+    ) -> None:  # fmt: skip
+        """Have the arguments of m calls of a program, from number `begin` of a batch on, where its slots say.
+
+        A batch that reads lists is one block.
+        """
+        extent, count = programs.extents[number], 0
+        for at in range(extent["arguments_end"] - extent["arguments"]):
+            argument = programs.arguments[extent["arguments"] + at]
+            slot, moved = argument["slot"], argument["move"]
+            if moved == UNUSED:
+                continue
+            operand, width = sources.operands[one["operand"] + at], extent["itemsize"] * argument["entries"]
+            access, target = operand["access"], Rows(slots.addresses[slot], slots.strides[slot], width)
+            rows = operand["n"] if argument["elements"] else m
+            if access == GATHER_MANY:
+                count = gather_segments(device, count, operand, sources, begin, begin + rows, target)
+                continue
+            listed = at_index(sources.indices, operand["first"] + begin) if access == GATHER else 0
+            source = Listed(operand_rows(operand, begin, sources.memory), listed)
+            in_place = moved == UNLESS_FOLLOWED
+            if access != GATHER:
+                in_place = moved != ALWAYS and (moved != IF_NOT_ROWS or source.rows.stride >= width)
+            if sources.memory.windows[operand["window"]]["scattered"] >= 0:
+                read_scattered(device, sources.memory, operand["window"], rows, source, Listed(target, 0))
+            elif in_place:
+                slots.addresses[slot], slots.strides[slot] = source.rows.address, source.rows.stride
+                slots.lists[slot] = listed
+            else:
+                count = move(device, sources.moves, count, source, Listed(target, 0), rows)
+        flush(device, sources.moves, count)
+
+    @compiled(small=True, error_model="numpy")
+    def run_program(
+        device: np.ndarray, programs: Programs, number: int, slots: Slots, one: np.void, sources: Sources, scratch: int
+    ) -> None:
+        kind, n = one["type"], one["n"]
+        out = result_rows(kind, one["row"], sources.memory)
+        result = computed_rows(sources.memory.kept[kind], n, out)
+        block = block_rows(n, programs.extents[number]["calls"])
+        elements = elements_of(one, programs.extents[number], sources.operands)
+        for begin in range(0, n, block):
+            m = min(block, n - begin)
+            here = Rows(result.address + begin * result.stride, result.stride, result.width)
+            place_slots(programs, number, slots, scratch, here, m, elements)
+            place_arguments(device, programs, number, slots, one, sources, begin, m)
+            offsets = one["offsets"] + begin
+            most = longest(sources.host, offsets, m) if elements > 0 else 0
+            integers = Integers(sources.indices, one["integers"] + begin, n, offsets, elements, most)
+            run_steps(device, programs, number, slots, integers, m)
+        if result.address != out.address:
+            flush(device, sources.moves, move(device, sources.moves, 0, Listed(result, 0), Listed(out, 0), n))
+
+    return run_program
+
+
+def _step_runner(emitter: Emitter) -> Callable[..., None]:
+    """What runs the steps of a program on a block of calls."""
+    multiply, multiply_each, kernel = emitter.multiply, emitter.multiply_each, emitter.kernel
+
+    @compiled(small=True, error_model="numpy")
+    def run_steps(
+        device: np.ndarray, programs: Programs, number: int, slots: Slots, integers: Integers, m: int
+    ) -> None:
+        extent = programs.extents[number]
+        itemsize = extent["itemsize"]
+        steps = programs.steps[extent["steps"] : extent["steps_end"]]
+        places, kernels = programs.places[extent["places"] :], programs.kernels[extent["kernels"] :]
+        addresses, strides = slots.addresses, slots.strides
+        payload, offsets = at_index(integers.indices, integers.begin), at_index(integers.indices, integers.offsets)
+        for at in range(len(steps)):
+            step = steps[at]
+            code, flags, distance = step["code"], step["flags"], step["distance"]
+            if code == KERNEL:
+                given = np.empty(1 + given_words(step), np.int64)
+                given[0] = m
+                fill(given[1:], step, places, slots, itemsize, payload, integers.stride, offsets)
+                kernel(device, kernels[step["kernel"]], step, given, integers)
+                continue
+            x, w, out = step["x"], step["w"], step["out"]
+            source, weight = addresses[x] + itemsize * step["x_column"], addresses[w] + itemsize * step["w_column"]
+            target, turned = addresses[out] + itemsize * step["out_column"], flags & TRANSPOSED
+            if code == MULTIPLY:
+                multiply(
+                    device,
+                    itemsize,
+                    Sizes(m, step["n"], step["k"]),
+                    Matrix(source, strides[x] // itemsize, 0),
+                    Matrix(weight, distance, turned),
+                    Matrix(target, strides[out] // itemsize, 0),
+                    flags & ADD,
+                )
+            else:
+                sizes = Sizes(step["m"], step["n"], step["k"])
+                for product in range(step["products"]):
+                    x_at = source + product * itemsize * step["x_step"]
+                    w_at = weight + product * itemsize * step["w_step"]
+                    left = Matrix(x_at, distance if flags & LEFT else sizes.k, turned if flags & LEFT else 0)
+                    right = Matrix(w_at, distance if flags & RIGHT else sizes.n, turned if flags & RIGHT else 0)
+                    out_at = target + product * itemsize * sizes.m * sizes.n
+                    multiply_each(
+                        device, itemsize, m, sizes, Matrices(strides[x], left), Matrices(strides[w], right),
+                        Matrices(strides[out], Matrix(out_at, sizes.n, 0)),
+                    )  # fmt: skip
+
+    return run_steps
+
+
+def _gatherer(emitter: Emitter) -> Callable[..., int]:
+    """What has rows of an operand that comes from several windows put side by side."""
+    move, read_scattered = emitter.move, emitter.read_scattered
+
+    @compiled(small=True, error_model="numpy")
+    def gather_segments(
+        device: np.ndarray, count: int, operand: np.void, sources: Sources, begin: int, end: int, target: Rows
+    ) -> int:
+        """Rows `begin` to `end`; positions in a segment ascend.
+
+        Rows whose entries do not lie side by side have a kernel of their own, which runs at once.
+
+        Args:
+            count: how many moves are noted already.
+        """
+        host, to = sources.host, Rows(target.address - begin * target.stride, target.stride, target.width)
+        for at in range(operand["first"], operand["first"] + operand["segments"]):
+            segment = sources.segments[at]
+            rows, positions, n = segment["rows"], segment["positions"], segment["n"]
+            low, high = 0, n
+            if begin > 0 or end < host[positions + n - 1] + 1:
+                low, high = np.searchsorted(host[positions : positions + n], np.array([begin, end]))
+            there = Listed(window_rows(segment["window"], sources.memory), at_index(sources.indices, rows + low))
+            here = Listed(to, at_index(sources.indices, positions + low))
+            if sources.memory.windows[segment["window"]]["scattered"] >= 0:
+                read_scattered(device, sources.memory, segment["window"], high - low, there, here)
+            else:
+                count = move(device, sources.moves, count, there, here, high - low)
+        return count
+
+    return gather_segments
+
+
+def _list_computer(emitter: Emitter, gather_segments: Callable) -> Callable[..., None]:
+    """What runs a batch of a kernel of lists."""
+    lists, flush, read_scattered, reads_many = emitter.lists, emitter.flush, emitter.read_scattered, emitter.reads_many
+
+    @compiled(small=True, error_model="numpy")
+    def compute_lists(
+        device: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, scratch: int
+    ) -> None:
+        """Elements that the device cannot read where they are are first put side by side.
+
+        All other operands can be read: they are gradients and results of the lists.
+        """
+        elements, memory, copied = sources.operands[one["operand"]], sources.memory, Rows(0, 0, 0)
+        access, n = elements["access"], int(elements["n"])
+        if any_scattered(elements, sources.segments, memory.windows) or (access == GATHER_MANY and not reads_many):
+            copied = Rows(scratch, out.width, out.width)
+            if access == GATHER_MANY:
+                flush(device, sources.moves, gather_segments(device, 0, elements, sources, 0, n, copied))
+            else:
+                listed = at_index(sources.indices, elements["first"]) if access == GATHER else 0
+                there = Listed(operand_rows(elements, 0, memory), listed)
+                read_scattered(device, memory, elements["window"], n, there, Listed(copied, 0))
+        lists(device, task, one, sources, out, copied)
+
+    return compute_lists
