@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from edbatch.errors import EdBatchError
-from edbatch.kernels.equations import GRADIENT, Line, Lines, made_of
+from edbatch.kernels.equations import GRADIENT, Line, Lines
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import Compute, Constant, Instruction, Load, Reduce, operands_of
+from edbatch.kernels.language.ir import Compute, Constant, Instruction, Load, Reduce, made_of, operands_of
 
 # By function, what flows to each operand of what flows to the result: of the operands x and y, and the result.
 _SLOPES = {
@@ -100,7 +100,7 @@ class _Flowing:
 
     def below(self, value: int) -> list[Instruction]:
         """What a value is made of."""
-        return [self.make.instructions[one] for one in made_of(self.make.instructions, value)]
+        return [self.make.instructions[one] for one in made_of(self.make.instructions, [value])]
 
     def _axes(self, value: int) -> frozenset[str]:
         step = self.make.instructions[value]

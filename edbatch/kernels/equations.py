@@ -12,6 +12,7 @@ becomes one kernel. What is written to is read by later lines; the last is the r
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from functools import cache
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.expressions import Call, Name, terms
+from edbatch.kernels.language.expressions import evaluate, names_of
 from edbatch.kernels.language.ir import (
     NEXT,
     RUN,
@@ -31,7 +32,7 @@ from edbatch.kernels.language.ir import (
     Place,
     Reduce,
     Store,
-    operands_of,
+    made_of,
 )
 
 LIST_AXIS = "e"
@@ -134,25 +135,23 @@ class Lines:
 
 
 def _parsed(target: str, text: str) -> Line:
-    make, names, found = Builder(), [], []  # type: Builder, list[str], list[int]
-    over: set[str] = set()
-    for term in terms(text):
-        reduction = _REDUCTION.fullmatch(term.function) if isinstance(term, Call) else None
-        if isinstance(term, Call) and reduction is not None:
+    make, names, over = Builder(), tuple(names_of(text)), set[str]()
+
+    def called(function: str, operands: list[int]) -> int:
+        nonlocal over
+        reduction = _REDUCTION.fullmatch(function)
+        if reduction is not None:
             if over not in (set(), set(reduction[2])):
-                raise EdBatchError(f"the equation {text!r}: expected all reductions over the same axes")
+                raise EdBatchError("expected all reductions over the same axes")
             over = set(reduction[2])
-            found.append(make.reduce(reduction[1], found[term.operands[0]]))
-        elif isinstance(term, Call) and term.function == "stop_gradient":
-            found.append(make.add(Compute("same", (found[term.operands[0]],))))
-        elif isinstance(term, Call):
-            found.append(make.compute(term.function, *(found[operand] for operand in term.operands)))
-        elif isinstance(term, Name):
-            names += [] if term.text in names else [term.text]
-            found.append(make.add(Load(names.index(term.text), ())))
-        else:
-            found.append(make.number(float(term.text)))
-    return Line(target, make.instructions, found[-1], tuple(names), frozenset(over))
+            return make.reduce(reduction[1], *operands)
+        if function == "stop_gradient":
+            return make.add(Compute("same", tuple(operands)))
+        return make.compute(function, *operands)
+
+    read = {name: make.add(Load(at, ())) for at, name in enumerate(names)}
+    value = evaluate(text, read, lambda literal: make.number(float(literal)), called)
+    return Line(target, make.instructions, value, names, frozenset(over))
 
 
 @cache
@@ -160,7 +159,7 @@ def _kernel(
     line: Line, axes: tuple[tuple[str, tuple[str, ...]], ...], numbers: tuple[tuple[str, float], ...], dtype: str
 ) -> LineKernel:
     of, given = dict(axes), dict(numbers)
-    used = sorted(made_of(line.instructions, line.value))
+    used = sorted(made_of(line.instructions, [line.value]))
     read = [step.place for number in used if isinstance(step := line.instructions[number], Load)]
     names = [line.names[place] for place in read if line.names[place] in of]
     names += [line.target] if line.target not in names else []
@@ -192,30 +191,18 @@ def _kernel(
     places = tuple(Place(elements=LIST_AXIS in of[name]) for name in names)
     list_axis = order.index(LIST_AXIS) if LIST_AXIS in order else None
     kernel = Kernel(len(order) - inner, inner, places, make.instructions, (store,), list_axis, dtype)
-    words: list[tuple[str, str]] = []
-    for access in (*kernel.instructions, *kernel.stores):
-        if isinstance(access, Load | Store):
-            words += [(order[at], names[access.place]) for at, one in enumerate(access.strides) if one == RUN]
-    return LineKernel(kernel, tuple(names), tuple(order), tuple(words))
-
-
-def made_of(instructions: tuple[Instruction, ...], value: int) -> set[int]:
-    """The numbers of a value and of all that it is made of."""
-    found, waiting = set[int](), [value]
-    while waiting:
-        value = waiting.pop()
-        if value not in found:
-            found.add(value)
-            waiting += operands_of(instructions[value])
-    return found
+    words = tuple(
+        (order[at], names[access.place])
+        for access in kernel.accesses
+        for at, stride in enumerate(access.strides)
+        if stride == RUN
+    )
+    return LineKernel(kernel, tuple(names), tuple(order), words)
 
 
 def entries(axes: Iterable[str], sizes: dict[str, int]) -> int:
     """How many entries a value has, of a node or of an element."""
-    total = 1
-    for axis in axes:
-        total *= 1 if axis == LIST_AXIS else sizes[axis]
-    return total
+    return math.prod(sizes[axis] for axis in axes if axis != LIST_AXIS)
 
 
 def distance(axis: str, axes: tuple[str, ...], sizes: dict[str, int]) -> int:

@@ -31,12 +31,7 @@ log(sum(exp(x - shift))) + shift
 
 @cache
 def reduce_lists(op: str, dtype: str, index_bits: int) -> Kernel:
-    """Lists of rows, elements of place 0, reduced as `op` does; to place 1.
-
-    Example:
-        >>> reduce_lists("mean_list", "float64", 64).list_axis
-        1
-    """
+    """Lists of rows, elements of place 0, reduced as `op` does; to place 1."""
     make = Builder()
     value = make.expression(REDUCTIONS[op], x=make.add(Load(0, _ENTRY)), count=make.add(Count(1)))
     places = (Place(True), Place())
@@ -45,12 +40,7 @@ def reduce_lists(op: str, dtype: str, index_bits: int) -> Kernel:
 
 @cache
 def divide_rows(dtype: str, index_bits: int) -> Kernel:
-    """Each row of place 0 divided by the length of its list; to place 1.
-
-    Example:
-        >>> len(divide_rows("float32", 32).instructions)
-        3
-    """
+    """Each row of place 0 divided by the length of its list; to place 1."""
     make = Builder()
     value = make.expression("x / count", x=make.add(Load(0, _ENTRY)), count=make.add(Count(1)))
     return Kernel(1, 1, (Place(), Place()), make.instructions, (Store(value, 1, _ENTRY),), 1, dtype, index_bits)
@@ -64,10 +54,6 @@ def share_rows(weight: Callable[[Builder, int, int], int], divided: bool, dtype:
     Args:
         weight: of the result and x, the weight of x.
         divided: whether weights are divided by their sum over the list.
-
-    Example:
-        >>> share_rows(lambda make, result, x: make.compute("exp", x), False, "float32", 32).inner
-        0
     """
     make = Builder()
     x, gradient, result = (make.add(Load(place, _ENTRY)) for place in range(3))

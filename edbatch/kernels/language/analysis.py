@@ -13,6 +13,7 @@ from functools import cache
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.ir import (
     NEXT,
+    Access,
     Compute,
     Count,
     Index,
@@ -25,6 +26,7 @@ from edbatch.kernels.language.ir import (
     Store,
     StoreAt,
     Whole,
+    made_of,
     operands_of,
 )
 
@@ -88,16 +90,8 @@ class Analysis:
         return found | self.inner if isinstance(store, StoreAt) else found
 
     def closure(self, values: Iterable[int], known: Iterable[int] = ()) -> set[int]:
-        """These values and all that they are computed of, except what is known, and what only that is made of."""
-        found: set[int] = set()
-        waiting = [*values]
-        stop = set(known)
-        while waiting:
-            value = waiting.pop()
-            if value not in found and value not in stop:
-                found.add(value)
-                waiting += operands_of(self.kernel.instructions[value])
-        return found
+        """See `ir.made_of`."""
+        return made_of(self.kernel.instructions, values, known)
 
     def roots(self, number: int) -> list[int]:
         """The values of an entry that a pass reduces or stores."""
@@ -135,7 +129,7 @@ class Analysis:
                 return self.types[value]
         return "number"
 
-    def _strides(self, access: Load | LoadAt | Store) -> frozenset[int]:
+    def _strides(self, access: Access) -> frozenset[int]:
         found = frozenset(axis for axis, stride in enumerate(access.strides) if stride)
         axis = self.kernel.list_axis
         return found | {axis} if axis is not None and self.kernel.places[access.place].elements else found
@@ -165,9 +159,8 @@ class Analysis:
 
     def _vector_axis(self) -> int | None:
         """The axis along which most of what is read and written are neighbours; of equals, the last."""
-        accesses: list[Load | LoadAt | Store] = [*self.kernel.stores]
-        accesses += [step for step in self.kernel.instructions if isinstance(step, Load | LoadAt)]
-        counts = {axis: sum(one.strides[axis] == NEXT for one in accesses) for axis in range(self.kernel.axes)}
+        accesses, axes = self.kernel.accesses, range(self.kernel.axes)
+        counts = {axis: sum(one.strides[axis] == NEXT for one in accesses) for axis in axes}
         return max(counts, key=lambda axis: (counts[axis], axis), default=None)
 
 

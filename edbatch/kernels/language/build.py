@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edbatch.errors import EdBatchError
-from edbatch.kernels.language.expressions import Call, Name, terms
+from edbatch.kernels.language.expressions import evaluate
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.ir import REDUCTIONS, Compute, Constant, Instruction, Reduce
 
@@ -52,20 +52,12 @@ class Builder:
         Raises:
             EdBatchError: it reads a name that is not given, or calls a function that is not in the table.
         """
-        found: list[int] = []
-        for term in terms(text):
-            match term:
-                case Name(name):
-                    if name not in values:
-                        raise EdBatchError(f"the scalar expression {text!r}: no value {name!r}")
-                    found.append(values[name])
-                case Call(function, (operand,)) if function in REDUCTIONS:
-                    found.append(self.reduce(function, found[operand]))
-                case Call(function, operands):
-                    known = FUNCTIONS.get(function)
-                    if known is None or len(known.arguments) != len(operands):
-                        raise EdBatchError(f"the scalar expression {text!r}: no function {function!r} of so many")
-                    found.append(self.compute(function, *(found[operand] for operand in operands)))
-                case _:
-                    found.append(self.number(float(term.text)))
-        return found[-1]
+        return evaluate(text, values, lambda literal: self.number(float(literal)), self._called)
+
+    def _called(self, function: str, operands: list[int]) -> int:
+        if function in REDUCTIONS and len(operands) == 1:
+            return self.reduce(function, *operands)
+        known = FUNCTIONS.get(function)
+        if known is None or len(known.arguments) != len(operands):
+            raise EdBatchError(f"no function {function!r} of so many")
+        return self.compute(function, *operands)

@@ -135,9 +135,7 @@ class _Writer(Values):
         """Of a kernel without reductions."""
         analysis = self.analysis
         self.need([store.value for store in self.kernel.stores])
-        for store in analysis.entry_stores:
-            self.store(store, "")
-        for store in analysis.group_stores:
+        for store in (*analysis.entry_stores, *analysis.group_stores):
             self.store(store, "")
 
     def _group(self) -> None:
@@ -148,12 +146,8 @@ class _Writer(Values):
                 assert isinstance(step, Reduce)
                 accumulator = _ACCUMULATORS[step.function].format(type=self.float)
                 self.lines.append(f"{accumulator} r{value};")
-            groups = [
-                value
-                for value in analysis.closure(analysis.roots(pass_), self.defined)
-                if not analysis.is_entry(value) and self.kernel.instructions[value]
-            ]
-            self.need(groups)
+            needed = analysis.closure(analysis.roots(pass_), self.defined)
+            self.need(value for value in needed if not analysis.is_entry(value))
             self.lines += self._pass(pass_, reductions)
             for value in reductions:
                 kind = "long long" if analysis.types[value] == "integer" else self.float

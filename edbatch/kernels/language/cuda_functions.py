@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from edbatch.errors import EdBatchError
-from edbatch.kernels.language.expressions import Call, Name, Number, terms
-from edbatch.kernels.language.functions import FUNCTIONS
+from edbatch.kernels.language.expressions import evaluate
+from edbatch.kernels.language.functions import FUNCTIONS, as_float32
 
 OPERATORS = {
     "same": "{0}", "add": "({0} + {1})", "subtract": "({0} - {1})", "multiply": "({0} * {1})", "divide": "({0} / {1})",
@@ -27,10 +26,7 @@ def number(value: float, dtype: str = "float32") -> str:
         ('0.30000001192092896f', '(-INFINITY)', '0.3')
     """
     if dtype == "float32":
-        try:
-            value = struct.unpack("f", struct.pack("f", value))[0]
-        except OverflowError:
-            value = math.copysign(math.inf, value)
+        value = as_float32(value)
     if math.isnan(value):
         return "(INFINITY - INFINITY)"
     size = "INFINITY" if math.isinf(value) else f"{abs(value)!r}{'f' if dtype == 'float32' else ''}"
@@ -57,36 +53,9 @@ def function(name: str, operands: Sequence[str], dtype: str = "float32") -> str:
         symbol = f"{library}f" if dtype == "float32" else library
     if symbol:
         return f"{symbol}({', '.join(operands)})"
-    return expression(known.meaning, dict(zip(known.arguments, operands, strict=True)), dtype)
-
-
-def expression(text: str, names: Mapping[str, str], dtype: str = "float32") -> str:
-    """A scalar expression (see `expressions`) in C++.
-
-    Args:
-        text: the expression.
-        names: what its names stand for, in C++.
-        dtype: of its numbers.
-
-    Raises:
-        EdBatchError: the text is no expression, or has a name or function that is not known.
-
-    Example:
-        >>> expression("x if x > 0 else slope * x", {"x": "v0", "slope": number(0.5)})
-        '((v0 > 0.0f) ? v0 : (0.5f * v0))'
-    """
-    found: list[str] = []
-    for term in terms(text):
-        match term:
-            case Name(name) if name not in names:
-                raise EdBatchError(f"the scalar expression {text!r}: no value {name!r}")
-            case Name(name):
-                found.append(names[name])
-            case Number(literal):
-                found.append(number(float(literal), dtype))
-            case Call(called, operands):
-                try:
-                    found.append(function(called, [found[operand] for operand in operands], dtype))
-                except EdBatchError as error:
-                    raise EdBatchError(f"the scalar expression {text!r}: {error}") from None
-    return found[-1]
+    return evaluate(
+        known.meaning,
+        dict(zip(known.arguments, operands, strict=True)),
+        lambda literal: number(float(literal), dtype),
+        lambda called, given: function(called, given, dtype),
+    )

@@ -10,6 +10,7 @@ from edbatch.kernels.language.given import PLACE, given_of
 from edbatch.kernels.language.ir import (
     NEXT,
     RUN,
+    Access,
     Compute,
     Constant,
     Count,
@@ -124,7 +125,7 @@ class Values:
         """A value as whether it is not 0."""
         return f"v{value}" if self.analysis.types[value] == "truth" else f"(v{value} != 0)"
 
-    def _at(self, access: Load | LoadAt | Store, strides: tuple[int, ...]) -> str:
+    def _at(self, access: Access, strides: tuple[int, ...]) -> str:
         terms = [f"x{axis}" for axis, stride in enumerate(strides) if stride == NEXT]
         runs = [axis for axis, stride in enumerate(strides) if stride == RUN]
         terms += [f"x{axis} * given.v[{self.given.stride(access, axis)}]" for axis in runs]

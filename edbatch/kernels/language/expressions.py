@@ -7,9 +7,10 @@ Names, numbers, + - * /, comparisons, `and`, `or`, `not`, conditional expression
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeVar
 
 from edbatch.errors import EdBatchError
 
@@ -44,6 +45,7 @@ class Call:
 
 
 Term = Name | Number | Call
+V = TypeVar("V")
 
 
 @cache
@@ -64,9 +66,42 @@ def terms(text: str) -> tuple[Term, ...]:
         raise EdBatchError(f"the scalar expression {text!r}: {error}") from None
 
 
-def names_of(text: str) -> Iterator[str]:
+def names_of(text: str) -> list[str]:
     """The names that an expression reads, in their order."""
-    return (term.text for term in terms(text) if isinstance(term, Name))
+    return [term.text for term in terms(text) if isinstance(term, Name)]
+
+
+def evaluate(text: str, values: Mapping[str, V], number: Callable[[str], V], call: Callable[[str, list[V]], V]) -> V:
+    """An expression's value, in whatever a language has for values.
+
+    Args:
+        text: the expression.
+        values: of the names that it reads.
+        number: the value of a literal, given as it is written.
+        call: the value of a function of values; or raises an EdBatchError.
+
+    Raises:
+        EdBatchError: the text is no expression, or has a name or a function that is not known.
+
+    Example:
+        >>> evaluate("x + 1", {"x": "a"}, str, lambda function, operands: f"{function}({', '.join(operands)})")
+        'add(a, 1)'
+    """
+    found: list[V] = []
+    for term in terms(text):
+        match term:
+            case Name(name) if name not in values:
+                raise EdBatchError(f"the scalar expression {text!r}: no value {name!r}")
+            case Name(name):
+                found.append(values[name])
+            case Number(literal):
+                found.append(number(literal))
+            case Call(function, operands):
+                try:
+                    found.append(call(function, [found[operand] for operand in operands]))
+                except EdBatchError as error:
+                    raise EdBatchError(f"the scalar expression {text!r}: {error}") from None
+    return found[-1]
 
 
 class _Reader:

@@ -10,6 +10,8 @@ In float64 they are the C library's, as NumPy's are; on GPUs CUDA's accurate one
 
 from __future__ import annotations
 
+import math
+import struct
 from dataclasses import dataclass
 
 from edbatch.kernels.language import single
@@ -34,6 +36,15 @@ class Function:
     library: str = ""
     cuda: str = ""
     costly: bool = False
+
+
+def as_float32(number: float) -> float:
+    """A number rounded to float32; what is too large is infinite."""
+    try:
+        rounded: float = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        rounded = math.copysign(math.inf, number)
+    return rounded
 
 
 _X, _AB = ("x",), ("a", "b")

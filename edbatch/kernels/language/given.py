@@ -17,7 +17,7 @@ from functools import cache
 
 import numpy as np
 
-from edbatch.kernels.language.ir import RUN, Kernel, Load, LoadAt, Store, StoreAt
+from edbatch.kernels.language.ir import RUN, Access, Kernel, LoadAt, StoreAt
 
 PLACE, INTEGER = 3, 2  # words of one
 
@@ -30,15 +30,14 @@ class Given:
     """
 
     def __init__(self, kernel: Kernel) -> None:
-        self._strides: dict[tuple[Load | LoadAt | Store, int], int] = {}
+        self._strides: dict[tuple[Access, int], int] = {}
         count = 0
-        for access in (*kernel.instructions, *kernel.stores):
-            if isinstance(access, Load | LoadAt | Store):
-                along = (access.along,) if isinstance(access, LoadAt | StoreAt) else ()
-                for axis, stride in enumerate((*access.strides, *along)):
-                    if stride == RUN:
-                        self._strides.setdefault((access, axis), count)
-                        count += 1
+        for access in kernel.accesses:
+            along = (access.along,) if isinstance(access, LoadAt | StoreAt) else ()
+            for axis, stride in enumerate((*access.strides, *along)):
+                if stride == RUN:
+                    self._strides.setdefault((access, axis), count)
+                    count += 1
         self.places = kernel.axes
         self.strides = self.places + PLACE * len(kernel.places)
         self.columns = self.strides + count
@@ -46,7 +45,7 @@ class Given:
         self.scratch = self.integers + INTEGER * kernel.integers
         self.words = self.scratch + 1
 
-    def stride(self, access: Load | LoadAt | Store, axis: int) -> int:
+    def stride(self, access: Access, axis: int) -> int:
         """Where the stride of an access along an axis is; the axis after the last is that of an index."""
         return self.strides + self._strides[access, axis]
 

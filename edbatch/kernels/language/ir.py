@@ -10,6 +10,7 @@ entry, a group or a row is found out (see `analysis`), not declared.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from edbatch.errors import EdBatchError
@@ -171,6 +172,9 @@ class StoreAt(Store):
         return self.value, self.index
 
 
+Access = Load | LoadAt | Store
+
+
 @dataclass(frozen=True)
 class Kernel:
     """What is known of a kernel when it is compiled.
@@ -212,10 +216,14 @@ class Kernel:
         return self.outer + self.inner
 
     @property
+    def accesses(self) -> list[Access]:
+        """What reads memory, then what writes to it."""
+        return [step for step in (*self.instructions, *self.stores) if isinstance(step, Access)]
+
+    @property
     def columns(self) -> int:
         """How many are given."""
-        accesses = [step for step in (*self.instructions, *self.stores) if isinstance(step, Load | LoadAt | Store)]
-        return max((access.column + 1 for access in accesses if access.column is not None), default=0)
+        return max((access.column + 1 for access in self.accesses if access.column is not None), default=0)
 
     @property
     def integers(self) -> int:
@@ -244,7 +252,7 @@ class Kernel:
             in_order = self.inner == 1 and store.strides[-1] == SAME
             self._expect(in_order or not isinstance(store, StoreAt), f"{store} has entries along other axes than one")
 
-    def _expect_place(self, what: Load | LoadAt | Store, place: int, strides: Strides) -> None:
+    def _expect_place(self, what: Access, place: int, strides: Strides) -> None:
         self._expect(0 <= place < len(self.places), f"{what} has no place")
         self._expect(len(strides) == self.axes and set(strides) <= {SAME, NEXT, RUN}, f"the strides of {what}")
         self._expect(not self.places[place].elements or self.list_axis is not None, f"{what} is of no list")
@@ -262,3 +270,15 @@ def operands_of(step: Instruction) -> tuple[int, ...]:
         case Reduce(_, value) | LoadAt(index=value):
             return (value,)
     return ()
+
+
+def made_of(instructions: Sequence[Instruction], values: Iterable[int], known: Iterable[int] = ()) -> set[int]:
+    """These values and all that they are computed of, except what is known, and what only that is made of."""
+    found: set[int] = set()
+    waiting, stop = [*values], set(known)
+    while waiting:
+        value = waiting.pop()
+        if value not in found and value not in stop:
+            found.add(value)
+            waiting += operands_of(instructions[value])
+    return found

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from edbatch.errors import EdBatchError
+from edbatch.kernels.language.functions import as_float32
 
 
 class Value(NamedTuple):
@@ -42,11 +43,7 @@ def whole(number: int) -> Value:
 
 def literal(number: float, type: str) -> Value:
     """A number as LLVM writes it, rounded to its type."""
-    if type == "float":
-        try:
-            number = struct.unpack("f", struct.pack("f", number))[0]
-        except OverflowError:
-            number = float("inf") if number > 0 else -float("inf")
+    number = as_float32(number) if type == "float" else number
     return Value(type, f"0x{struct.pack('>d', number).hex().upper()}")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
-from edbatch.kernels.language.expressions import Call, Name, terms
+from edbatch.kernels.language.expressions import evaluate
 from edbatch.kernels.language.functions import FUNCTIONS, Function
 from edbatch.kernels.language.llvm_code import INTEGERS, Code, Value, literal, pointer, unexpected
 from edbatch.kernels.language.single import turns
@@ -78,16 +78,13 @@ class Calls:
             )
             return
         code = Code()
-        values: list[Value] = []
-        for term in terms(function.single if number == "float" and function.single else function.meaning):
-            match term:
-                case Name(text):
-                    values.append(Value(kind, f"%{text}"))
-                case Call(called, operands):
-                    values.append(self.call(code, called, [values[operand] for operand in operands]))
-                case _:
-                    values.append(Value("literal", term.text))
-        result = code.converted(values[-1], number)
+        result = evaluate(
+            function.single if number == "float" and function.single else function.meaning,
+            {argument: Value(kind, f"%{argument}") for argument in function.arguments},
+            partial(Value, "literal"),
+            partial(self.call, code),
+        )
+        result = code.converted(result, number)
         given = ", ".join(f"{kind} %{argument}" for argument in function.arguments)
         head = f"define internal {number} @{symbol}({given}) alwaysinline nounwind {{"
         self._defined[symbol] = "\n".join([head, "entry:", *code.lines, f"  ret {number} {result.name}", "}"])

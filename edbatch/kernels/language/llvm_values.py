@@ -9,6 +9,7 @@ from edbatch.kernels.language.given import PLACE, given_of
 from edbatch.kernels.language.ir import (
     NEXT,
     RUN,
+    Access,
     Compute,
     Constant,
     Count,
@@ -130,7 +131,7 @@ class Values:
         at = code.multiply(code.converted(self.value(index), "i64"), distance)
         return code.entry(self.number, place, at)
 
-    def _at(self, access: Load | LoadAt | Store, place: int, strides: tuple[int, ...]) -> Value:
+    def _at(self, access: Access, place: int, strides: tuple[int, ...]) -> Value:
         """Where the entry of an access is; along the innermost axis last: the rest is known outside its loop."""
         code, total = self.code, whole(access.entry if isinstance(access, Load) else 0)
         array = self.rows[place]

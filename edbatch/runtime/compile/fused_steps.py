@@ -126,13 +126,12 @@ class _Making:
         )
         of_column = {column: access for access, column in columns.items()}
         runs: list[int] = []
-        for one in [*make.instructions, *written]:
-            if isinstance(one, Load | LoadAt | Store):
-                assert one.column is not None
-                access = of_column[one.column]
-                strides = (*access.along(axes), access.more)
-                given = (*one.strides, one.along if isinstance(one, LoadAt) else SAME)
-                runs += [stride for stride, kind in zip(strides, given, strict=True) if kind == RUN]
+        for one in kernel.accesses:
+            assert one.column is not None
+            access = of_column[one.column]
+            strides = (*access.along(axes), access.more)
+            given = (*one.strides, one.along if isinstance(one, LoadAt) else SAME)
+            runs += [stride for stride, kind in zip(strides, given, strict=True) if kind == RUN]
         positions = [
             link.result(0) if whose is None else link.at(Value(whose) if isinstance(whose, int) else whose)
             for whose in places

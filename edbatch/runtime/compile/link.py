@@ -199,10 +199,6 @@ class Link:
         distance = max(inner, stride if outer > 1 else 0)
         return self._fixed_slot(spec), distance, 0 if by_columns == from_left else TRANSPOSED
 
-    def kernel(self, kernel: Kernel) -> int:
-        """Number of a kernel."""
-        return self._kernels.setdefault(kernel, len(self._kernels))
-
     def kernel_step(
         self, kernel: Kernel, sizes: Sequence[int], places: Sequence[tuple[int, int]], words: Sequence[int],
         integers: Sequence[int] = (),
@@ -216,15 +212,11 @@ class Link:
             integers: which of the calls' integers it takes.
         """
         numbers = [*sizes, *words, *integers]
-        first, _ = self.place_list([*places, *((0, number) for number in numbers)])
-        analysis = analysis_of(kernel)
-        groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
-        entries = math.prod(sizes) // groups
-        lanes = lanes_of(analysis, groups, entries)
-        return KernelStep(
-            self.kernel(kernel), first, len(places), len(sizes), len(words), len(integers), groups, entries,
-            scratch_rows(kernel), lanes,
-        )  # fmt: skip
+        first = len(self._place_list)
+        self._place_list += [Position(*one) for one in (*places, *((0, number) for number in numbers))]
+        number = self._kernels.setdefault(kernel, len(self._kernels))
+        counts = len(places), len(sizes), len(words), len(integers)
+        return KernelStep(number, first, *counts, *shape_of(kernel, sizes))
 
     def strides(self, operand: Operand) -> tuple[int, ...]:
         """How the node that an operand shows, or a parameter, is stored: entries between neighbours on each axis."""
@@ -233,11 +225,6 @@ class Link:
             return tuple(stride // array.itemsize for stride in array.strides[1:])
         assert isinstance(operand, Value)
         return by_rows(self._body.nodes[operand.node].type.out.shape)
-
-    def place_list(self, positions: list[tuple[int, int]]) -> tuple[int, int]:
-        """First and number of a generated kernel's places."""
-        self._place_list += [Position(*one) for one in positions]
-        return len(self._place_list) - len(positions), len(positions)
 
     def _slot(self, node: int) -> int:
         if node not in self._slot_of:
@@ -266,6 +253,14 @@ class Link:
             array = parameter_array(spec)
             self._parameters.append((spec, array))
             self._arrays[of] = array[None]
+
+
+def shape_of(kernel: Kernel, sizes: Sequence[int]) -> tuple[int, int, int, int]:
+    """`groups`, `entries`, `scratch` and `lanes` of a `KernelStep`, given the sizes of a kernel's axes."""
+    analysis = analysis_of(kernel)
+    groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
+    entries = math.prod(sizes) // groups
+    return groups, entries, scratch_rows(kernel), lanes_of(analysis, groups, entries)
 
 
 def check_product(step: Step, slots: Sequence[Slot]) -> None:

@@ -16,8 +16,6 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
 from edbatch.kernels.equation_gradients import derivative
 from edbatch.kernels.equations import GRADIENT, LIST_AXIS, Line, LineKernel, Lines, distance, entries
-from edbatch.kernels.language.analysis import analysis_of, scratch_rows
-from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
@@ -35,7 +33,7 @@ from edbatch.kernels.program import (
     step_table,
 )
 from edbatch.kernels.tables import Programs
-from edbatch.runtime.compile.link import Tables
+from edbatch.runtime.compile.link import Tables, shape_of
 
 _ALL_CALLS = 2**31 - 1  # of a block
 
@@ -138,21 +136,16 @@ class ListProgram:
 
     def _step(self, number: int, one: LineKernel, positions: list[Position]) -> KernelStep:
         """The step of a kernel; appends what it is given."""
-        slots, kernel, analysis = list(self._slots), one.kernel, analysis_of(one.kernel)
+        slots, kernel = list(self._slots), one.kernel
         first = len(positions)
         positions += [Position(slots.index(name), 0) for name in one.names]
         positions += [Position(-1, 0) if axis == LIST_AXIS else Position(0, self._sizes[axis]) for axis in one.axes]
         positions += [Position(0, distance(axis, self._lines.axes(name), self._sizes)) for axis, name in one.strides]
-        groups = entries(one.axes[: kernel.outer], self._sizes) if analysis.grouped else 1
-        of_each = entries(one.axes, self._sizes) // groups
         over = Over.CALLS
         if kernel.list_axis is not None:
             over = Over.LISTS if kernel.list_axis >= kernel.outer else Over.ELEMENTS
-        lanes = lanes_of(analysis, groups, of_each)
-        return KernelStep(
-            number, first, len(one.names), len(one.axes), len(one.strides), 0, groups, of_each, scratch_rows(kernel),
-            lanes, over,
-        )  # fmt: skip
+        shape = shape_of(kernel, [entries([axis], self._sizes) for axis in one.axes])  # a list counts as one
+        return KernelStep(number, first, len(one.names), len(one.axes), len(one.strides), 0, *shape, over)
 
 
 def forward_of(type: NodeType, backend: Any) -> ListProgram:

@@ -44,12 +44,12 @@ class ScatteredKernels:
                 record, seen = self._records[number], windows[number]
                 record["entries"], record["axes"] = seen.entries, len(seen.shape)
                 there, here = seen.strides, by_rows(seen.shape)
-                self._make(number, "read", "read", row_kernels.read_scattered, (there, here))
+                self._make(number, "read", "read", row_kernels.copy_rows, (there, here))
         if adding:
             for number in range(self._adding, len(windows)):
                 there, here = windows[number].strides, by_rows(windows[number].shape)
-                self._make(number, "add", "add", row_kernels.add_scattered, (here, there))
-                self._make(number, "add_lists", "lists", row_kernels.add_lists_scattered, (here, there, there))
+                self._make(number, "add", "add", row_kernels.add_rows, (here, there))
+                self._make(number, "add_lists", "lists", row_kernels.add_lists, (here, there, there))
             self._adding = len(windows)
         return self._records, self._words
 
