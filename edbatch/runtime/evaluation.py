@@ -24,8 +24,7 @@ from edbatch.policy.registry import schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.advice import Use, advice
 from edbatch.runtime.backward.backward import Backward
-from edbatch.runtime.backward.ran import Ran
-from edbatch.runtime.backward.saving import SavingTable
+from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Executor
 from edbatch.runtime.learned import default_policy
 from edbatch.runtime.lines import Lines
@@ -33,6 +32,7 @@ from edbatch.runtime.lower import UNKNOWN, contract, decode, with_sources
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.report import Report
 from edbatch.runtime.split import split_nodes
+from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import shared_table
 
 
@@ -63,13 +63,13 @@ class Evaluation:
         self.ran: list[Ran] = []
         self.scheduled: list[TypedGraph] = []
         self._options = options
-        self._check_nan = check_nan
         self._report = Report(device=device.name)
         self.lines: dict[int, str] = {}
-        self._where = Lines(self.lines if options.trace_lines else None, self.nodes)
+        where = Lines(self.lines if options.trace_lines else None, self.nodes)
+        self._state = GraphState(self.table, self.nodes, self.arenas, check_nan, where)
         self._profile: dict[int, float] | None = {} if options.profile else None
         self._uncounted: list[Plan] = []  # that have run and are not yet in the report
-        self._executor = Executor(self.arenas, self.table, check_nan, self._where, self._profile)
+        self._executor = Executor(self._state, self._profile)
         self._backward: Any = None
 
     def release(self) -> None:
@@ -161,16 +161,14 @@ class Evaluation:
         self._uncounted.append(plan)
 
     def _execute(self, plan: Plan, n_sources: int, inputs: list[Any], order: np.ndarray, saving: bool) -> Ran:
-        time = now()
-        if not saving:
-            with self._computing():
-                return Ran(plan, self._executor.run(plan, n_sources, inputs, order), n_sources, order, {}, time)
-        table = SavingTable(self.table, plan)
-        executor = Executor(self.arenas, table, self._check_nan, self._where, self._profile)  # type: ignore[arg-type]
+        time, types = now(), SavingTable(self.table, plan) if saving else self.table
         with self._computing():
-            indices = executor.run(plan, n_sources, inputs, order)
-        executor.release()
-        return Ran(plan, indices, n_sources, order, table.saved, time)
+            indices = self._executor.run(plan, n_sources, inputs, order, types)
+        saved = {}
+        if isinstance(types, SavingTable):
+            saved = types.saved
+            self._executor.release()  # the way back needs room of its own
+        return Ran(plan, indices, n_sources, order, saved, time)
 
     def values(self, ids: np.ndarray) -> list[Any]:
         """The values of expressions with these ids, that have run."""
@@ -191,9 +189,7 @@ class Evaluation:
         before, self._backward = self._backward, None
         if before is not None:
             before.release()
-        backward = Backward(
-            self.table, self.arenas, self.nodes, self.ran, expression.id, seed, self._check_nan, self._where
-        )  # fmt: skip
+        backward = Backward(self._state, self.ran, expression.id, seed)
         clock, token = Clock(self._report.seconds), booked.set(self._report.seconds)
         try:
             with self._computing():

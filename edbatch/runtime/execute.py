@@ -10,9 +10,9 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.format import Batch, Plan
-from edbatch.runtime.lines import Lines
+from edbatch.runtime.backward.saving import SavingTable
+from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import TypeTable
 
 _BYTES = np.dtype(np.uint8)
@@ -22,32 +22,28 @@ class Executor:
     """Runs the batches of one plan after another over the arenas of one graph.
 
     Args:
-        arenas: where values live.
-        table: the graph's types and windows.
-        check_nan: raise after the first batch with a NaN.
-        lines: where nodes were recorded, for errors.
+        graph: whose values they are.
         profile: filled in with the seconds that the batches of a type take, by its number; None: not asked for.
     """
 
-    def __init__(
-        self, arenas: Arenas, table: TypeTable, check_nan: bool, lines: Lines, profile: dict[int, float] | None
-    ) -> None:
-        self._arenas = arenas
-        self._table = table
-        self._backend = table.backend
-        self._pool = table.pool
-        self._check_nan = check_nan
-        self._lines = lines
+    def __init__(self, graph: GraphState, profile: dict[int, float] | None) -> None:
+        self._graph = graph
+        self._table, self._arenas = graph.table, graph.arenas
+        self._backend = graph.table.backend
+        self._pool = graph.table.pool
         self._profile = profile
         self._scratch: Any = None
 
-    def run(self, plan: Plan, n_sources: int, inputs: list[Any], nodes: np.ndarray) -> Any:
+    def run(
+        self, plan: Plan, n_sources: int, inputs: list[Any], nodes: np.ndarray, types: TypeTable | SavingTable
+    ) -> Any:
         """Fill the rows of sources, then compute batch after batch.
 
         Args:
             plan: the first `n_sources` batches hold sources.
             inputs: arrays of the input nodes, found by payload.
             nodes: of the graph, batch after batch.
+            types: the graph's, or what stands for them in a run that saves.
 
         Returns:
             The plan's index buffer on the device.
@@ -55,30 +51,30 @@ class Executor:
         arenas, table = self._arenas, self._table
         for window in np.flatnonzero(plan.rows).tolist():
             arenas.reserve(window, int(plan.rows[window]))
-        self._indices = self._backend.plan_indices(plan.indices)
+        indices = self._backend.plan_indices(plan.indices)
         for batch in plan.batches[:n_sources].tolist():
             self._stage(Batch(*batch), plan.indices, inputs)
-        programs, loops, end = table.programs, self._backend.loops, len(plan.batches)
+        programs, loops, end = types.programs, self._backend.loops, len(plan.batches)
         if n_sources == end:
-            return self._indices
-        programs.prepare(set(plan.batches["type"][n_sources:].tolist()), table)
+            return indices
+        programs.prepare(set(plan.batches["type"][n_sources:].tolist()), types)
         scratch = self._room(programs.scratch(plan))
         # Rows of all arenas are reserved: they stay where they are.
         scattered = table.scattered.tables(adding=False)
-        memory = Memory(table.windows.columns(), arenas.addresses(), table.window, table.kept, *scattered)
-        if not self._check_nan and self._profile is None:
-            loops.run_batches(n_sources, end, plan, self._indices, memory, programs, scratch)
-            return self._indices
+        memory = Memory(table.windows.columns(), arenas.addresses(), table.window, types.kept, *scattered)
+        if not self._graph.check_nan and self._profile is None:
+            loops.run_batches(n_sources, end, plan, indices, memory, programs, scratch)
+            return indices
         for at in range(n_sources, end):
             started = perf_counter()
-            loops.run_batches(at, at + 1, plan, self._indices, memory, programs, scratch)
+            loops.run_batches(at, at + 1, plan, indices, memory, programs, scratch)
             if self._profile is not None:
                 self._backend.synchronize()
                 kind = plan.batch(at).type
                 self._profile[kind] = self._profile.get(kind, 0.0) + perf_counter() - started
-            if self._check_nan:
+            if self._graph.check_nan:
                 self._check(plan, at, nodes)
-        return self._indices
+        return indices
 
     def release(self) -> None:
         """Give the scratch buffer back."""
@@ -111,7 +107,7 @@ class Executor:
         bad = self._backend.isnan(out.reshape(n, -1)).any(axis=1)
         if bad.any():
             found = np.asarray(self._backend.to_host(bad))
-            where = self._lines.of(_of(nodes, plan, number)[found])
+            where = self._graph.lines.of(_of(nodes, plan, number)[found])
             raise EdBatchError(f"NaN in a result of {type.type} ({found.sum()} of {n} in its batch){where}")
 
 

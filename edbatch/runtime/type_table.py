@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,13 +26,11 @@ from edbatch.kernels.program import OfLists
 from edbatch.memory.plan.addresses import KEPT
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
-
-if TYPE_CHECKING:
-    from edbatch.runtime.backward.output_sets import OutputSets
-    from edbatch.runtime.compile.list_program import ListProgram
-    from edbatch.runtime.compile.program import Program
-    from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
-    from edbatch.runtime.compile.scattered import ScatteredKernels
+from edbatch.runtime.backward.output_sets import OutputSets
+from edbatch.runtime.compile.list_program import ListProgram, forward_of
+from edbatch.runtime.compile.program import Program
+from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
+from edbatch.runtime.compile.scattered import ScatteredKernels
 
 
 class BoundType:
@@ -50,12 +49,8 @@ class BoundType:
         self.window = windows.plain(type.out.shape, type.out.dtype)
         self.program: Program | ListProgram | None = None
         if type.op.equations is not None:
-            from edbatch.runtime.compile.list_program import forward_of  # imports Numba
-
             self.program = forward_of(type, backend)
         elif runs_as_program(type):
-            from edbatch.runtime.compile.program import Program  # imports Numba
-
             self.program = Program(body_of_type(type)[0], columns_of_type(type), backend)
         self.derivatives: dict[Any, Any] = {}
 
@@ -82,7 +77,9 @@ class TypeTable:
         bound: the types, ready to run.
         device, backend: where graphs with this table run, and what computes there.
         pool: of buffers there.
-        windows: of all arenas.
+        windows: of all arenas; scattered: what reads, and adds to, those whose rows have entries that do not lie side
+            by side.
+        output_sets: of the types' outputs, those that gradients flow into.
         local: per type id the type's number; -1 before it was seen.
         n_args, n_payload, singles, lists, is_source, window: per type; see `runtime.lower` and `memory.plan.planner`.
         has_early, has_late, looks_up: per type, whether it is a cell of which there may be something to split off (see
@@ -103,47 +100,29 @@ class TypeTable:
         self.windows = Windows()
         self.bound: list[BoundType] = []
         self.splits: dict[Any, Any] = {}
-        self._programs: dict[tuple[str, bool], Any] = {}
+        self.scattered = ScatteredKernels(self.windows, self.backend.loops)
+        self.output_sets = OutputSets()
+        # By whether kernels are fused.
+        self._forward: dict[bool, ProgramTable] = defaultdict(ProgramTable)
+        self._saving: dict[bool, ProgramTable] = defaultdict(ProgramTable)
+        self._derivatives: dict[bool, DerivativePrograms] = defaultdict(DerivativePrograms)
         self.view_windows = np.zeros(1, np.int32)  # code 0 is no view
         self._columns()
-
-    @cached_property
-    def scattered(self) -> ScatteredKernels:
-        """What reads, and adds to, windows whose rows have entries that do not lie side by side."""
-        from edbatch.runtime.compile.scattered import ScatteredKernels  # imports Numba
-
-        return ScatteredKernels(self.windows, self.backend.loops)
 
     @property
     def programs(self) -> ProgramTable:
         """Of the types that are compiled."""
-        return self._programs_of("forward")
+        return self._forward[current_options().fuse]
 
     @property
     def saving_programs(self) -> ProgramTable:
         """Of the types that are compiled, in runs that save."""
-        return self._programs_of("saving")
+        return self._saving[current_options().fuse]
 
     @property
     def derivative_programs(self) -> DerivativePrograms:
         """Of what goes back through the types."""
-        return self._programs_of("derivatives")
-
-    def _programs_of(self, use: str) -> Any:
-        """Programs for a use, under the options in force."""
-        key = use, current_options().fuse
-        if key not in self._programs:
-            from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable  # imports Numba
-
-            self._programs[key] = DerivativePrograms() if use == "derivatives" else ProgramTable()
-        return self._programs[key]
-
-    @cached_property
-    def output_sets(self) -> OutputSets:
-        """Of the types' outputs, those that gradients flow into."""
-        from edbatch.runtime.backward.output_sets import OutputSets  # imports Numba
-
-        return OutputSets()
+        return self._derivatives[current_options().fuse]
 
     @property
     def count(self) -> int:

@@ -17,22 +17,15 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.writes import now
-from edbatch.graph.node_type import Attributes
-from edbatch.graph.op import Op
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
-from edbatch.memory.plan.arenas import Arenas
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan
-from edbatch.runtime.backward.ran import Ran
 from edbatch.runtime.backward.reach import asked_for, flow, per_batch
-from edbatch.runtime.backward.records import Flow, OfGraph
-from edbatch.runtime.lines import Lines
-from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.type_table import TypeTable
-
-Steps = tuple[tuple[Op, Attributes], ...]
+from edbatch.runtime.backward.records import Flow
+from edbatch.runtime.backward.saving import Ran
+from edbatch.runtime.state import GraphState
 
 
 def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
@@ -57,11 +50,9 @@ class Backward:
     """The gradients of one expression with respect to the values of its graph, and to parameters.
 
     Args:
-        table, arenas, nodes: of the graph.
+        graph: whose expression it is.
         ran: its plans.
         root, seed: id of the expression that gradients are of, and its own.
-        check_nan: raise after the first batch that computes a NaN.
-        lines: where nodes were recorded, for errors.
 
     Attributes:
         requires: per node, whether its gradient was asked for.
@@ -70,27 +61,14 @@ class Backward:
         gradients: of the values.
     """
 
-    def __init__(
-        self,
-        table: TypeTable,
-        arenas: Arenas,
-        nodes: Nodes,
-        ran: list[Ran],
-        root: int,
-        seed: np.ndarray,
-        check_nan: bool,
-        lines: Lines,
-    ) -> None:
-        self._table = table
-        self._arenas = arenas
-        self._nodes = nodes
+    def __init__(self, graph: GraphState, ran: list[Ran], root: int, seed: np.ndarray) -> None:
+        self._graph = graph
+        self._table = graph.table
         self._ran = ran
         self._root, self._seed = root, seed
-        self._backend = table.backend
-        self._check_nan = check_nan
-        self._lines = lines
-        self.gradients = GradientArenas(table.windows, arenas, table.pool)
-        self._of_expressions = ExpressionGradients(table, arenas, nodes, ran, self.gradients)
+        self._backend = graph.table.backend
+        self.gradients = GradientArenas(graph.table.windows, graph.arenas, graph.table.pool)
+        self._of_expressions = ExpressionGradients(graph, ran, self.gradients)
 
     def run(self, sources: bool = False) -> None:
         """Compute the gradients, and add them to the parameters'.
@@ -101,7 +79,7 @@ class Backward:
         self.release()
         self.has_sources = sources
         now()  # what others have written since is noted
-        table, nodes = self._table, self._nodes
+        table, nodes = self._table, self._graph.nodes
         root, code = self._root & NODE_MASK, self._root >> NODE_BITS
         view_stops = _view_stops()
         wanted = np.ones_like(table.is_source) if sources else table.holds_parameters & ~table.ends_gradients
@@ -121,7 +99,6 @@ class Backward:
         seeded = self._of_expressions.row(self.gradients.array, self._root)
         seeded[0] = self._backend.from_host(self._seed, "C")
         stopped = self._stopped(view_stops)
-        graph = OfGraph(table, nodes, self._arenas, self.gradients, self._check_nan, self._lines)
         plans = []
         for ran in reversed(self._ran):
             parts, rows, operands = per_batch(
@@ -129,7 +106,8 @@ class Backward:
                 len(found.sets),
             )  # fmt: skip
             if len(parts):
-                plans.append(BackwardPlan(ran, graph, Flow(self.sets, parts, rows, operands, stopped)))
+                flowing = Flow(self.sets, parts, rows, operands, stopped)
+                plans.append(BackwardPlan(ran, self._graph, self.gradients, flowing))
                 plans[-1].run()
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.

@@ -17,13 +17,11 @@ from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
-from edbatch.memory.plan.arenas import Arenas
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
-from edbatch.runtime.backward.ran import Ran
+from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.run_program import run_program
-from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.type_table import TypeTable
+from edbatch.runtime.state import GraphState
 
 
 class Made(NamedTuple):
@@ -46,20 +44,16 @@ class ExpressionGradients:
     """The gradients of the expressions of a graph.
 
     Args:
-        table, arenas, nodes: of the graph.
+        graph: whose they are.
         ran: its plans.
         gradients: of its values.
     """
 
-    def __init__(
-        self, table: TypeTable, arenas: Arenas, nodes: Nodes, ran: list[Ran], gradients: GradientArenas
-    ) -> None:
-        self._table = table
-        self._arenas = arenas
-        self._nodes = nodes
+    def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientArenas) -> None:
+        self._table, self._nodes, self._arenas = graph.table, graph.nodes, graph.arenas
         self._ran = ran
         self._gradients = gradients
-        self._backend = table.backend
+        self._backend = graph.table.backend
 
     def gradient(self, made: Made, sets: np.ndarray) -> Any:
         """The gradient [1, *shape] of an expression; `sets`: per node, which set of outputs gradients flow into."""

@@ -12,12 +12,14 @@ from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.memory.plan.format import Plan
+from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.parameter_gradients import add_sum, add_terms
-from edbatch.runtime.backward.ran import Ran
-from edbatch.runtime.backward.records import Flow, OfGraph
+from edbatch.runtime.backward.records import Flow
+from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.backward.tables import BackwardTables, ListRows
-from edbatch.runtime.backward.type_rows import NodesOf, TypeRows
+from edbatch.runtime.backward.type_rows import TypeRows
 from edbatch.runtime.compile.derivatives import compiled
+from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import BoundType
 
 _BYTES = np.dtype(np.uint8)
@@ -28,13 +30,15 @@ class BackwardPlan:
 
     Args:
         ran: the plan, and what its run has saved.
-        graph: its graph; gradients are filled.
+        graph: its graph.
+        gradients: of the graph's values; filled.
         flow: where they flow.
     """
 
-    def __init__(self, ran: Ran, graph: OfGraph, flow: Flow) -> None:
+    def __init__(self, ran: Ran, graph: GraphState, gradients: GradientArenas, flow: Flow) -> None:
         self._ran = ran
         self._graph = graph
+        self._gradients = gradients
         self._flow = flow
         self._pool = graph.table.pool
         self._backend = graph.table.backend
@@ -45,7 +49,7 @@ class BackwardPlan:
             for kind in [table.output_sets.sets[one].kind]
             if not table.lists[kind] and not table.is_source[kind]
         }
-        self._tables = BackwardTables(ran, graph, flow, self._rows)
+        self._tables = BackwardTables(ran, graph, gradients, flow, self._rows)
 
     def run(self) -> None:
         """Compute the gradients of values."""
@@ -70,7 +74,7 @@ class BackwardPlan:
             kind, row, n, *_ = self._ran.plan.batch(number)
             type = self._graph.table.bound[kind]
             if type.type.op is PARAMETER:
-                found = self._graph.gradients.array(type.window)[row : row + n]
+                found = self._gradients.array(type.window)[row : row + n]
                 add_sum(parameter_of(type.type.attributes[0][1]), found, self._backend)
 
     def release(self) -> None:
@@ -90,7 +94,7 @@ class BackwardPlan:
         how = compiled(type, needed, kind in ran.saved, live, self._backend)
         expect_unwritten(how.reads, ran.time)
         flat = self._pool.acquire(max(1, n * how.derivative.width), type.type.out.dtype)
-        return TypeRows(type, how, flat, NodesOf(ran, self._graph.nodes, self._flow.sets, kind, one, n))
+        return TypeRows(type, how, flat, ran, self._graph.nodes, self._flow.sets, one, kind, n)
 
     @staticmethod
     def _computed(rows: ListRows, plan: Plan, n: int, first: int) -> list[Any]:
@@ -118,11 +122,10 @@ class BackwardPlan:
             self._check(shared.flat[: n * width].reshape(n, width), shared.type)
 
     def _check(self, computed: Any, type: BoundType) -> None:
-        if self._graph.check_nan:
-            bad = int(self._backend.isnan(computed.reshape(len(computed), -1)).any(axis=1).sum())
-            if bad:
-                where = self._graph.lines.of(self._nodes_of(type))
-                raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch){where}")
+        bad = int(self._backend.isnan(computed).any(axis=1).sum())
+        if bad:
+            where = self._graph.lines.of(self._nodes_of(type))
+            raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch){where}")
 
     def _nodes_of(self, type: BoundType) -> np.ndarray:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.base.records import record_type
-
-if TYPE_CHECKING:
-    from edbatch.memory.plan.arenas import Arenas
-    from edbatch.runtime.backward.gradient_arenas import GradientArenas
-    from edbatch.runtime.lines import Lines
-    from edbatch.runtime.nodes import Nodes
-    from edbatch.runtime.type_table import TypeTable
 
 
 class Role(IntEnum):
@@ -82,25 +75,6 @@ class Source(NamedTuple):
 
 
 PART, RULE, SOURCE = (record_type(form._fields) for form in (Part, Rule, Source))
-
-
-class OfGraph(NamedTuple):
-    """What the way back knows of a graph.
-
-    Attributes:
-        table: its types.
-        nodes: its nodes.
-        arenas, gradients: its values, and the gradients of these.
-        check_nan: whether to raise after the first batch that computes a NaN.
-        lines: where nodes were recorded, for errors.
-    """
-
-    table: TypeTable
-    nodes: Nodes
-    arenas: Arenas
-    gradients: GradientArenas
-    check_nan: bool
-    lines: Lines
 
 
 class Flow(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from edbatch.kernels.program import OfLists
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.runtime.compile.derivatives import Saving, saving
@@ -46,37 +46,48 @@ class Saved:
 
 
 class SavingTable:
-    """A graph's types for one run: those of which something is worth saving have a program that saves.
+    """The programs of a run that saves: those of types of which something is worth saving, and of the others.
 
     Attributes:
-        bound, window, windows, programs, scattered, backend, pool, kept: as a `TypeTable` has them.
-        saved: per number of such a type, what was saved.
+        programs, kept: in the places of those that a `TypeTable` has.
+        saved: per number of a type what was saved, if something is.
     """
 
     def __init__(self, table: TypeTable, plan: Plan) -> None:
-        self.window, self.windows, self.backend, self.pool = table.window, table.windows, table.backend, table.pool
-        self.programs, self.scattered = table.saving_programs, table.scattered
-        self.kept = np.zeros_like(table.kept)
         self._table = table
-        self.bound = table.bound
+        self.count, self.of_lists = table.count, table.of_lists
+        self.programs = table.saving_programs
+        self.kept = np.zeros_like(table.kept)
         self.saved: dict[int, Saved] = {}
         kinds = plan.batches["type"]
-        rows = np.bincount(kinds, plan.batches["n"], len(self.bound)).astype(np.int64).tolist()
+        rows = np.bincount(kinds, plan.batches["n"], table.count).astype(np.int64).tolist()
         for kind in np.unique(kinds).tolist():
-            type = self.bound[kind]
+            type = table.bound[kind]
             how = saving(type, table.backend)
             if how is not None:
                 self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool, self.kept[kind])
 
-    @property
-    def count(self) -> int:
-        """Of all types."""
-        return len(self.bound)
-
-    def of_lists(self, kind: int) -> OfLists | None:
-        """How compiled loops reduce a type's lists."""
-        return self._table.of_lists(kind)
-
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type and saves, if it is compiled."""
         return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A plan that has run, as it is kept for going back through it.
+
+    Args:
+        plan: its batches.
+        indices: its index buffer on the device.
+        n_sources: how many of the batches, the first, hold sources.
+        nodes: of the graph, batch after batch.
+        saved: what the forward run saved, per type.
+        time: when it ran, see `graph.model.writes`.
+    """
+
+    plan: Plan
+    indices: Any
+    n_sources: int
+    nodes: np.ndarray
+    saved: dict[int, Saved]
+    time: int

@@ -16,13 +16,16 @@ from edbatch.kernels.equations import GRADIENT
 from edbatch.kernels.program import TASK, OfLists
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
+from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.format import Plan
+from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.loops import plan_back
-from edbatch.runtime.backward.ran import Ran
-from edbatch.runtime.backward.records import ADDITION, RULE, SOURCE, Flow, OfGraph, Role, Rule
+from edbatch.runtime.backward.records import ADDITION, RULE, SOURCE, Flow, Role, Rule
+from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.backward.type_rows import TypeRows
 from edbatch.runtime.compile.list_program import ListProgram, derivative_of
 from edbatch.runtime.compile.shares import shared
+from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import BoundType
 
 
@@ -31,7 +34,8 @@ class BackwardTables:
 
     Args:
         ran: the forward plan.
-        graph: its graph; those of the gradients that are needed are made.
+        graph: its graph.
+        gradients: of the graph's values; those that are needed are made.
         flow: where gradients flow.
         rows: per set of outputs of a type that has a derivative, what it computes.
 
@@ -45,7 +49,9 @@ class BackwardTables:
         over_lists: per derivative that reads lists, what it computes.
     """
 
-    def __init__(self, ran: Ran, graph: OfGraph, flow: Flow, rows: dict[int, TypeRows]) -> None:
+    def __init__(
+        self, ran: Ran, graph: GraphState, gradients: GradientArenas, flow: Flow, rows: dict[int, TypeRows]
+    ) -> None:
         table, arenas = graph.table, graph.arenas
         self._table = table
         columns = table.windows.columns()
@@ -83,18 +89,16 @@ class BackwardTables:
         of_types = np.zeros(len(self.programs.tables.tasks), np.int32)
         of_types[list(results)] = list(results.values())
         of_types[additions:] = [*range(len(adds)), *(one.window for one in self._shared)]
-        self.memory = Memory(
-            windows, self._rows(graph, np.concatenate(with_gradients)), of_types, np.zeros(len(of_types), KEPT),
-            *table.scattered.tables(adding=True),
-        )  # fmt: skip
+        begins, kept = self._rows(arenas, gradients, np.concatenate(with_gradients)), np.zeros(len(of_types), KEPT)
+        self.memory = Memory(windows, begins, of_types, kept, *table.scattered.tables(adding=True))
 
-    def _rows(self, graph: OfGraph, used: np.ndarray) -> np.ndarray:
+    def _rows(self, values: Arenas, gradients: GradientArenas, used: np.ndarray) -> np.ndarray:
         """Where the arenas of values lie, those of gradients of which a window is used, and the buffers."""
         address, arenas = self._table.backend.address, self._table.windows.columns()["arena"]
-        begins = [graph.arenas.addresses(), np.zeros(self._n_arenas, ROWS)]
+        begins = [values.addresses(), np.zeros(self._n_arenas, ROWS)]
         found = used - self._n_windows
         for arena in np.unique(arenas[found[(found >= 0) & (found < self._n_windows)]]).tolist():
-            flat, width = graph.gradients.flat(arena)
+            flat, width = gradients.flat(arena)
             begins[1][arena] = Rows(address(flat), flat.itemsize * width)
         begins += [np.array([Rows(address(one.flat), one.flat.itemsize * one.width)], ROWS) for one in self._buffers]
         return np.concatenate(begins)
@@ -176,7 +180,7 @@ class BackwardTables:
         self, type: BoundType, number: int, plan: Plan, given: list[tuple[int, int]], computed: list[int]
     ) -> tuple[Role, int]:
         """The derivative of a type that has equations; appends what it is given, and where it leaves gradients."""
-        op, kind = type.type.op, self._table.output_sets.sets[number].kind
+        kind = self._table.output_sets.sets[number].kind
         slots = len(type.type.operands)
         needed = tuple(bool(self._reached[number] >> slot & 1) for slot in range(slots))
         if needed not in type.derivatives:
@@ -196,7 +200,7 @@ class BackwardTables:
             flats.append(self._table.pool.acquire(most * size, type.type.out.dtype))
             computed.append(self._window(self._buffer(flats[-1], size), 0, size))
         given += [(int(Given.OPERAND), slot) for slot in range(slots)] + [(int(Given.GRADIENT), 0)]
-        self.over_lists[name] = ListRows(type, program, op.singles, flats)
+        self.over_lists[name] = ListRows(type, program, flats)
         return Role.OVER_LISTS, name
 
     def release(self) -> None:
@@ -242,13 +246,11 @@ class ListRows(NamedTuple):
     Attributes:
         type: of which.
         program: what computes it.
-        singles: operands before lists.
         flats: the rows of each of its outputs.
     """
 
     type: BoundType
     program: ListProgram
-    singles: int
     flats: list[Any]
 
 

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from edbatch.runtime.backward.ran import Ran
-from edbatch.runtime.backward.saving import Saved
+from edbatch.runtime.backward.saving import Ran, Saved
 from edbatch.runtime.compile.derivatives import CompiledDerivative
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_table import BoundType
 
 
-class NodesOf(NamedTuple):
-    """The nodes of a type in a plan of which gradients flow into one set of outputs.
-
-    Attributes:
-        ran: the plan, and what its run has saved.
-        nodes: of the graph.
-        sets: per node, the number of the set of its outputs that gradients flow into.
-        kind: number of the type.
-        one: number of the set.
-        n: how many.
-    """
-
-    ran: Ran
-    nodes: Nodes
-    sets: np.ndarray
-    kind: int
-    one: int
-    n: int
-
-
+@dataclass
 class TypeRows:
     """Rows that a derivative computes, one for each node of a type and set of outputs, as they have run.
 
@@ -41,20 +22,27 @@ class TypeRows:
         type: of the nodes.
         how: its derivative.
         flat: buffer of the rows [n, how.derivative.width].
-        of: the nodes.
-
-    Attributes:
+        ran: the plan, and what its run has saved.
+        nodes: of the graph.
+        sets: per node, the number of the set of its outputs that gradients flow into.
+        number, kind: of the set, and of the type.
         n: how many nodes.
-        saved: what the forward run saved of the type, if it did.
     """
 
-    def __init__(self, type: BoundType, how: CompiledDerivative, flat: Any, of: NodesOf) -> None:
-        self.type = type
-        self.how = how
-        self.flat = flat
-        self.n = of.n
-        self.saved: Saved | None = of.ran.saved.get(of.kind)
-        self._of = of
+    type: BoundType
+    how: CompiledDerivative
+    flat: Any
+    ran: Ran
+    nodes: Nodes
+    sets: np.ndarray
+    number: int
+    kind: int
+    n: int
+
+    @property
+    def saved(self) -> Saved | None:
+        """What the forward run saved of the type, if it did."""
+        return self.ran.saved.get(self.kind)
 
     @property
     def table(self) -> Any:
@@ -65,16 +53,16 @@ class TypeRows:
     @cached_property
     def chosen(self) -> np.ndarray:
         """Which of the type's nodes these are, among all that have run; int32 [n]."""
-        return np.flatnonzero(self._of.sets[self._all] == self._of.one).astype(np.int32)
+        return np.flatnonzero(self.sets[self._all] == self.number).astype(np.int32)
 
     def integers(self, number: int) -> np.ndarray:
         """One of the nodes' integers [n]."""
-        nodes, chosen = self._of.nodes, self._all[self.chosen]
+        nodes, chosen = self.nodes, self._all[self.chosen]
         found: np.ndarray = nodes.args[nodes.starts[chosen] + nodes.counts[chosen] + number]
         return found
 
     @cached_property
     def _all(self) -> np.ndarray:
-        ran = self._of.ran
-        found: np.ndarray = ran.nodes[self._of.nodes.types[ran.nodes] == self._of.kind]
+        ran = self.ran.nodes
+        found: np.ndarray = ran[self.nodes.types[ran] == self.kind]
         return found
