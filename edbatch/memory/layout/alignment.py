@@ -26,21 +26,6 @@ class Demand(NamedTuple):
     variables: tuple[int, ...]
 
 
-def align(demands: Sequence[Demand]) -> list[int] | None:
-    """An order of all variables in the demands that meets every demand, or None if there is none.
-
-    Each operation's batch may be run in any order; the demands of one operation share it.
-
-    Example:
-        >>> align([Demand(0, (4, 5)), Demand(0, (1, 3)), Demand(0, (2, 1)), Demand(1, (6, 7, 8)), Demand(1, (4, 5, 3))])
-        [2, 1, 3, 4, 5, 8, 6, 7]
-        >>> align([Demand(0, (1, 2)), Demand(0, (2, 1))]) is None
-        True
-    """
-    alignment = Alignment(variable for demand in demands for variable in demand.variables).extended(demands)
-    return None if alignment is None else alignment.order()
-
-
 class Alignment:
     """Demands that can be met together; a value that is extended by further demands.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from edbatch.memory.layout.alignment import Alignment, Demand
@@ -199,19 +199,9 @@ class _Search:
 
     def _by_distance(self, sources: list[int], numbers: list[int]) -> list[int]:
         """Breadth-first over shared variables and operations."""
-        joints: dict[object, list[int]] = {}
-        for number in numbers:
-            for joint in _joints(self._demands[number]):
-                joints.setdefault(joint, []).append(number)
-        queue = list(sources)
-        seen = set(sources)
-        for number in queue:  # grows
-            for joint in _joints(self._demands[number]):
-                fresh = [other for other in joints.pop(joint, ()) if other not in seen]
-                seen.update(fresh)
-                queue += fresh
-        members = set(numbers)
-        return [number for number in queue if number in members] + [n for n in numbers if n not in seen]
+        near = _reached(sources, _by_joint(self._demands, numbers), self._demands)
+        members, seen = set(numbers), set(near)
+        return [number for number in near if number in members] + [n for n in numbers if n not in seen]
 
 
 def _joints(demand: Demand) -> list[object]:
@@ -219,22 +209,33 @@ def _joints(demand: Demand) -> list[object]:
     return [*demand.variables, ("op", demand.op)]
 
 
+def _by_joint(demands: Sequence[Demand], numbers: Iterable[int]) -> dict[object, list[int]]:
+    """Per joint the demands that have it, of these."""
+    joints: dict[object, list[int]] = {}
+    for number in numbers:
+        for joint in _joints(demands[number]):
+            joints.setdefault(joint, []).append(number)
+    return joints
+
+
+def _reached(sources: Sequence[int], joints: dict[object, list[int]], demands: Sequence[Demand]) -> list[int]:
+    """The sources and, breadth-first, what they are connected with by joints, which are taken out."""
+    found, seen = list(sources), set(sources)
+    for number in found:  # grows
+        for joint in _joints(demands[number]):
+            fresh = [other for other in joints.pop(joint, ()) if other not in seen]
+            seen.update(fresh)
+            found += fresh
+    return found
+
+
 def _components(demands: Sequence[Demand]) -> list[list[int]]:
     """Demands connected by shared variables or operations."""
-    joints: dict[object, list[int]] = {}
-    for number, demand in enumerate(demands):
-        for joint in _joints(demand):
-            joints.setdefault(joint, []).append(number)
+    joints = _by_joint(demands, range(len(demands)))
     seen: set[int] = set()
     components = []
     for start in range(len(demands)):
         if start not in seen:
-            seen.add(start)
-            component = [start]
-            for number in component:  # grows
-                for joint in _joints(demands[number]):
-                    fresh = [other for other in joints.pop(joint, ()) if other not in seen]
-                    seen.update(fresh)
-                    component += fresh
-            components.append(sorted(component))
+            components.append(sorted(_reached([start], joints, demands)))
+            seen.update(components[-1])
     return components

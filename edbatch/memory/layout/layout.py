@@ -41,19 +41,6 @@ class Layout:
         """Entries copied per run of the subgraph."""
         return sum(verdict.moved for verdict in self.verdicts)
 
-    def explain(self) -> list[dict[str, str | int]]:
-        """Rows of a table: every result and operand, how it is reached, entries copied, and what stopped it."""
-        return [
-            {
-                "op": self.ops[verdict.op].name,
-                "operand": slot_name(verdict.slot),
-                "reach": verdict.reach.value,
-                "moved": verdict.moved,
-                "stopped by": why,
-            }
-            for verdict, why in zip(self.verdicts, self.stopped_by, strict=True)
-        ]
-
 
 def plan_layout(variables: Sequence[Variable], ops: Sequence[BatchedOp], budget: int = BUDGET) -> Layout:
     """Order variables so that batched operations copy as little as possible (the paper's section 3.2 and appendix B).
@@ -108,7 +95,7 @@ def lay_out(variables: Sequence[Variable], ops: Sequence[BatchedOp], order: Sequ
 
     Example:
         >>> variables = [Variable(name, 1) for name in "abc"]
-        >>> lay_out(variables, [BatchedOp("neg", (0, 2), ((1, 1),))], [0, 1, 2]).explain()[0]["stopped by"]
+        >>> lay_out(variables, [BatchedOp("neg", (0, 2), ((1, 1),))], [0, 1, 2]).stopped_by[0]
         'the order that was given'
     """
     check_input(variables, ops)

@@ -16,44 +16,21 @@ from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import RUN, SAME, Count, Index, Integer, Kernel, Load, LoadAt, Place, Store, Whole
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.placed_steps import kinds
+from edbatch.runtime.compile.places import Parts
 from edbatch.runtime.compile.steps import CellStep, Operand
 
 # Whose rows a kernel reads or writes: those of a node (of its value; None: the cell's result) or of a parameter.
 Whose = int | ParameterSpec | None
 
 
-def fused_step(body: Body, run: Run, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> CellStep:
-    """The step of a run.
-
-    Args:
-        in_result: nodes computed right in the cell's result, and their column there.
-        homes: see `cell_places.homes_of`.
-    """
-    parts = Parts(in_result, homes)
+def fused_step(body: Body, run: Run, parts: Parts) -> CellStep:
+    """The step of a run."""
     loaded = tuple(operand for operand in reads(body, run)[0] if _number(body, operand) is None)
 
     def encode(link: Any) -> KernelStep:
         return _Making(body, run, parts, link).step()
 
     return CellStep(encode, loaded, run.stores)
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What is part of a larger row."""
-
-    in_result: dict[int, int]
-    homes: dict[int, tuple[int, int]]
-
-    def whole(self, node: int) -> tuple[int | None, int]:
-        """The node of whose row a node's value is part (None: the cell's result), and the first column."""
-        column = 0
-        while node in self.homes:
-            node, more = self.homes[node]
-            column += more
-        if node in self.in_result:
-            return None, self.in_result[node] + column
-        return node, column
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,12 @@ from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import (
     ARGUMENT_OF,
-    EXTENT,
     LEFT,
     POSITION,
     RIGHT,
     SLOT,
-    TASK,
     TRANSPOSED,
     Argument,
-    Extent,
     KernelStep,
     Move,
     Multiply,
@@ -40,9 +37,8 @@ from edbatch.kernels.program import (
     Storage,
     step_table,
 )
-from edbatch.kernels.tables import Programs
 from edbatch.memory.plan.windows import contiguous_columns
-from edbatch.runtime.compile.places import Place
+from edbatch.runtime.compile.places import Parts, Place
 from edbatch.runtime.compile.steps import CellStep, Operand
 
 
@@ -51,12 +47,21 @@ class Tables:
     """What the interpreter reads of one program (see `kernels.program`).
 
     Attributes:
-        programs: it, and no other.
+        slots, arguments, steps, places, kernels, addresses: as of a `Programs`.
+        calls, itemsize, lists: as of an `Extent`.
         parameters: the arrays of parameters that the addresses are of.
         constants: the other arrays that addresses are of.
     """
 
-    programs: Programs
+    slots: np.ndarray
+    arguments: np.ndarray
+    steps: np.ndarray
+    places: np.ndarray
+    kernels: np.ndarray
+    addresses: np.ndarray
+    calls: int
+    itemsize: int
+    lists: int
     parameters: list[tuple[ParameterSpec, Any]]
     constants: list[Any]
 
@@ -80,9 +85,8 @@ class Link:
     Args:
         body: of the cell.
         steps: of the cell, in order.
-        in_result: nodes computed right in the cell's result, and their column there; completed by what is part of them.
+        parts: of the cell.
         places: of arguments and intermediate values.
-        homes: see `cell_places.homes_of`.
         rows: calls of a block at most.
         backend: of the arrays.
     """
@@ -91,9 +95,8 @@ class Link:
         self,
         body: Body,
         steps: list[CellStep],
-        in_result: dict[int, int],
+        parts: Parts,
         places: dict[int, Place],
-        homes: dict[int, tuple[int, int]],
         rows: int,
         backend: Any,
     ) -> None:
@@ -101,16 +104,8 @@ class Link:
         self._rows = rows
         self._steps = steps
         self._backend = backend
-        self.places = places
-        self.in_result = dict(in_result)
-        for node in homes:
-            root, column = node, 0
-            while root in homes:
-                root, more = homes[root]
-                column += more
-            if root in in_result:
-                self.in_result[node] = in_result[root] + column
-        self._homes = homes
+        self._places = places
+        self._parts = parts
 
     @property
     def dtype(self) -> str:
@@ -147,26 +142,27 @@ class Link:
                 read_as_rows |= {operand.node for operand in step.operands if isinstance(operand, Value)}
             steps.append(encoded)
         used = {value.node for step in self._steps for value in step.operands if isinstance(value, Value)}
-        used |= set(self._homes)
+        used |= set(self._parts.homes)
         arguments = []
         for number, spec in enumerate(body.arguments):
             slot = self.at(Value(number))[0] if number in used else -1
             move = Move.IF_SCATTERED if number in read_as_rows else Move.UNLESS_FOLLOWED
             move = Move.IF_NOT_ROWS if slot in self._as_rows else move
-            move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._homes else move
+            move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._parts.homes else move
             arguments.append(Argument(slot, spec.size, move))
-        extent = Extent(0, len(self._slots), 0, len(arguments), 0, len(steps), 0, 0, 0, self._rows, body.dtype.itemsize)
-        programs = Programs(
-            np.zeros(0, TASK),
-            np.array([extent], EXTENT),
+        return Tables(
             np.array(self._slots, SLOT),
             np.array(arguments, ARGUMENT_OF),
             step_table(steps),
             np.array(self._place_list, POSITION),
             np.array(self._backend.loops.handles(list(self._kernels)), np.int64),
             np.array([self._backend.address(array) for array in self._fixed], np.int64),
+            calls=self._rows,
+            itemsize=body.dtype.itemsize,
+            lists=-1,
+            parameters=self._parameters,
+            constants=self._fixed,
         )
-        return Tables(programs, self._parameters, self._fixed)
 
     def at(self, operand: Operand) -> tuple[int, int]:
         """Slot and column of a value or a vector of parameters."""
@@ -231,10 +227,11 @@ class Link:
             type = self._body.nodes[node].type
             if type.op.kind is Kind.SOURCE and type.op is not ARGUMENT:
                 return self._fixed_slot(node)
-            if node in self.in_result:
-                slot = Slot(Storage.RESULT, 0, self.in_result[node], 0)
+            whole, column = self._parts.whole(node)
+            if whole is None:
+                slot = Slot(Storage.RESULT, 0, column, 0)
             else:
-                place = self.places[node]
+                place = self._places[node]
                 storage = Storage.ARGUMENT if type.op is ARGUMENT else Storage.SCRATCH
                 slot = Slot(storage, place.begin, place.column, place.stride)
             self._slot_of[node] = len(self._slots)

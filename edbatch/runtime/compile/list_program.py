@@ -18,12 +18,9 @@ from edbatch.kernels.equation_gradients import derivative
 from edbatch.kernels.equations import GRADIENT, LIST_AXIS, Line, LineKernel, Lines, distance, entries
 from edbatch.kernels.program import (
     ARGUMENT_OF,
-    EXTENT,
     POSITION,
     SLOT,
-    TASK,
     Argument,
-    Extent,
     KernelStep,
     Move,
     Over,
@@ -32,7 +29,6 @@ from edbatch.kernels.program import (
     Storage,
     step_table,
 )
-from edbatch.kernels.tables import Programs
 from edbatch.runtime.compile.link import Tables, shape_of
 
 _ALL_CALLS = 2**31 - 1  # of a block
@@ -98,21 +94,20 @@ class ListProgram:
                 for at, (name, size) in enumerate(zip(self.arguments, self.sizes, strict=True))
             ]
             listed = next(at for at, name in enumerate(self.arguments) if self.is_listed(name))
-            extent = Extent(
-                0, len(self._slots), 0, len(arguments), 0, len(steps), 0, 0, 0, _ALL_CALLS, self._dtype.itemsize, listed
-            )
             handles = self._backend.loops.handles([one.kernel for one in self._kernels])
-            programs = Programs(
-                np.zeros(0, TASK),
-                np.array([extent], EXTENT),
+            self._tables = Tables(
                 np.array(list(self._slots.values()), SLOT),
                 np.array(arguments, ARGUMENT_OF),
                 step_table(steps),
                 np.array(positions, POSITION),
                 np.array(handles, np.int64),
                 np.zeros(0, np.int64),
+                calls=_ALL_CALLS,
+                itemsize=self._dtype.itemsize,
+                lists=listed,
+                parameters=[],
+                constants=[],
             )
-            self._tables = Tables(programs, [], [])
         return self._tables
 
     def _place(self) -> None:

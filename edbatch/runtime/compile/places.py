@@ -21,15 +21,34 @@ class Place:
     stride: int
 
 
-def homes_of(body: Body, in_result: dict[int, int]) -> dict[int, tuple[int, int]]:
-    """Values that are computed, or gathered, right where a concatenation wants them, instead of copied there.
+@dataclass(frozen=True)
+class Parts:
+    """Values that are computed, or gathered, right where they are wanted, instead of copied there.
 
     Args:
-        in_result: nodes computed right in the cell's result.
-
-    Returns:
-        Per such node the concatenation's node and the column in it.
+        in_result: nodes that are part of the cell's result, and their column there.
+        homes: per node that is part of a concatenation's value, the concatenation's node and the column in it.
     """
+
+    in_result: dict[int, int]
+    homes: dict[int, tuple[int, int]]
+
+    def root(self, node: int) -> tuple[int, int]:
+        """The node of whose row a node's value is part in the end, and the first column."""
+        column = 0
+        while node in self.homes:
+            node, more = self.homes[node]
+            column += more
+        return node, column
+
+    def whole(self, node: int) -> tuple[int | None, int]:
+        """The same; None: it is part of the cell's result, whose column that is."""
+        root, column = self.root(node)
+        return (None, self.in_result[root] + column) if root in self.in_result else (root, column)
+
+
+def parts_of(body: Body, in_result: dict[int, int]) -> Parts:
+    """The parts of a cell, given the nodes that are computed right in its result."""
     homes: dict[int, tuple[int, int]] = {}
     for number, node in enumerate(body.nodes):
         if node.type.op.kind is Kind.SOURCE:
@@ -42,50 +61,36 @@ def homes_of(body: Body, in_result: dict[int, int]) -> dict[int, tuple[int, int]
             computed = type.op is ARGUMENT or type.op.name in PRODUCTS or is_fusible(body.nodes[operand.node])
             if computed and len(type.out.shape) == 1:
                 homes.setdefault(operand.node, (number, column))
-    return homes
+    return Parts(in_result, homes)
 
 
-def place_values(
-    body: Body, steps: list[CellStep], in_result: dict[int, int], homes: dict[int, tuple[int, int]]
-) -> tuple[dict[int, Place], int]:
+def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[int, Place], int]:
     """Where each argument (if it has to be moved) and intermediate value lies, and the buffer's entries per call.
 
     A place is used again for a value of the same size once its value has been read for the last time.
-
-    Args:
-        in_result: nodes that are computed right in the result.
-        homes: see `homes_of`.
     """
-
-    def root_of(node: int) -> tuple[int, int]:
-        column = 0
-        while node in homes:
-            node, more = homes[node]
-            column += more
-        return node, column
-
     before = -1  # arguments are moved before the first step
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for number, step in enumerate(steps):
         for operand in step.operands:
             if isinstance(operand, Value):
-                root = root_of(operand.node)[0]
+                root = parts.root(operand.node)[0]
                 last[root] = number
                 if body.nodes[operand.node].type.op is ARGUMENT:
                     first[root] = before
         for node in step.computes:
-            root = root_of(node)[0]
+            root = parts.root(node)[0]
             first.setdefault(root, number)
             last[root] = max(number, last.get(root, number))
-    for node in homes:  # arguments in a concatenation that needs no step
+    for node in parts.homes:  # arguments in a concatenation that needs no step
         if body.nodes[node].type.op is ARGUMENT:
-            first[root_of(node)[0]] = before
+            first[parts.root(node)[0]] = before
     begins: dict[int, int] = {}
     free: dict[int, list[int]] = {}
     width = 0
     for number in range(before, len(steps)):
-        for root in [root for root, at in first.items() if at == number and root not in in_result]:
+        for root in [root for root, at in first.items() if at == number and root not in parts.in_result]:
             size = body.nodes[root].type.out.size
             if free.get(size):
                 begins[root] = free[size].pop()
@@ -95,8 +100,8 @@ def place_values(
         for root in [root for root, at in last.items() if at == number and root in begins]:
             free.setdefault(body.nodes[root].type.out.size, []).append(begins[root])
     places = {root: Place(begin, 0, body.nodes[root].type.out.size) for root, begin in begins.items()}
-    for node in homes:
-        root, column = root_of(node)
+    for node in parts.homes:
+        root, column = parts.root(node)
         if root in begins:
             places[node] = Place(begins[root], column, body.nodes[root].type.out.size)
     return places, width

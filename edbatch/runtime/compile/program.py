@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Value, joined, spec_of_value
+from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
 from edbatch.graph.cell.passes.entries import in_order
+from edbatch.graph.cell.passes.fuse import Run, alone, fuse, is_fusible
 from edbatch.graph.model.parameters import LookupParameters
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
+from edbatch.runtime.compile.fused_steps import fused_step
+from edbatch.runtime.compile.indexed_steps import indexed_steps
 from edbatch.runtime.compile.link import Link, Tables
-from edbatch.runtime.compile.places import homes_of, place_values
-from edbatch.runtime.compile.steps import copy_step, steps_of
+from edbatch.runtime.compile.placed_steps import placed_steps
+from edbatch.runtime.compile.places import Parts, parts_of, place_values
+from edbatch.runtime.compile.product_steps import product_steps
+from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step
 
 # A batch is cut into blocks of calls whose intermediates, of this many bytes, stay in a core's second-level cache.
 CACHE_BYTES = 1024 * 1024
@@ -70,10 +75,10 @@ class Variant:
                 in_result[value.node] = column
             elif in_result.get(value.node) != column or not whole:
                 copied.append((column, value))
-        homes = homes_of(body, in_result)
-        steps = steps_of(body, fuse, in_result, homes)
+        parts = parts_of(body, in_result)
+        steps = _steps_of(body, fuse, parts)
         steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
-        places, self.width = place_values(body, steps, in_result, homes)
+        places, self.width = place_values(body, steps, parts)
         sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
         self.out_width = sum(sizes.values())
         weights = [
@@ -85,7 +90,7 @@ class Variant:
         least = min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
         in_bytes = max(1, body.dtype.itemsize * (self.width + self.out_width))
         rows = backend.calls_at_once(least, CACHE_BYTES // in_bytes, in_bytes)
-        self._link = Link(body, steps, in_result, places, homes, rows, backend)
+        self._link = Link(body, steps, parts, places, rows, backend)
         self._tables: Tables | None = None
 
     def tables(self) -> Tables:
@@ -97,6 +102,31 @@ class Variant:
         if self._tables is None or not self._tables.is_valid():
             self._tables = self._link.tables()
         return self._tables
+
+
+def _steps_of(body: Body, fused: bool, parts: Parts) -> list[CellStep]:
+    """The steps that compute every node; `fused`: whether runs of nodes become one kernel, or each has its own."""
+    computed: list[Run | int] = [
+        number for number, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE
+    ]
+    steps: list[CellStep] = []
+    for item in fuse(body) if fused else computed:
+        if isinstance(item, Run):
+            steps.append(fused_step(body, item, parts))
+            continue
+        node = body.nodes[item]
+        columns = columns_of(body, node)
+        if is_fusible(node):
+            steps.append(fused_step(body, alone(body, item), parts))
+        elif columns is not None:
+            steps += [
+                copy_step(operand, width, item, column)
+                for operand, (column, width) in zip(operands_of(node), columns, strict=True)
+                if not (isinstance(operand, Value) and parts.homes.get(operand.node) == (item, column))
+            ]
+        else:
+            steps += placed_steps(body, item) or indexed_steps(body, item) or product_steps(body, item)
+    return steps
 
 
 def is_table(spec: ParameterSpec) -> bool:

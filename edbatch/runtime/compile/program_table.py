@@ -120,22 +120,21 @@ class ProgramTable:
             tasks[kind], self._list_widths[kind] = of_lists
         for number, (kind, tables) in enumerate(self._tables.items()):
             tasks[kind] = Task(number)
-            (own,) = (Extent(*one) for one in tables.programs.extents.tolist())
-            ends = {part: begins[part] + len(getattr(tables.programs, part)) for part in _PARTS}
-            self._sizes[kind] = own.itemsize * self._variants[kind].width, own.calls
-            if own.lists >= 0:
-                self._list_widths[kind] = own.itemsize * self._variants[kind].element_width
-                self._list_at[kind] = own.lists
+            ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
+            self._sizes[kind] = tables.itemsize * self._variants[kind].width, tables.calls
+            if tables.lists >= 0:
+                self._list_widths[kind] = tables.itemsize * self._variants[kind].element_width
+                self._list_at[kind] = tables.lists
             extents.append(
                 Extent(
                     begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
                     begins["steps"], ends["steps"], begins["addresses"], begins["kernels"], begins["places"],
-                    own.calls, own.itemsize, own.lists,
+                    tables.calls, tables.itemsize, tables.lists,
                 )
             )  # fmt: skip
             begins = ends
         parts = {
-            part: np.concatenate([np.zeros(0, dtype), *(getattr(t.programs, part) for t in self._tables.values())])
+            part: np.concatenate([np.zeros(0, dtype), *(getattr(t, part) for t in self._tables.values())])
             for part, dtype in _PARTS.items()
         }
         self.tables = Programs(np.array(tasks, TASK), np.array(extents, EXTENT), **parts)

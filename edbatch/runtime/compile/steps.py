@@ -1,4 +1,4 @@
-"""The steps of a cell's body, in order."""
+"""What a step of a program is, and the steps that copy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.cell.body import Body, Node, Value, operands_of
-from edbatch.graph.cell.passes.fuse import Run, alone, fuse, is_contiguous, is_fusible
+from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.type_body import places_of
-from edbatch.graph.op import Kind
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import KernelStep, Step
 from edbatch.kernels.row_kernels import copy_rows
@@ -33,42 +32,6 @@ class CellStep:
     encode: Callable[[Any], Step]
     operands: tuple[Operand, ...]
     computes: tuple[int, ...]
-
-
-def steps_of(body: Body, fused: bool, in_result: dict[int, int], homes: dict[int, tuple[int, int]]) -> list[CellStep]:
-    """The steps that compute every node.
-
-    Args:
-        fused: whether runs of nodes become one kernel; else each node has one of its own.
-        in_result: nodes computed right in the cell's result, and their column there.
-        homes: see `cell_places.homes_of`.
-    """
-    from edbatch.runtime.compile.fused_steps import fused_step
-    from edbatch.runtime.compile.indexed_steps import indexed_steps
-    from edbatch.runtime.compile.placed_steps import placed_steps
-    from edbatch.runtime.compile.product_steps import product_steps
-
-    computed: list[Run | int] = [
-        number for number, node in enumerate(body.nodes) if node.type.op.kind is not Kind.SOURCE
-    ]
-    steps: list[CellStep] = []
-    for item in fuse(body) if fused else computed:
-        if isinstance(item, Run):
-            steps.append(fused_step(body, item, in_result, homes))
-            continue
-        node = body.nodes[item]
-        columns = columns_of(body, node)
-        if is_fusible(node):
-            steps.append(fused_step(body, alone(body, item), in_result, homes))
-        elif columns is not None:
-            steps += [
-                copy_step(operand, width, item, column)
-                for operand, (column, width) in zip(operands_of(node), columns, strict=True)
-                if not (isinstance(operand, Value) and homes.get(operand.node) == (item, column))
-            ]
-        else:
-            steps += placed_steps(body, item) or indexed_steps(body, item) or product_steps(body, item)
-    return steps
 
 
 def is_row(body: Body, operand: Operand) -> bool:

@@ -2,6 +2,7 @@
 
 from itertools import permutations
 
+from edbatch.memory.layout.alignment import Alignment
 from edbatch.memory.layout.batched_op import BatchedOp, Variable
 
 D = 64
@@ -155,3 +156,9 @@ def random_case(rng, n, n_ops, widest=4, repeats=0.0):
         )
         ops.append(BatchedOp(f"op{number}", tuple(rng.sample(range(n), k)), operands))
     return variables, ops
+
+
+def align(demands):
+    """An order of all variables in the demands that meets every demand, or None if there is none."""
+    alignment = Alignment(variable for demand in demands for variable in demand.variables).extended(demands)
+    return None if alignment is None else alignment.order()

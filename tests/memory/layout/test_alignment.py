@@ -3,8 +3,9 @@ from itertools import permutations
 
 import pytest
 
-from edbatch.memory.layout.alignment import Demand, align
+from edbatch.memory.layout.alignment import Demand
 from edbatch.memory.layout.node_orders import NodeOrders
+from tests.memory.layout.cells import align
 
 
 def meets(order, demands):

@@ -3,8 +3,9 @@ from itertools import chain, combinations
 
 import pytest
 
-from edbatch.memory.layout.alignment import Demand, align
+from edbatch.memory.layout.alignment import Demand
 from edbatch.memory.layout.conflicts import choose
+from tests.memory.layout.cells import align
 
 
 def random_demands(seed):

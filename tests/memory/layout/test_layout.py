@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError
-from edbatch.memory.layout import BatchedOp, Reach, Variable, clashing, lay_out, plan_layout, verify
+from edbatch.memory.layout import RESULT, BatchedOp, Reach, Variable, clashing, lay_out, plan_layout, verify
 from tests.memory.layout.cells import CELLS, Cell, least_moved, moved_by, names, paper_figure_3, random_case
 
 
@@ -68,9 +68,9 @@ def test_cells_copy_nothing(name):
 def test_gate_products_with_one_input_become_one_stacked_product():
     cell = CELLS["lstm"]()
     layout = plan_layout(cell.variables, cell.ops)
-    rows = {(row["op"], row["operand"]): row["reach"] for row in layout.explain()}
-    assert rows["matmul x", "result"] == rows["matmul x", "operand 0"] == rows["add bias", "operand 1"] == "view"
-    assert rows["matmul x", "operand 1"] == "broadcast"
+    reach = {(cell.ops[verdict.op].name, verdict.slot): verdict.reach for verdict in layout.verdicts}
+    assert reach["matmul x", RESULT] is reach["matmul x", 0] is reach["add bias", 1] is Reach.VIEW
+    assert reach["matmul x", 1] is Reach.BROADCAST
     start = layout.batch_orders[0]
     weights = [layout.offsets[cell.ops[0].operands[0][i]] for i in start]
     assert np.diff(weights).tolist() == [64 * 64] * 3
@@ -141,8 +141,8 @@ def test_no_layout_claims_what_is_not_so(seed, n, n_ops, budget):
     ]
     layout = plan_layout(variables, ops, budget)
     check(variables, ops, layout)
-    for row in layout.explain():
-        assert bool(row["moved"]) == (row["reach"] == "gather") == bool(row["stopped by"])
+    for verdict, why in zip(layout.verdicts, layout.stopped_by, strict=True):
+        assert bool(verdict.moved) == (verdict.reach is Reach.GATHER) == bool(why)
 
 
 def hidden_case(seed, n=40, n_ops=15):

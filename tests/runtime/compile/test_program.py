@@ -150,7 +150,7 @@ def variant_of(cell, *arguments):
 
 
 def steps(variant: Variant):
-    return variant.tables().programs.steps["code"].tolist()
+    return variant.tables().steps["code"].tolist()
 
 
 def test_a_concatenation_of_arguments_takes_no_step():
