@@ -285,7 +285,7 @@ def described(graph):
         if number < 0:
             return None
         seen = windows.windows[number]
-        return windows.layouts[seen.arena], seen.plain, seen.column, seen.shape, seen.strides
+        return windows.layouts[seen.arena], seen.column, seen.shape, seen.strides
 
     for ran in graph._evaluation.ran:
         plan = ran.plan

@@ -19,7 +19,6 @@ class Window:
     Args:
         arena: number of the arena.
         view: from the arena's array to the window's array, on the same memory.
-        plain: whether it shows the arena as it is.
         column: where a row's first entry lies in the arena's row.
         shape, strides: of one row as seen; strides in entries.
         contiguous: whether a row's entries lie side by side.
@@ -27,7 +26,6 @@ class Window:
 
     arena: int
     view: Callable[[Any], Any]
-    plain: bool
     column: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -98,7 +96,7 @@ class Windows:
             self.layouts.append((shape, dtype))
             arena = len(self.layouts) - 1
             strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-            self.windows.append(Window(arena, lambda array: array, True, 0, shape, strides, True))
+            self.windows.append(Window(arena, lambda array: array, 0, shape, strides, True))
             # Known from here on: what an interrupt leaves before is a layout that nobody uses.
             found = self.plain_windows[arena] = len(self.windows) - 1
             self._plain[shape, dtype] = found
@@ -112,5 +110,5 @@ class Windows:
         begins = [array.__array_interface__["data"][0] for array in (whole, seen)]
         strides = tuple(stride // whole.itemsize for stride in seen.strides[1:])
         column, contiguous = (begins[1] - begins[0]) // whole.itemsize, bool(seen[0].flags.c_contiguous)
-        self.windows.append(Window(arena, view, False, column, seen.shape[1:], strides, contiguous))
+        self.windows.append(Window(arena, view, column, seen.shape[1:], strides, contiguous))
         return len(self.windows) - 1

@@ -223,10 +223,9 @@ def test_an_operand_that_repeats_some_variables_is_a_gather_and_stops_nothing():
     )
     cell.op("add", names("s", gates), names("x", gates), names("h", gates))
     layout = plan_layout(cell.variables, cell.ops)
-    gathers = [row for row in layout.explain() if row["reach"] == "gather"]
-    assert [(row["operand"], row["moved"], row["stopped by"]) for row in gathers] == [
-        ("operand 1", 8 * 64, "repeats x, h")
-    ]
+    verdicts = zip(layout.verdicts, layout.stopped_by, strict=True)
+    gathers = [(one.slot, one.moved, why) for one, why in verdicts if one.reach is Reach.GATHER]
+    assert gathers == [(1, 8 * 64, "repeats x, h")]
     check(cell.variables, cell.ops, layout)
 
 
@@ -248,7 +247,7 @@ def test_batches_of_one_and_nothing_at_all():
     assert plan_layout([], []).order == ()
     variables = [Variable("a", 3), Variable("b", 2)]
     layout = plan_layout(variables, [])
-    assert (layout.order, layout.offsets, layout.moved, layout.explain()) == ((0, 1), (0, 3), 0, [])
+    assert (layout.order, layout.offsets, layout.moved, layout.verdicts) == ((0, 1), (0, 3), 0, ())
     layout = plan_layout(variables, [BatchedOp("f", (1,), ((0,), (0,)))])
     assert {verdict.reach for verdict in layout.verdicts} == {Reach.VIEW}
 
