@@ -40,12 +40,13 @@ def avg_pool(x, **moves):
     return of_windows(lambda entries: entries.reshape(len(entries), -1).mean(1))(x, **moves)
 
 
-def correlate(x, rows, **moves):
-    return of_windows(lambda entries: rows @ entries.ravel())(x, **moves)
+def correlate(x, rows, groups=1, **moves):
+    parts = zip(np.split(x, groups), np.split(rows, groups), strict=True)
+    found = [of_windows(lambda entries, of=of: of @ entries.ravel())(part, **moves) for part, of in parts]
+    return np.concatenate(found)
 
 
 def convolve(x, weight, *bias, padding, steps, gaps, groups):
     moves = {"sizes": weight.shape[2:], "steps": steps, "gaps": gaps, "padding": padding}
-    parts = zip(np.split(x, groups), np.split(weight.reshape(len(weight), -1), groups), strict=True)
-    found = np.concatenate([correlate(part, rows, **moves) for part, rows in parts])
+    found = correlate(x, weight.reshape(len(weight), -1), groups, **moves)
     return found + sum(one.reshape(-1, *[1] * len(steps)) for one in bias)

@@ -9,9 +9,8 @@ from typing import Any
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import described
 from edbatch.graph.op import Op, Sample, composite, declare, expect
-from edbatch.graph.ops.matrix import matmul
-from edbatch.graph.ops.place import concatenate
-from edbatch.graph.ops.shape import reshape, split, transpose
+from edbatch.graph.ops.matrix import MATMUL_STACK, matmul
+from edbatch.graph.ops.shape import reshape, transpose
 from edbatch.graph.ops.windows import Moves, Sizes, columns, padded, per_axis, windows_gradient
 from edbatch.graph.record import record, to_expression
 from edbatch.graph.spec import Shape, Spec
@@ -27,39 +26,60 @@ def _shape(x: Shape, weight: Shape, *bias: Shape, padding: Sizes, steps: Sizes, 
     return (weight[0], *Moves(weight[2:], steps, gaps).counts(whole))
 
 
-def _correlate_shape(x: Shape, rows: Shape, **moves: Sizes) -> Shape:
+def _correlate_shape(x: Shape, rows: Shape, groups: int, **moves: Sizes) -> Shape:
     counts = Moves(**moves).counts(x)
-    expect(len(x) == len(counts) + 1 and rows[1:] == (x[0] * math.prod(moves["sizes"]),), "expected rows of a window")
+    entries = x[0] // groups * math.prod(moves["sizes"])
+    expect(len(x) == len(counts) + 1 and rows[1:] == (entries,), "expected rows of a window")
     return (rows[0], *counts)
 
 
-def _correlate(x: Any, rows: Any, **given: Sizes) -> Expression:
-    moves = Moves(**given)
-    return reshape(matmul(rows, columns(x, moves)), (rows.shape[0], *moves.counts(x.shape)))
+def _product(a: Any, b: Any, groups: int) -> Expression:
+    """[groups * m, k] times [groups * k, n]: the rows of each group times those of the other's, as one stack."""
+    if groups == 1:
+        return matmul(a, b)
+    left, right = reshape(a, (groups, -1, a.shape[1])), reshape(b, (groups, a.shape[1], -1))
+    return reshape(record(MATMUL_STACK, (left, right)), (a.shape[0], -1))
 
 
-def _correlate_gradient(g: Any, out: Any, x: Any, rows: Any, **given: Sizes) -> tuple[Expression, Expression]:
+def _turned(a: Any, groups: int) -> Expression:
+    """From [groups * m, k] to [groups * k, m]."""
+    if groups == 1:
+        return transpose(a)
+    return reshape(transpose(reshape(a, (groups, -1, a.shape[1])), (0, 2, 1)), (groups * a.shape[1], -1))
+
+
+def _correlate(x: Any, rows: Any, groups: int, **given: Sizes) -> Expression:
     moves = Moves(**given)
-    of_rows = transpose(matmul(columns(x, moves), transpose(reshape(g, (rows.shape[0], -1)))))
+    return reshape(_product(rows, columns(x, moves), groups), (rows.shape[0], *moves.counts(x.shape)))
+
+
+def _correlate_gradient(g: Any, out: Any, x: Any, rows: Any, groups: int, **given: Sizes) -> tuple[Expression, Any]:
+    moves = Moves(**given)
+    of_out = reshape(g, (rows.shape[0], -1))
+    of_rows = _turned(_product(columns(x, moves), _turned(of_out, groups), groups), groups)
     if set(moves.steps) == {1}:
-        return _turned(g, x.shape[0], to_expression("correlate", rows), moves), of_rows
-    found = reshape(matmul(transpose(rows), reshape(g, (rows.shape[0], -1))), (x.shape[0], *moves.sizes, *g.shape[1:]))
+        return _of_entries(g, x.shape[0], to_expression("correlate", rows), groups, moves), of_rows
+    found = reshape(_product(_turned(rows, groups), of_out, groups), (x.shape[0], *moves.sizes, *g.shape[1:]))
     n = len(moves.sizes)
     order = (*range(1, n + 1), 0, *range(n + 1, found.ndim))
     return windows_gradient(transpose(found, order), None, x, **given), of_rows
 
 
-def _turned(g: Any, channels: int, rows: Any, moves: Moves) -> Expression:
+def _of_entries(g: Any, channels: int, rows: Any, groups: int, moves: Moves) -> Expression:
     """Windows of gradients times the weights in reverse order: that adds up what each entry gets in the product."""
     n = len(moves.sizes)
-    weights = transpose(reshape(rows, (-1, channels, *moves.sizes)), (1, 0, *range(2, n + 2)))
-    weights = weights[(slice(None), slice(None), *[slice(None, None, -1)] * n)]
+    weights = reshape(rows, (groups, -1, channels // groups, *moves.sizes))
+    weights = transpose(weights, (0, 2, 1, *range(3, n + 3)))
+    weights = weights[(..., *[slice(None, None, -1)] * n)]
     around = padded(g, tuple(span - 1 for span in moves.spans))
-    return record(CORRELATE, (around, reshape(weights, (channels, -1))), **moves._asdict())
+    return record(CORRELATE, (around, reshape(weights, (channels, -1))), groups=groups, **moves._asdict())
 
 
-_MOVES = ("sizes", "steps", "gaps")
-# One product of weights, as rows, with the windows of all channels.
+def _windows(sizes: Sizes, steps: Sizes, gaps: Sizes, groups: int = 1) -> dict[str, Any]:
+    return {**Moves(sizes, steps, gaps)._asdict(), "groups": groups}
+
+
+# The products of weights, as rows, with the windows of all channels of their group.
 CORRELATE = declare(
     Op(
         "correlate",
@@ -67,20 +87,19 @@ CORRELATE = declare(
         unrolled=_correlate,
         gradient=_correlate_gradient,
         samples=(
-            Sample(((2, 3), (3, 4)), dict(zip(_MOVES, ((2,), (1,), (1,)), strict=True))),
-            Sample(((1, 3, 5), (2, 6)), dict(zip(_MOVES, ((2, 3), (1, 1), (2, 1)), strict=True))),
-            Sample(((2, 3, 3), (1, 2)), dict(zip(_MOVES, ((1, 1), (2, 1), (1, 1)), strict=True))),
+            Sample(((2, 3), (3, 4)), _windows((2,), (1,), (1,))),
+            Sample(((1, 3, 5), (2, 6)), _windows((2, 3), (1, 1), (2, 1))),
+            Sample(((2, 3, 3), (1, 2)), _windows((1, 1), (2, 1), (1, 1))),
+            Sample(((4, 3), (6, 4)), _windows((2,), (1,), (1,), 2)),
+            Sample(((3, 3, 4), (3, 2)), _windows((1, 2), (1, 2), (1, 1), 3)),
         ),
     )
 )
 
 
 def _convolve(x: Any, weight: Any, *bias: Any, padding: Sizes, steps: Sizes, gaps: Sizes, groups: int) -> Expression:
-    moves = Moves(weight.shape[2:], steps, gaps)._asdict()
-    rows = reshape(weight, (weight.shape[0], -1))
-    parts = zip(split(padded(to_expression("convolve", x), padding), groups), split(rows, groups), strict=True)
-    out = [record(CORRELATE, pair, **moves) for pair in parts]
-    found = out[0] if groups == 1 else concatenate(out)
+    operands = padded(to_expression("convolve", x), padding), reshape(weight, (weight.shape[0], -1))
+    found = record(CORRELATE, operands, **_windows(weight.shape[2:], steps, gaps, groups))
     for one in bias:
         found = found + reshape(one, (-1, *[1] * len(padding)))
     return found
