@@ -133,8 +133,8 @@ class ProgramTable:
                 )
             )  # fmt: skip
             begins = ends
-        parts = {
-            part: np.concatenate([np.zeros(0, dtype), *(getattr(t, part) for t in self._tables.values())])
+        parts = {  # as bytes: to join records, NumPy compares the fields of all their types
+            part: np.frombuffer(bytearray().join(getattr(t, part).tobytes() for t in self._tables.values()), dtype)
             for part, dtype in _PARTS.items()
         }
         self.tables = Programs(np.array(tasks, TASK), np.array(extents, EXTENT), **parts)
