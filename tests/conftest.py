@@ -69,7 +69,8 @@ def emulate():
     from edbatch.kernels.cuda import backend
 
     def open_backend(number):
-        from tests.emulated.driver import COMPILER, EmulatedDriver
+        from tests.emulated.driver import EmulatedDriver
+        from tests.emulated.libraries import COMPILER
 
         if COMPILER is None:
             pytest.skip("no C++ compiler on this machine, to emulate a GPU")

@@ -6,43 +6,17 @@ beyond an array's ends is noticed.
 
 import contextlib
 import ctypes
-import hashlib
-import os
-import platform
-import shutil
-import subprocess
-import tempfile
 import threading
 import weakref
-from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tests.emulated.arrays import DeviceArray, DeviceFunctions, plain
-
-COMPILER = shutil.which("g++") or shutil.which("clang++")
-with_cpp = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
-
-HERE = Path(__file__).parent
-WARNINGS = [
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-    "-Wno-unknown-pragmas",
-    "-Wno-unused-variable",
-    "-Wno-unused-function",
-    "-Wno-tautological-compare",
-]
-# IEEE arithmetic as written: no fused multiply-adds, no functions evaluated by the compiler. Fibers are switched by
-# longjmp, which _FORTIFY_SOURCE refuses.
-OPTIONS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin", "-U_FORTIFY_SOURCE", *WARNINGS]
-# Modules may define one name each, and use what the core defines.
-OPTIONS += ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
+from tests.emulated.libraries import compiled, compiled_together, core, generated
 
 FENCE = 256  # bytes before and after an array
 LEFT_ALONE = 0xA5
+FENCES = bytes([LEFT_ALONE]) * (3 * FENCE)
 
 
 class Three(ctypes.Structure):
@@ -51,65 +25,6 @@ class Three(ctypes.Structure):
 
 class Counts(ctypes.Structure):
     _fields_ = [(name, ctypes.c_longlong) for name in ("launches", "products", "recorded", "replayed")]
-
-
-def folder():
-    """Where libraries are kept: this user's own."""
-    path = Path(tempfile.gettempdir()) / f"edbatch-emulated-{getattr(os, 'getuid', int)()}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    return path
-
-
-def built(source, *options):
-    """The path of the library that C++ source makes; it is built once for all processes."""
-    options = [*OPTIONS, *options]
-    if "clang" not in COMPILER and platform.system() != "Darwin":
-        options.append("-fno-gnu-unique")  # or two modules would share the shared memory of one name
-    key = hashlib.sha256(repr((COMPILER, options, source)).encode()).hexdigest()[:32]
-    path = folder() / f"{key}.so"
-    if not path.exists():
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".so")
-        os.close(descriptor)
-        try:
-            command = [COMPILER, *options, "-x", "c++", "-", "-o", temporary]
-            done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(done.stderr + source)
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-    return path
-
-
-@cache
-def core():
-    """The library of core.cpp, whose names modules see."""
-    library = ctypes.CDLL(str(built((HERE / "core.cpp").read_text(), "-O2")), mode=ctypes.RTLD_GLOBAL)
-    pointer = ctypes.c_void_p
-    for name, restype, *argtypes in [
-        ("emulated_stream", pointer, ctypes.c_int),
-        ("emulated_set_device", ctypes.c_int, ctypes.c_int),
-        ("emulated_forget_stream", None, pointer),
-        ("emulated_register", None, pointer),
-        ("emulated_begin", pointer, pointer),
-        ("emulated_end", None, pointer),
-        ("emulated_replay", ctypes.c_int, pointer, pointer),
-        ("emulated_forget_work", None, pointer),
-        ("emulated_thread", None, pointer, pointer, pointer, pointer),
-        ("cuLaunchKernel", ctypes.c_int, pointer, *[ctypes.c_uint] * 7, pointer, pointer, pointer),
-    ]:
-        function = library[name]
-        setattr(library, name, function)
-        function.restype, function.argtypes = restype, argtypes
-    return library
-
-
-@cache
-def module(source, names):
-    """The library of kernels."""
-    core()
-    header = (HERE / "kernels.h").read_text()
-    return ctypes.CDLL(str(built(header + source + "".join(f"\nEMULATED({name})" for name in names), "-O1")))
 
 
 class Recording:
@@ -156,6 +71,7 @@ class EmulatedDriver:
         self._counts, self._recorded_counts = map(Counts.from_address, (self.stream, self._recorded))
         self._mine = threading.local()
         self._memory = {}
+        self._waiting = None
         with self.active():  # as when a GPU is opened: its context is the thread's
             pass
 
@@ -165,11 +81,29 @@ class EmulatedDriver:
     replayed = property(lambda self: self._counts.replayed)
 
     def load(self, source, names):
-        library = module(source, tuple(names))
-        handles = [ctypes.addressof(ctypes.c_char.in_dll(library, f"emulated_{name}")) for name in names]
-        for handle in handles:
-            core().emulated_register(handle)
+        handles = [core().emulated_kernel() for _ in names]
+        made = generated(source, names)
+        if made is None:
+            for handle, found in zip(handles, compiled(source, names), strict=True):
+                core().emulated_define(handle, found)
+        elif self._waiting is not None:
+            self._waiting += zip(handles, made, strict=True)
+        else:
+            _define(zip(handles, made, strict=True))
         return handles
+
+    @contextlib.contextmanager
+    def together(self):
+        """Generated kernels that are loaded in its block do nothing there; at its end, they are compiled together.
+
+        So that what needs many is run twice, and not compiled kernel by kernel.
+        """
+        self._waiting = []
+        try:
+            yield
+        finally:
+            waiting, self._waiting = self._waiting, None
+            _define(waiting)
 
     def empty(self, entries, dtype):
         self._not_recording("memory was allocated")
@@ -188,7 +122,9 @@ class EmulatedDriver:
             memory = reference()
             if memory is not None:
                 for fence in (memory[:begin], memory[begin + bytes :]):
-                    assert (fence == LEFT_ALONE).all(), f"something was written beyond an array of {bytes} bytes"
+                    assert fence.tobytes() == FENCES[: fence.size], (
+                        f"something was written beyond an array of {bytes} bytes"
+                    )
 
     def address(self, array):
         return array.__array_interface__["data"][0]
@@ -252,6 +188,14 @@ class EmulatedDriver:
         with self.active():
             status = core().cuLaunchKernel(kernel, *grid, *block, 0, stream or self.stream, addresses, None)
         assert status == 0, f"CUDA error {status}"
+
+
+def _define(kernels):
+    """Compile generated kernels for their handles."""
+    kernels = list(kernels)
+    found = compiled_together(dict.fromkeys(text for _, text in kernels))
+    for handle, text in kernels:
+        core().emulated_define(handle, found[text])
 
 
 def parameters_of(values):

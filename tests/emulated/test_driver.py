@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edbatch.kernels.cuda.driver import Driver
-from tests.emulated.driver import EmulatedDriver, core, parameters_of, with_cpp
+from edbatch.kernels.cuda.source import common
+from tests.emulated import libraries
+from tests.emulated.driver import EmulatedDriver, parameters_of
+from tests.emulated.libraries import core, with_cpp
 
 pytestmark = with_cpp
 
@@ -164,6 +167,42 @@ def test_source_that_is_wrong_is_an_error(driver):
         driver.load('extern "C" __global__ void f(int) {}', ["f"])
     with pytest.raises(RuntimeError, match="4,096 bytes"):
         driver.load(f'extern "C" __global__ void f({", ".join(["long long"] * 513)}) {{}}', ["f"])
+
+
+def written(name, number):
+    """A kernel as those that are generated look: numbers of the first place become this one."""
+    return f"""
+extern "C" __global__ void {name}(const long long n, const Given<1> given) {{
+    ((long long*)given.v[0])[0] = {number} + n;
+}}
+"""
+
+
+class Given(ctypes.Structure):
+    _fields_ = [("v", ctypes.c_longlong * 1)]
+
+
+def test_kernels_that_are_compiled_together(driver):
+    """They do nothing before; and hold from then on for those who had asked for them."""
+    x = np.zeros(1, np.int64)
+    given = Given((x.ctypes.data,))
+    with driver.together():
+        handles = [driver.load(common() + written(name, at), [name])[0] for at, name in enumerate("ab")]
+        driver.run(handles[1], (1,), (1,), 5, given)
+        assert driver.launches == x[0] == 0
+    for at, handle in enumerate(handles):
+        driver.run(handle, (1,), (1,), 5, given)
+        assert x[0] == 5 + at
+
+
+def test_a_generated_kernel_is_compiled_once_whatever_its_name(driver, monkeypatch, tmp_path):
+    monkeypatch.setattr(libraries, "folder", lambda: tmp_path)
+    x = np.zeros(1, np.int64)
+    driver.load(common() + written("one", 7) + written("two", 8), ["one", "two"])
+    monkeypatch.setattr(libraries, "built", None)
+    (handle,) = driver.load(common() + written("three", 8), ["three"])
+    driver.run(handle, (1,), (1,), 0, Given((x.ctypes.data,)))
+    assert x[0] == 8
 
 
 def test_recordings_run_when_they_are_launched(driver, kernels):

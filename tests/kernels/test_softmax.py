@@ -8,7 +8,8 @@ import pytest
 from scipy.special import log_softmax
 from scipy.special import softmax as reference
 
-from tests.emulated.driver import EmulatedDriver, with_cpp
+from tests.emulated.driver import EmulatedDriver
+from tests.emulated.libraries import with_cpp
 from tests.kernels import nvrtc
 from tests.kernels.language.calls import launch, module_of, on_cpu
 from tests.kernels.language.interpreter import Call, Rows

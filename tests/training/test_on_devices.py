@@ -6,7 +6,8 @@ import pytest
 import edbatch as eb
 from edbatch.devices import Device
 from edbatch.kernels.cuda.backend import CudaBackend
-from tests.emulated.driver import EmulatedDriver, with_cpp
+from tests.emulated.driver import EmulatedDriver
+from tests.emulated.libraries import with_cpp
 from tests.training.optimizing import give, gradients_of, model_of
 from tests.training.rules import OPTIMIZERS
 

@@ -13,7 +13,8 @@ from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.cuda.backend import CudaBackend
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.training.rule import PARAMETER, SLOTS, Rule, kernel_of
-from tests.emulated.driver import EmulatedDriver, with_cpp
+from tests.emulated.driver import EmulatedDriver
+from tests.emulated.libraries import with_cpp
 from tests.kernels import nvrtc
 from tests.training.rules import RULES, evaluated, expected, operands, updated
 

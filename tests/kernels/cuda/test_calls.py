@@ -11,7 +11,8 @@ from edbatch.kernels.cuda.calls import PRECISIONS, Gpu
 from edbatch.kernels.cuda.geometry import Grid
 from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.tables import Listed, Matrices, Matrix, Rows, Sizes
-from tests.emulated.driver import EmulatedDriver, with_cpp
+from tests.emulated.driver import EmulatedDriver
+from tests.emulated.libraries import with_cpp
 
 sizes = st.integers(1, 6)
 seeds = st.integers(0, 10**6)

@@ -5,7 +5,8 @@ import pytest
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.cuda import cublas
-from tests.emulated.driver import EmulatedDriver, core, with_cpp
+from tests.emulated.driver import EmulatedDriver
+from tests.emulated.libraries import core, with_cpp
 from tests.kernels.cuda.fake_cupy import FakeBlas
 
 CALLS = ["cublasCreate_v2", "cublasSetStream_v2", "cublasSetWorkspace_v2", "cublasSetMathMode", "cublasGemmEx"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.emulated.driver import with_cpp
+from tests.emulated.libraries import with_cpp
 from tests.kernels.cuda.written import (
     DTYPES,
     Gpu,

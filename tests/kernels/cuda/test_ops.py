@@ -3,6 +3,7 @@
 import itertools
 import re
 import sys
+from contextlib import nullcontext
 from functools import partial
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.model.parameters import LookupParameters, Parameter
+from edbatch.graph.op import no_gradient
 from edbatch.kernels.cuda.loops import source_of
 from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime import type_table
@@ -17,30 +19,54 @@ from tests.arrays import on_host
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import CASES
 from tests.kernels import nvrtc
+from tests.runtime import test_edges
 
 # Comparisons have no gradient.
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
-with_nvrtc = pytest.mark.skipif(sys.platform == "darwin", reason="NVIDIA makes no compiler for macOS")
-NOTHING = 'extern "C" __global__ void nothing(long long) {}'
-
-
-def ways(op, sample):
-    """How operands lie (see `test_ops.OPERANDS`): those that are found in other ways than on the CPU; and the dtype."""
-    found = ["rows", "shuffled"] + ["parameter", "parameter first"] * (len(sample.shapes) > 1 and not op.variadic)
-    return [*((how, "float32") for how in found), ("rows", "float64")]
+CAPABILITIES = [70, 80, 90, 100] if sys.platform != "darwin" else []  # NVIDIA makes no compiler for macOS
 
 
 def values(op, sample, how, dtype):
-    """Of a batch of nodes, and what an oracle says."""
-    got, expected, _ = test_ops.build(op, sample, how, "sufficient", np.random.default_rng(3), dtype)
-    return got, expected
+    """Values of a batch of nodes whose operands lie so, see `test_ops.OPERANDS`."""
+    return test_ops.build(op, sample, how, "sufficient", np.random.default_rng(3), dtype)[:2]
 
 
-def gradients(op, sample, how, dtype):
-    """Of all operands of a batch of nodes; read inside a cell where they are read in order."""
-    loss, wants, _ = test_gradients.build(op, sample, how, "sufficient", how == "rows", dtype)
+def gradients(op, sample, how, dtype, cells=False):
+    """Gradients of all operands of a batch of nodes; `cells`: the nodes are read in one."""
+    loss, wants, _ = test_gradients.build(op, sample, how, "sufficient", cells, dtype)
     loss.backward()
-    return [on_host(x.grad()) if isinstance(x, Parameter) else x.gradient() for x, _ in wants]
+    return [loss.value(), *(on_host(x.grad()) if isinstance(x, Parameter) else x.gradient() for x, _ in wants)]
+
+
+def edges(op, sample, how, dtype):
+    """Gradients of parameters that are read stopped, scaled and as they are; see `test_edges.mixed`."""
+    loss, wants = test_edges.mixed(op, sample, how, "sufficient", dtype)
+    loss.backward()
+    return [loss.value(), *(on_host(parameter.grad()) for parameter, _ in wants)]
+
+
+def between_products(op, sample, how, dtype):
+    """Gradients of what is between two products in a cell, under options."""
+    model, loss = test_gradients.between_products(op, sample, dtype)
+    with eb.options(**{how: how == "recompute"}):
+        found = loss()
+        found.backward()
+    return [found.value(), *(on_host(parameter.grad()) for parameter in model)]
+
+
+def runs(op, sample, every):
+    """What is run of an op: functions of (op, sample, how, dtype), and how.
+
+    Args:
+        every: however operands lie, and under all options; otherwise as they are found in other ways than on the CPU.
+    """
+    several = ["parameter", "parameter first"] * (len(sample.shapes) > 1 and not op.variadic)
+    found = [(partial(gradients, cells=True), "rows")]
+    found += [(gradients, how) for how in (test_ops.OPERANDS if every else ["shuffled", *several])]
+    found += [(edges, how) for how in ("nodes", "arguments", "inside")[: 3 if every else 2]]
+    if every and not op.variadic and op.gradient is not no_gradient and op.name != "scale_gradient":
+        found += [(between_products, how) for how in ("recompute", "fuse", "cells")]
+    return found
 
 
 def wide():
@@ -90,51 +116,98 @@ def of_workload(name):
     return [loss.value()], [on_host(parameter.grad()) for parameter in weights]
 
 
-@pytest.fixture(scope="module")
-def kernels(cuda):
-    """All kernels that the tests need, compiled together: one by one would take minutes.
-
-    A first run, with kernels that do nothing, shows which.
-    """
+def note_kernels(patch, loops):
+    """The kernels that are asked for from now on."""
     wanted = {}
-    (nothing,) = cuda.backend._driver.load(NOTHING, ["nothing"])
-    loops = cuda.backend.loops
+    handles = loops.handles
 
     def note(kernels):
         wanted.update(dict.fromkeys(kernels))
-        return [nothing] * len(kernels)
+        return handles(kernels)
 
-    with pytest.MonkeyPatch.context() as patch:
-        # Gradients are compared with the CPU's: no need for finite differences.
-        patch.setattr(test_gradients, "numeric", lambda function, x: np.zeros(np.shape(x)))
-        with pytest.MonkeyPatch.context() as first, cuda, eb.options(record=False), np.errstate(all="ignore"):
-            first.setattr(loops, "handles", note)
-            first.setattr(type_table, "_shared", {})
-            for case in CASES:
-                for way in ways(*case.values):
-                    values(*case.values, *way)
-                    gradients(*case.values, *way)
-            wide()
-            for name in WORKLOADS:
-                of_workload(name)
-        loops.handles(list(wanted))
-        yield list(wanted)
+    patch.setattr(loops, "handles", note)
+    return wanted
 
 
-@pytest.mark.parametrize(("op", "sample"), CASES)
-def test_values_and_gradients(cuda, kernels, monkeypatch, op, sample):
-    monkeypatch.setattr(type_table, "_shared", {})
-    for how, dtype in ways(op, sample):
-        with cuda, eb.options(record=False):
-            got, expected = values(op, sample, how, dtype)
-            of_gpu = gradients(op, sample, how, dtype)
-        unit = 1 if dtype == "float32" else 1e-7
-        for value, want in zip(got, expected, strict=True):
-            np.testing.assert_allclose(value, want, rtol=2e-5 * unit, atol=2e-6 * unit)
-        with eb.device("cpu"):
-            of_cpu = gradients(op, sample, how, dtype)
-        for value, want in zip(of_gpu, of_cpu, strict=True):
-            np.testing.assert_allclose(value, want, rtol=1e-4 * unit, atol=1e-5 * unit)
+def compiled_together(cuda):
+    """A block in which a GPU that is emulated computes nothing; see `EmulatedDriver.together`."""
+    return getattr(cuda.backend._driver, "together", nullcontext)()
+
+
+def check_ops(cuda, cases, dtype, every=False):
+    """Run ops, and compare values with an oracle, gradients with those of the CPU.
+
+    Returns:
+        The kernels.
+    """
+    unit = 1 if dtype == "float32" else 1e-7
+    with pytest.MonkeyPatch.context() as patch, eb.options(record=False):
+        for module in (test_gradients, test_edges):  # no need for finite differences
+            patch.setattr(module, "numeric", lambda function, x: np.zeros(np.shape(x)))
+        patch.setattr(type_table, "_shared", {})
+        wanted = note_kernels(patch, cuda.backend.loops)
+        all_runs = [(case, *run) for case in cases for run in runs(*case.values, every)]
+        places = [(case, how) for case in cases for how in (test_ops.OPERANDS if every else ["rows"])]
+        with cuda, compiled_together(cuda), np.errstate(all="ignore"):
+            for case, how in places:
+                values(*case.values, how, dtype)
+            for case, run, how in all_runs:
+                run(*case.values, how, dtype)
+        wrong = []
+        for case, how in places:
+            with cuda:
+                got, wants = values(*case.values, how, dtype)
+            wrong += differences(f"{case.id} {how}", got, wants, 2e-5 * unit, 2e-6 * unit)
+        for case, run, how in all_runs:
+            with cuda:
+                got = run(*case.values, how, dtype)
+            with eb.device("cpu"):
+                wants = run(*case.values, how, dtype)
+            wrong += differences(f"{case.id} {run} {how}", got, wants, 1e-4 * unit, 1e-5 * unit)
+        assert not wrong, "\n".join(wrong)
+    return list(wanted)
+
+
+def differences(name, got, wants, rtol, atol):
+    """What is wrong, in words."""
+    try:
+        for value, want in zip(got, wants, strict=True):
+            np.testing.assert_allclose(value, want, rtol=rtol, atol=atol)
+    except AssertionError as wrong:
+        return [f"{name}: {wrong}"]
+    return []
+
+
+def check_compiled(kernels, capabilities):
+    """NVRTC compiles kernels, each for one of the capabilities that it knows."""
+    for at, capability in enumerate(capabilities):
+        some = kernels[at :: len(capabilities)]
+        if capability not in nvrtc.supported() or not some:
+            continue
+        ptx, cubin = nvrtc.compile_for(capability, source_of({f"kernel{at}": x for at, x in enumerate(some)}))
+        assert len(re.findall(r"\.visible \.entry kernel[0-9]+\(", ptx)) == len(some)
+        assert re.findall(r"(?:div|rem)\.[su]64", ptx) == []  # slow
+        assert cubin.startswith(b"\x7fELF")
+
+
+# Parts of the table: the kernels of one are compiled together, as one by one would take minutes.
+PARTS = [pytest.param(CASES[first : first + 15], id=CASES[first].id) for first in range(0, len(CASES), 15)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("cases", PARTS)
+def test_every_op(cuda, cases, dtype):
+    """Values and gradients, alone and in cells; stopped or not."""
+    check_compiled(check_ops(cuda, cases, dtype), CAPABILITIES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("cases", PARTS)
+def test_every_op_however_operands_lie(cuda, cases, dtype):
+    kernels = check_ops(cuda, cases, dtype, every=True)
+    for capability in CAPABILITIES:
+        check_compiled(kernels, [capability])
 
 
 CELLS = [
@@ -144,15 +217,19 @@ CELLS = [
 
 
 @pytest.mark.parametrize("run", CELLS)
-def test_cells(cuda, kernels, monkeypatch, run):
+def test_cells(cuda, monkeypatch, run):
     """Models; and rows that many threads share, or that do not lie in order."""
     monkeypatch.setattr(type_table, "_shared", {})
+    wanted = note_kernels(monkeypatch, cuda.backend.loops)
     with cuda, eb.options(record=False):
+        with compiled_together(cuda), np.errstate(all="ignore"):
+            run()
         of_gpu = run()
     with eb.device("cpu"):
         of_cpu = run()
     for got, want in zip(itertools.chain(*of_gpu), itertools.chain(*of_cpu), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+    check_compiled(list(wanted), CAPABILITIES)
 
 
 @pytest.mark.parametrize("limit", [np.inf, 1e9, 1e-30, 0.1])
@@ -176,15 +253,3 @@ def test_rows_of_any_size(cuda):
             of_rows = [[eb.std(x), eb.layer_norm(x, ones, zeros), eb.cross_entropy(x, 0)] for x in rows]
             found.append(np.concatenate([np.ravel(x.value()) for of_row in of_rows for x in of_row]))
     np.testing.assert_allclose(*found, rtol=1e-5)
-
-
-@with_nvrtc
-@pytest.mark.parametrize("capability", [70, 80, 90, 100])
-def test_nvrtc_compiles(kernels, capability):
-    """Every kernel that the tests of all ops have run."""
-    if capability not in nvrtc.supported():
-        pytest.skip(f"this NVRTC does not compile for sm_{capability}")
-    ptx, cubin = nvrtc.compile_for(capability, source_of({f"kernel{at}": x for at, x in enumerate(kernels)}))
-    assert len(re.findall(r"\.visible \.entry kernel[0-9]+\(", ptx)) == len(kernels) > 100
-    assert re.findall(r"(?:div|rem)\.[su]64", ptx) == []  # slow
-    assert cubin.startswith(b"\x7fELF")

@@ -22,7 +22,8 @@ from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
 from edbatch.models.tree_lstm import TreeLSTM
 from edbatch.runtime.compile import fused_steps
-from tests.emulated.driver import EmulatedDriver, run_thread, with_cpp
+from tests.emulated.driver import EmulatedDriver, run_thread
+from tests.emulated.libraries import with_cpp
 from tests.kernels import nvrtc
 from tests.kernels.language.calls import geometries, launch, module_of, of_function, on_cpu, on_gpu
 from tests.kernels.language.interpreter import Call, Rows, interpret

@@ -12,7 +12,7 @@ from edbatch.errors import EdBatchError
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.expressions import names_of, terms
 from edbatch.kernels.language.ir import NEXT, Kernel, Load, Place, Store
-from tests.emulated.driver import with_cpp
+from tests.emulated.libraries import with_cpp
 from tests.kernels.language.calls import on_gpu, pairs, run
 from tests.kernels.language.test_functions import SPECIAL
 

@@ -5,7 +5,7 @@ import pytest
 
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.ir import NEXT, Compute, Index, Integer, Kernel, Load, Place, Store
-from tests.emulated.driver import with_cpp
+from tests.emulated.libraries import with_cpp
 from tests.kernels.language import interpreter
 from tests.kernels.language.calls import of_function, on_cpu, on_gpu, pairs, run
 from tests.kernels.language.interpreter import Call, Rows

@@ -1,0 +1,146 @@
+"""CUDA source as libraries for the CPU, which are built once for all processes.
+
+A generated kernel is found by its text, whatever it was compiled with; those that are new to a process are compiled
+together.
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+with_cpp = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler on this machine")
+
+HERE = Path(__file__).parent
+WARNINGS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-unknown-pragmas",
+    "-Wno-unused-variable",
+    "-Wno-unused-function",
+    "-Wno-tautological-compare",
+]
+# IEEE arithmetic as written: no fused multiply-adds, no functions evaluated by the compiler. Fibers are switched by
+# longjmp, which _FORTIFY_SOURCE refuses.
+OPTIONS = ["-std=c++17", "-shared", "-fPIC", "-ffp-contract=off", "-fno-builtin", "-U_FORTIFY_SOURCE", *WARNINGS]
+# Modules may define one name each, and use what the core defines.
+OPTIONS += ["-undefined", "dynamic_lookup"] if platform.system() == "Darwin" else ["-Wl,-Bsymbolic"]
+# A third of the time that -O1 takes, and tests launch few threads.
+OF_GENERATED = "-O0"
+
+_GENERATED = re.compile(r'^extern "C" __global__ void (\w+)\((?=const long long n, const Given<)', re.MULTILINE)
+
+
+@cache
+def folder():
+    """Where libraries are kept: this user's own."""
+    path = Path(tempfile.gettempdir()) / f"edbatch-emulated-{getattr(os, 'getuid', int)()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def key_of(*parts):
+    """The name of what is made of these."""
+    return hashlib.sha256(repr((COMPILER, OPTIONS, *parts)).encode()).hexdigest()[:32]
+
+
+def built(source, *options):
+    """The path of the library that C++ source makes; it is built once for all processes."""
+    options = [*OPTIONS, *options]
+    if "clang" not in COMPILER and platform.system() != "Darwin":
+        options.append("-fno-gnu-unique")  # or two modules would share the shared memory of one name
+    path = folder() / f"{key_of(options, source)}.so"
+    if not path.exists():
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".so")
+        os.close(descriptor)
+        try:
+            command = [COMPILER, *options, "-x", "c++", "-", "-o", temporary]
+            done = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(done.stderr + source)
+            os.replace(temporary, path)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    return path
+
+
+@cache
+def core():
+    """The library of core.cpp, whose names modules see."""
+    library = ctypes.CDLL(str(built((HERE / "core.cpp").read_text(), "-O2")), mode=ctypes.RTLD_GLOBAL)
+    pointer = ctypes.c_void_p
+    for name, restype, *argtypes in [
+        ("emulated_stream", pointer, ctypes.c_int),
+        ("emulated_set_device", ctypes.c_int, ctypes.c_int),
+        ("emulated_forget_stream", None, pointer),
+        ("emulated_kernel", pointer),
+        ("emulated_define", None, pointer, pointer),
+        ("emulated_begin", pointer, pointer),
+        ("emulated_end", None, pointer),
+        ("emulated_replay", ctypes.c_int, pointer, pointer),
+        ("emulated_forget_work", None, pointer),
+        ("emulated_thread", None, pointer, pointer, pointer, pointer),
+        ("cuLaunchKernel", ctypes.c_int, pointer, *[ctypes.c_uint] * 7, pointer, pointer, pointer),
+    ]:
+        function = library[name]
+        setattr(library, name, function)
+        function.restype, function.argtypes = restype, argtypes
+    return library
+
+
+def compiled(source, names):
+    """Where the kernels of a source are."""
+    library = ctypes.CDLL(str(built(header() + source + exported(names), "-O1")))
+    return [address_in(library, name) for name in names]
+
+
+def generated(source, names):
+    """What comes before all kernels, and the text of each without its name; None if some are written by hand."""
+    head, *parts = _GENERATED.split(source)
+    return [(head, body) for body in parts[1::2]] if parts[::2] == list(names) else None
+
+
+def compiled_together(kernels):
+    """Where generated kernels are, by what `generated` gives; each is compiled once for all processes."""
+    keys = {kernel: key_of(OF_GENERATED, header(), kernel) for kernel in kernels}
+    new = {kernel: f"kernel_{key}" for kernel, key in keys.items() if not (folder() / key).exists()}
+    for head in {head for head, _ in new}:
+        named = {name: body for (first, body), name in new.items() if first == head}
+        bodies = (f'extern "C" __global__ void {name}({body}' for name, body in named.items())
+        path = built(header() + head + "".join(bodies) + exported(named), OF_GENERATED)
+        for name in named:
+            link = folder() / f"{name}.{os.getpid()}"
+            link.symlink_to(path.name)
+            os.replace(link, folder() / name.removeprefix("kernel_"))
+    libraries = {kernel: _library(os.path.realpath(folder() / key)) for kernel, key in keys.items()}
+    return {kernel: address_in(library, f"kernel_{keys[kernel]}") for kernel, library in libraries.items()}
+
+
+_library = cache(ctypes.CDLL)
+
+
+@cache
+def header():
+    """What CUDA C++ takes for granted."""
+    core()
+    return (HERE / "kernels.h").read_text()
+
+
+def exported(names):
+    """What makes kernels of a source found by their names."""
+    return "".join(f"\nEMULATED({name})" for name in names)
+
+
+def address_in(library, name):
+    """Where the record of a kernel is."""
+    return ctypes.addressof(ctypes.c_char.in_dll(library, f"emulated_{name}"))
