@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.cuda.calls import Gpu, launch, multiply, multiply_each
+from edbatch.kernels.cuda.calls import Gpu, multiply, multiply_each
 from edbatch.kernels.cuda.enqueue import add_all, each_entry, gather, groups, in_entries, lists, note, read_scattered
-from edbatch.kernels.cuda.geometry import THREADS, Grid, lanes_of_lists, over_rows
+from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_ELEMENTS, OVER_LISTS
 from edbatch.kernels.tables import INTEGER_BYTES as INDEX
@@ -74,59 +74,40 @@ def _add_to_operand(gpu: np.ndarray, task: np.void, one: np.void, sources: Sourc
     Those are written as an operand of several windows: `first` is where in the index buffer offsets, members and rows
     of the groups follow one another, `segments` the number of groups.
     """
-    operand, n, positions = sources.operands[one["operand"]], one["n"], one["offsets"]
-    if sources.memory.windows[operand["window"]]["scattered"] >= 0:
-        _add_to_scattered(gpu, operand, one, sources, rows)
-        return
-    first = sources.indices + INDEX * operand["first"]
-    source = in_entries(rows, task["itemsize"])
-    if operand["access"] == GATHER_MANY:
-        target = in_entries(window_rows(operand["window"], sources.memory), task["itemsize"])
-        some = operand["segments"]
-        members = first + INDEX * (some + 1)
-        groups = members + INDEX * n
-        values = np.array(
-            [some, first, members, groups, source.address, source.stride, target.address, target.stride, source.width],
-            np.int64,
-        )
-        x, y = over_rows(some, source.width)
-        launch(gpu, task["to_groups"], Grid(x, y, 1, THREADS, 1), values, len(values))
-        return
-    target = in_entries(operand_rows(operand, 0, sources.memory), task["itemsize"])
-    if operand["access"] == SHARED:
+    memory, operand, n = sources.memory, sources.operands[one["operand"]], int(one["n"])
+    access, first = operand["access"], sources.indices + INDEX * operand["first"]
+    scattered = memory.windows[operand["window"]]["scattered"]  # never of what is `SHARED`, see `backward_out`
+    entries, axes = rows.width // task["itemsize"], 1
+    if access == SHARED:
+        source = in_entries(rows, task["itemsize"])
+        target = operand_rows(operand, 0, memory)
         add_all(gpu, task["to_one"], n, source.address, source.stride, target.address, source.width)
         return
-    listed = 0 if positions < 0 else sources.indices + INDEX * positions
-    to = first if operand["access"] == GATHER else 0
-    values = np.array(
-        [n, source.address, source.stride, listed, to, target.address, target.stride, source.width], np.int64
-    )
-    x, y = over_rows(n, source.width)
-    launch(gpu, task["kernel"], Grid(x, y, 1, THREADS, 1), values, len(values))
-
-
-@compiled
-def _add_to_scattered(gpu: np.ndarray, operand: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
-    """The same to rows whose entries do not lie side by side; of these none is `SHARED`, see `backward_out`."""
-    memory, access, n = sources.memory, operand["access"], one["n"]
-    of = memory.scattered[memory.windows[operand["window"]]["scattered"]]
-    first, axes = sources.indices + INDEX * operand["first"], of["axes"]
     if access == GATHER_MANY:
-        some = operand["segments"]
-        members = first + INDEX * (some + 1)
-        values = np.empty(1 + of["lists_end"] - of["lists_given"], np.int64)
-        values[1:] = memory.words[of["lists_given"] : of["lists_end"]]
+        kernel, some, members = task["to_groups"], int(operand["segments"]), first + INDEX * (operand["segments"] + 1)
+        values = np.zeros(3 + 2 * PLACE + 1, np.int64)
+        values[1] = entries
+        if scattered >= 0:
+            of = memory.scattered[scattered]
+            kernel, axes, entries = of["add_lists"], of["axes"], of["entries"]
+            values = np.empty(1 + of["lists_end"] - of["lists_given"], np.int64)
+            values[1:] = memory.words[of["lists_given"] : of["lists_end"]]
         values[0], values[1 + axes] = some, first
         placed(values, 2 + axes, rows, members)
         placed(values, 2 + axes + PLACE, window_rows(operand["window"], memory), members + INDEX * n)
-        groups(gpu, of["add_lists"], some * of["entries"], 1, values)
+        groups(gpu, kernel, some * entries, 1, values)
         return
-    values = np.empty(1 + of["add_end"] - of["add_given"], np.int64)
-    values[1:] = memory.words[of["add_given"] : of["add_end"]]
+    kernel, values = task["kernel"], np.zeros(2 + 2 * PLACE + 1, np.int64)
+    values[1] = entries
+    if scattered >= 0:
+        of = memory.scattered[scattered]
+        kernel, axes, entries = of["add"], of["axes"], of["entries"]
+        values = np.empty(1 + of["add_end"] - of["add_given"], np.int64)
+        values[1:] = memory.words[of["add_given"] : of["add_end"]]
     values[0] = n
-    placed(values, 1 + axes, rows, 0 if one["offsets"] < 0 else sources.indices + INDEX * one["offsets"])
+    placed(values, 1 + axes, rows, at_index(sources.indices, one["offsets"]))
     placed(values, 1 + axes + PLACE, operand_rows(operand, 0, memory), first if access == GATHER else 0)
-    each_entry(gpu, of["add"], n, of["entries"], values)
+    each_entry(gpu, kernel, n, entries, values)
 
 
 #: See `kernels.interpreter`; the table of a GPU is described by `calls.Gpu`.

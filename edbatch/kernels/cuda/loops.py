@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.kernels import row_kernels
 from edbatch.kernels.cuda import calls, emitter, enqueue
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
@@ -24,10 +25,7 @@ from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import ADD_ROWS, LISTS, Each, Task
 from edbatch.kernels.tables import Batches, Matrix, Memory, Sizes
 
-_ON_ROWS = (
-    "add_rows", "add_grouped", "add_all",
-)  # fmt: skip
-KERNELS = ("gather", *(f"{name}_{dtype}" for name in _ON_ROWS for dtype in ("float", "double")))
+KERNELS = ("gather", "add_all_float", "add_all_double")
 
 
 class CudaLoops:
@@ -94,8 +92,9 @@ class CudaLoops:
 
     def adding(self, dtype: np.dtype) -> Task:
         """See `kernels.cpu.loops.adding`."""
-        kernels = (self._kernels[f"{name}_{_name(dtype)}"] for name in ("add_rows", "add_all", "add_grouped"))
-        return Task(ADD_ROWS, dtype.itemsize, *kernels)
+        wanted = [make(dtype.name) for make in (row_kernels.add_rows, row_kernels.add_lists)]
+        one_to_one, to_groups = self.handles(wanted)
+        return Task(ADD_ROWS, dtype.itemsize, one_to_one, self._kernels[f"add_all_{_name(dtype)}"], to_groups)
 
     def add_all(self, rows: Any, whole: Any) -> None:
         """See `kernels.cpu.loops.add_all`."""

@@ -1,4 +1,4 @@
-// Kernels on rows of entries, for NVRTC: what moves rows and adds them one to one. After common.cu.
+// The kernel that moves rows, for NVRTC; after common.cu. (Generated kernels would be a launch for each move.)
 //
 // Here and in lists.cu all parameters have 8 bytes, but for `Moves`. Blocks have at most 256 threads: so
 // many may use all registers there are. Rows and columns are numbers of any size; lists of rows are int32. Everything is
@@ -79,27 +79,3 @@ extern "C" __global__ void gather(const __grid_constant__ Moves moves) {
         move_rows<int>(move);
     }
 }
-
-// Target row rows[i] += source row positions[i], for i < n; a list that is null: i. No target row may occur twice.
-template <typename T>
-__device__ inline void add_rows(
-    long long n, const T* source, long long source_stride, const int* positions, const int* rows, T* target,
-    long long target_stride, long long width
-) {
-    const Share mine(width, blockIdx.y, gridDim.y);
-    for (long long i = mine.row; i < n; i += mine.rows) {
-        const T* read = source + (positions ? positions[i] : i) * source_stride;
-        T* written = target + (rows ? rows[i] : i) * target_stride;
-        #pragma unroll 1  // unrolling would count the turns first: a 64-bit division a row
-        for (long long j = mine.column; j < width; j += mine.columns) written[j] += read[j];
-    }
-}
-
-#define FOR_BOTH(NAME, PARAMETERS_OF, ...) \
-    extern "C" __global__ void NAME##_float(PARAMETERS_OF(float)) { NAME<float>(__VA_ARGS__); } \
-    extern "C" __global__ void NAME##_double(PARAMETERS_OF(double)) { NAME<double>(__VA_ARGS__); }
-
-#define ADD_ROWS(T) \
-    long long n, const T* source, long long source_stride, const int* positions, const int* rows, T* target, \
-        long long target_stride, long long width
-FOR_BOTH(add_rows, ADD_ROWS, n, source, source_stride, positions, rows, target, target_stride, width)

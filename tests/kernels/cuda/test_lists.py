@@ -11,9 +11,7 @@ from tests.kernels.cuda.written import (
     Gpu,
     exactness,
     numbers,
-    rows_of_numbers,
     seeds,
-    some_or_none,
     unchanged_but,
 )  # fmt: skip
 
@@ -21,34 +19,6 @@ from tests.kernels.cuda.written import (
 @pytest.fixture(scope="module")
 def gpu():
     return Gpu()
-
-
-def of_segments(random, gpu, n, most=3):
-    """Offsets, some segments empty."""
-    return gpu.array(np.cumsum(np.r_[0, random.integers(0, random.integers(1, most + 2), n)]).astype(np.int32) + 2)
-
-
-@with_cpp
-@rows_of_numbers
-def test_add_grouped(gpu, number, n, width, room, geometry, seed):
-    """In order: to the bit what NumPy's add.at gets."""
-    random = np.random.default_rng(seed)
-    dtype = DTYPES[number]
-    offsets = of_segments(random, gpu, n)
-    members = some_or_none(random, gpu, 5, offsets[-1])
-    rows = gpu.array(random.permutation(n + 3)[:n].astype(np.int32)) if random.random() < 0.6 else None
-    source, _ = gpu.matrix(random, (5 if members is not None else offsets[-1], width), width + room, dtype, skip=room)
-    target, memory = gpu.matrix(random, (n + 3, width), width + 1, dtype)
-    before, wanted = memory.copy(), target.copy()
-    used = np.arange(offsets[0], offsets[-1])
-    owners = np.repeat(np.arange(n) if rows is None else rows, np.diff(offsets))
-    np.add.at(wanted, owners, source[used if members is None else members[used]])
-    gpu.run(
-        f"add_grouped_{number}", geometry,
-        n, offsets, members, rows, source, width + room, target, width + 1, width
-    )  # fmt: skip
-    np.testing.assert_array_equal(target, wanted)
-    unchanged_but(memory, before, target)
 
 
 @with_cpp

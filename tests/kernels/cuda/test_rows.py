@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from tests.emulated.libraries import with_cpp
 from tests.kernels.cuda.written import (
     ANY_BLOCK,
-    DTYPES,
     Gpu,
-    rows_of_numbers,
     seeds,
-    some_or_none,
-    unchanged_but,
 )
 
 
@@ -95,19 +91,3 @@ def test_gather_of_one_row_for_all(gpu):
     parameter.move[0] = Move(row.ctypes.data, 0, 0, 0, 5, target.ctypes.data, 8, 8)
     gpu.run("gather", ((2, 1), (64,)), parameter)
     np.testing.assert_array_equal(target.reshape(5, 8), np.tile(np.arange(8), (5, 1)))
-
-
-@with_cpp
-@rows_of_numbers
-def test_add_rows(gpu, number, n, width, room, geometry, seed):
-    random = np.random.default_rng(seed)
-    dtype = DTYPES[number]
-    positions = some_or_none(random, gpu, 5, n)
-    rows = gpu.array(random.permutation(n + 3)[:n].astype(np.int32)) if random.random() < 0.6 else None
-    source, _ = gpu.matrix(random, (max(n, 5), width), width + room, dtype, skip=room)
-    target, memory = gpu.matrix(random, (n + 3, width), width + 1, dtype)
-    before, wanted = memory.copy(), target.copy()
-    wanted[slice(n) if rows is None else rows] += source[slice(n) if positions is None else positions]
-    gpu.run(f"add_rows_{number}", geometry, n, source, width + room, positions, rows, target, width + 1, width)
-    np.testing.assert_array_equal(target, wanted)
-    unchanged_but(memory, before, target)

@@ -1,7 +1,6 @@
 """The kernels that are written by hand, on the CPU, and rows for them: views of memory whose other parts must stay."""
 
 import numpy as np
-from hypothesis import given
 from hypothesis import strategies as st
 
 from edbatch.kernels.cuda.loops import KERNELS
@@ -13,7 +12,6 @@ DTYPES = {"float": np.float32, "double": np.float64}
 ANY_BLOCK = [((1, 1, 1), (1, 1)), ((3, 1, 1), (48, 1)), ((2, 3, 1), (8, 5)), ((1, 2, 1), (256, 1))]
 numbers = st.sampled_from(["float", "double"])
 seeds = st.integers(0, 2**32 - 1)
-EXTREMES = np.array([-np.inf, np.inf, np.nan, -0.0, 1e30])
 
 
 class Gpu:
@@ -55,21 +53,5 @@ def unchanged_but(memory, before, view):
     np.testing.assert_array_equal(after, memory)
 
 
-def some_or_none(random, gpu, below, count):
-    return gpu.indices(random, below, count) if random.random() < 0.6 else None
-
-
-def with_extremes(random, x):
-    """Some rows get NaN and infinities."""
-    for i in range(len(x)):
-        if random.random() < 0.3:
-            x[i, random.integers(0, x.shape[1], 2)] = random.choice(EXTREMES, 2)
-
-
 def exactness(number):
     return {"rtol": 4e-6, "atol": 2e-6} if number == "float" else {"rtol": 1e-13, "atol": 1e-13}
-
-
-rows_of_numbers = given(
-    numbers, st.integers(0, 9), st.integers(1, 70), st.integers(0, 5), st.sampled_from(ANY_BLOCK), seeds
-)
