@@ -8,6 +8,7 @@ is). Taking a view adds a constant to the id.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -28,10 +29,11 @@ NODE_MASK = (1 << NODE_BITS) - 1
 MAX_DEPTH = 8
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class View:
     """How to see the values of nodes of one spec.
 
-    Attributes:
+    Args:
         code: position in `VIEWS`.
         root: spec of the nodes' values.
         out: spec of what is seen.
@@ -39,16 +41,11 @@ class View:
         look: from an array [rows, *root.shape] to the array [rows, *out.shape] on the same memory.
     """
 
-    __slots__ = ("code", "look", "out", "root", "steps")
-
-    def __init__(
-        self, code: int, root: Spec, out: Spec, steps: tuple[tuple[Op, Attributes], ...], look: Callable[[Any], Any]
-    ) -> None:
-        self.code = code
-        self.root = root
-        self.out = out
-        self.steps = steps
-        self.look = look
+    code: int
+    root: Spec
+    out: Spec
+    steps: tuple[tuple[Op, Attributes], ...]
+    look: Callable[[Any], Any]
 
 
 VIEWS: list[View | None] = [None]

@@ -9,20 +9,21 @@ import edbatch as eb
 from edbatch.errors import shown
 
 
-def check_model(model: Any, place: str) -> None:
-    """Raise an `EdBatchError` unless it is a collection of parameters."""
-    if not isinstance(model, eb.ParameterCollection):
-        raise eb.EdBatchError(f"{place}: expected a ParameterCollection as the model, got {shown(model)}")
-
-
-def check_sizes(place: str, least: int = 1, **sizes: Any) -> None:
-    """Raise an `EdBatchError` that names the first that is no integer, or below `least`; truth values are none.
+def check_model(place: str, model: Any, **sizes: Any) -> None:
+    """Raise an `EdBatchError` unless it is a collection of parameters, and all sizes are positive integers.
 
     Example:
-        >>> check_sizes("LSTM", input_dim=3, dim=0)
+        >>> check_model("LSTM", eb.ParameterCollection(), input_dim=3, dim=0)
         Traceback (most recent call last):
         edbatch.errors.EdBatchError: LSTM: dim=0; expected an integer of at least 1
     """
+    if not isinstance(model, eb.ParameterCollection):
+        raise eb.EdBatchError(f"{place}: expected a ParameterCollection as the model, got {shown(model)}")
+    check_integers(place, 1, **sizes)
+
+
+def check_integers(place: str, least: int, **sizes: Any) -> None:
+    """Raise an `EdBatchError` that names the first that is no integer, or below `least`; truth values are none."""
     for name, size in sizes.items():
         try:
             good = not isinstance(size, bool) and index(size) >= least

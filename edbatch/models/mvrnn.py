@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import edbatch as eb
-from edbatch.models.arguments import check_model, check_sizes
+from edbatch.models.arguments import check_model
 from edbatch.models.tree_network import TreeNetwork
 
 
@@ -29,8 +29,7 @@ class MVRNN(TreeNetwork):
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
-        check_model(model, "MVRNN")
-        check_sizes("MVRNN", words=words, labels=labels, dim=dim)
+        check_model("MVRNN", model, words=words, labels=labels, dim=dim)
         self.vectors = model.add_lookup_parameters((words, dim), name="vectors")
         self.matrices = model.add_lookup_parameters((words, dim, dim), name="matrices")
         # Near the identity, at which a word leaves its neighbour as it is.

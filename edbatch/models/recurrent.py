@@ -8,7 +8,7 @@ from typing import Any
 
 import edbatch as eb
 from edbatch.errors import shown
-from edbatch.models.arguments import check_model, check_sizes, checked_rate
+from edbatch.models.arguments import check_model, checked_rate
 
 
 class Layer:
@@ -40,8 +40,7 @@ class Layer:
         recurrent_dropout: float = 0.0,
     ) -> None:
         place = type(self).__name__
-        check_model(model, place)
-        check_sizes(place, input_dim=input_dim, dim=dim)
+        check_model(place, model, input_dim=input_dim, dim=dim)
         self.dim = dim
         self.recurrent_dropout = checked_rate(recurrent_dropout, f"{place}: recurrent_dropout")
         if name is not None and not isinstance(name, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
-from edbatch.models.arguments import check_model, check_sizes, checked_rate
+from edbatch.models.arguments import check_integers, check_model, checked_rate
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked
@@ -47,9 +47,8 @@ class BiLSTMTagger(Classifier):
         *,
         dropout: float = 0.0,
     ) -> None:
-        check_model(model, "BiLSTMTagger")
-        check_sizes("BiLSTMTagger", words=words, tags=tags, dim=dim, layers=layers)
-        check_sizes("BiLSTMTagger", 0, characters=characters)
+        check_model("BiLSTMTagger", model, words=words, tags=tags, dim=dim, layers=layers)
+        check_integers("BiLSTMTagger", 0, characters=characters)
         rate = checked_rate(dropout, "BiLSTMTagger: dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.right, self.left = (

@@ -64,6 +64,7 @@ class Adam(Trainer):
     eps: float = 1e-8
 
     rule: ClassVar[Rule] = ADAM
+    below = Trainer.below | {"eps": math.inf}
 
     def check(self) -> None:
         """Raise an `EdBatchError` unless all hyper-parameters are in range."""
@@ -72,7 +73,6 @@ class Adam(Trainer):
             raise EdBatchError(f"{self._name}: betas={shown(self.betas)}; expected two numbers")
         for beta in self.betas:
             check_number(self._name, "betas", beta, below=1)
-        check_number(self._name, "eps", self.eps)
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
         """lr and corrections of this update, weight decay, how much old and new count, eps."""

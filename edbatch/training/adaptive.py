@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from edbatch.training.numbers import check_number
 from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer
@@ -57,11 +57,7 @@ class Adagrad(Trainer):
     eps: float = 1e-10
 
     rule = by_root_of("sum_of_squares")
-
-    def check(self) -> None:
-        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
-        super().check()
-        check_number(self._name, "eps", self.eps)
+    below = Trainer.below | {"eps": math.inf}
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
         """lr, weight decay; all old and new squares count in full; eps."""
@@ -93,12 +89,7 @@ class RMSProp(Trainer):
     eps: float = 1e-8
 
     rule = by_root_of("mean_square")
-
-    def check(self) -> None:
-        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
-        super().check()
-        check_number(self._name, "alpha", self.alpha, below=1)
-        check_number(self._name, "eps", self.eps)
+    below = Trainer.below | {"alpha": 1, "eps": math.inf}
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
         """lr, weight decay, how much old and new squares count, eps."""
@@ -130,12 +121,7 @@ class Adadelta(Trainer):
     eps: float = 1e-6
 
     rule = ADADELTA
-
-    def check(self) -> None:
-        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
-        super().check()
-        check_number(self._name, "rho", self.rho, below=1)
-        check_number(self._name, "eps", self.eps)
+    below = Trainer.below | {"rho": 1, "eps": math.inf}
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:
         """lr, weight decay, how much old and new squares count, eps."""

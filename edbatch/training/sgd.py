@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edbatch.errors import checked_flag
-from edbatch.training.numbers import check_number
 from edbatch.training.rule import Rule
 from edbatch.training.trainer import Trainer
 
@@ -76,11 +75,11 @@ class Momentum(Trainer):
     nesterov: bool = False
 
     rule = MOMENTUM
+    below = Trainer.below | {"momentum": 1}
 
     def check(self) -> None:
         """Raise an `EdBatchError` unless all hyper-parameters are in range."""
         super().check()
-        check_number(self._name, "momentum", self.momentum, below=1)
         checked_flag(f"{self._name}: nesterov", self.nesterov)
 
     def constants(self, lr: float, updates: int) -> tuple[float, ...]:

@@ -81,6 +81,8 @@ class Trainer:
     on_bad_gradient: Literal["raise", "skip"] = "raise"
 
     rule: ClassVar[Rule]  # its first constant is what gradients are scaled by
+    #: The hyper-parameters that are numbers from 0 on, and what each is below.
+    below: ClassVar[dict[str, float]] = {"weight_decay": math.inf}
 
     def __post_init__(self) -> None:
         self.steps = 0
@@ -100,7 +102,8 @@ class Trainer:
             check_number(self._name, "lr", self.lr)
         if not isinstance(self.steps, int) or isinstance(self.steps, bool) or self.steps < 0:
             raise EdBatchError(f"{self._name}: steps={shown(self.steps)}; expected the number of updates so far")
-        check_number(self._name, "weight_decay", self.weight_decay)
+        for name, below in self.below.items():
+            check_number(self._name, name, getattr(self, name), below)
         if self.clip is not None:
             check_number(self._name, "clip", self.clip)
             if self.clip == 0:

@@ -55,7 +55,7 @@ def test_values_that_are_too_large(model, make):
 
 
 def test_parameters_that_are_too_long(model):
-    with pytest.raises(eb.EdBatchError, match=r"'table': expected at most 2,147,483,647 along an axis"):
+    with pytest.raises(eb.EdBatchError, match=r"'table': expected at most 2,147,483,647 entries along an axis"):
         model.add_lookup_parameters((2**31, 1), name="table", init=0.0)
     assert "table" not in [parameter.name for parameter in model]
 

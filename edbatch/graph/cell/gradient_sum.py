@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import node_type
 from edbatch.graph.ops.inputs import zeros
 from edbatch.graph.ops.place import concatenate
 from edbatch.graph.ops.reduce import sum
@@ -109,17 +110,10 @@ def _interval(view: View) -> tuple[int, int] | None:
 
 def _through(view: View, gradient: Expression) -> Expression:
     """Back through a view, by the rules of its steps."""
-    shapes = [view.root.shape]
+    seen = [view.root]
     for op, attributes in view.steps[:-1]:
-        shapes.append(op.shape(shapes[-1], **dict(attributes)))
-    for (op, attributes), shape in zip(reversed(view.steps), reversed(shapes), strict=True):
+        seen.append(node_type(op, attributes, (seen[-1],)).out)
+    for (op, attributes), spec in zip(reversed(view.steps), reversed(seen), strict=True):
         assert callable(op.gradient)
-        gradient = op.gradient(gradient, None, _Shaped(shape), **dict(attributes))
+        gradient = op.gradient(gradient, None, spec, **dict(attributes))  # which reads no more than a shape
     return gradient
-
-
-class _Shaped:
-    """An operand of which only the shape is known; all that the rules of views read."""
-
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape

@@ -8,7 +8,7 @@ from weakref import ref
 
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.compiled import Compiled, Row
 
 tabulate = Later("tabulate")
 
@@ -54,7 +54,8 @@ class Described:
         Raises:
             EdBatchError: the cell has not been called yet, and so not been traced.
         """
-        return layout_table(self.compiled(owner))
+        traces = self.compiled(owner)
+        return Table("\n\n".join(f"{_title(*trace)}\n{_table(trace[1].storage)}" for trace in traces))
 
     def explain(self, owner: Any = None) -> Table:
         """How every batch of the cell's body reaches its operands.
@@ -65,7 +66,15 @@ class Described:
 
         Args, returns and raises: as `layout`.
         """
-        return explain_table(self.compiled(owner))
+        texts = []
+        for name, compiled in self.compiled(owner):
+            gap = compiled.batches - compiled.split - compiled.least
+            quality = f", at most {gap} more than needed" if gap else ", no fewer are possible"
+            split = f", and {compiled.split} more to copy less" if compiled.split else ""
+            cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
+            head = f"{_title(name, compiled)}: {compiled.batches - compiled.split} batches{quality}{split}{cheapest}"
+            texts.append(f"{head}\n{_table(compiled.operands)}")
+        return Table("\n\n".join(texts))
 
     def compiled(self, owner: Any = None) -> list[tuple[str, Compiled]]:
         """Name and body of every trace, see `layout`."""
@@ -80,25 +89,9 @@ class Described:
         return [(type.name, type.op.compiled) for type in types]
 
 
-def layout_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
-    """Where the variables of each trace lie; a trace has a name."""
-    return Table(
-        "\n\n".join(f"{_title(*trace)}\n{tabulate.tabulate(trace[1].storage, headers='keys')}" for trace in traces)
-    )
-
-
-def explain_table(traces: Iterable[tuple[str, Compiled]]) -> Table:
-    """How each trace's batches reach their operands."""
-    texts = []
-    for name, compiled in traces:
-        gap = compiled.batches - compiled.split - compiled.least
-        quality = f", at most {gap} more than needed" if gap else ", no fewer are possible"
-        split = f", and {compiled.split} more to copy less" if compiled.split else ""
-        cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
-        head = f"{_title(name, compiled)}: {compiled.batches - compiled.split} batches{quality}{split}{cheapest}"
-        texts.append(f"{head}\n{tabulate.tabulate(compiled.operands, headers='keys')}")
-    return Table("\n\n".join(texts))
-
-
 def _title(name: str, compiled: Compiled) -> str:
     return name + (f" without {', '.join(compiled.without)}" if compiled.without else "")
+
+
+def _table(rows: Iterable[Row]) -> str:
+    return str(tabulate.tabulate(rows, headers="keys"))

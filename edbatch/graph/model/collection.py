@@ -18,8 +18,8 @@ from edbatch.graph.model.checkpoint import TRAINER, Checkpoint, Resumable, Savab
 from edbatch.graph.model.init import initial_value
 from edbatch.graph.model.names import Names
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.graph.record import entries_of
-from edbatch.graph.spec import MOST_AXES, MOST_ENTRIES, Shape, float_dtype
+from edbatch.graph.record import checked_shape
+from edbatch.graph.spec import MOST_AXES, float_dtype
 
 
 class ParameterCollection:
@@ -295,11 +295,7 @@ class ParameterCollection:
             free = (f"p{number}" for number in range(len(self), 2 * len(self) + 1))
             name = next(found for found in free if found not in self)
         full = self._prefix + _checked_name(name)
-        size = _checked_shape(full, shape)
-        if max(size, default=1) > MOST_ENTRIES:
-            raise EdBatchError(
-                f"parameter {full!r}: expected at most {MOST_ENTRIES:,} along an axis, got {shown(shape)}"
-            )
+        size = checked_shape(f"parameter {full!r}", shape)
         if len(size) > MOST_AXES:
             raise EdBatchError(f"parameter {full!r}: expected a shape of at most {MOST_AXES} axes, got {shown(shape)}")
         if kind is LookupParameters and not size:
@@ -326,14 +322,3 @@ def _checked_name(name: Any) -> str:
     if any(part.startswith(TRAINER) for part in name.split(".")):  # of any part of a model, which may be saved alone
         raise EdBatchError(f"parameter {name!r}: names that begin with {TRAINER!r} are the trainer's in checkpoints")
     return name
-
-
-def _checked_shape(name: str, shape: Any) -> Shape:
-    """A shape of positive integers; an integer means a vector."""
-    try:
-        size = tuple(map(operator.index, entries_of(shape)))
-    except TypeError:
-        size = (0,)
-    if not all(n > 0 for n in size):
-        raise EdBatchError(f"parameter {name!r}: expected a shape of positive integers, got {shown(shape)}")
-    return size

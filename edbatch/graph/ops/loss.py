@@ -11,7 +11,7 @@ from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary, indexed
-from edbatch.graph.model.exchange import refuse_masked
+from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, composite, declare, expect
@@ -206,13 +206,7 @@ def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray
     Raises:
         EdBatchError: it is no array of real numbers, or one is NaN, negative or above `most`.
     """
-    refuse_masked(target, place)
-    try:
-        found = np.asarray(target)
-    except ValueError as error:
-        raise EdBatchError(f"{place}: expected an array of numbers ({error})") from None
-    if found.dtype.kind not in "fiub":
-        raise EdBatchError(f"{place}: expected real numbers, got {shown(target)}")
+    found = from_dlpack(target, place)
     wrong = found[~((found >= 0) & (found <= most))]
     if wrong.size:
         raise EdBatchError(f"{place}: expected probabilities, got {wrong.flat[0]}")

@@ -186,7 +186,7 @@ def test_shapes_of_integers_of_all_kinds(shape):
 def test_what_is_no_shape(shape):
     model = eb.ParameterCollection()
     for add in (model.add_parameters, model.add_lookup_parameters):
-        with pytest.raises(eb.EdBatchError, match="expected a shape of positive integers"):
+        with pytest.raises(eb.EdBatchError, match=r"expected (a shape of integers|sizes of at least 1)"):
             add(shape)
     assert len(model) == 0
 
@@ -200,7 +200,7 @@ def test_what_is_no_seed(seed):
 @pytest.mark.parametrize("shape", [np.zeros((0, 3)), np.zeros((0, 3), int), np.zeros((0, 0, 1))])
 def test_an_array_of_no_rows_is_no_shape(shape):
     """A list of its rows is empty, as the shape of a number is."""
-    with pytest.raises(eb.EdBatchError, match="expected a shape of positive integers"):
+    with pytest.raises(eb.EdBatchError, match="expected a shape of integers"):
         eb.ParameterCollection().add_parameters(shape)
     with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected a shape of integers"):
         eb.zeros(shape)
