@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.graph.cell.trace import Trace
-from edbatch.graph.node_type import TYPES, Attributes, NodeType
+from edbatch.graph.node_type import TYPES, Attributes, NodeType, node_type
 from edbatch.graph.op import Kind, Op
 from edbatch.graph.ops.shape import INDEX, RESHAPE
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
@@ -24,6 +24,16 @@ class Value:
 
     node: int
     view: View | None = None
+
+    @property
+    def steps(self) -> Steps:
+        """The views that it is seen through, one of the other."""
+        return () if self.view is None else self.view.steps
+
+    @property
+    def code(self) -> int:
+        """Of its view; 0: it has none."""
+        return 0 if self.view is None else self.view.code
 
     def moved(self, new: dict[int, int]) -> Value:
         """The same of the node that `new` gives."""
@@ -48,6 +58,30 @@ class Node:
     payload: tuple[int, ...] = ()
     value: Any = None
     cuts: tuple[int, ...] = ()
+
+
+class Nodes(list[Node]):
+    """The nodes of a body as it grows."""
+
+    def add(self, node: Node) -> Value:
+        """The value of one more node."""
+        self.append(node)
+        return Value(len(self) - 1)
+
+    def spec(self, value: Value) -> Spec:
+        """Shape and dtype of a value."""
+        return self[value.node].type.out if value.view is None else value.view.out
+
+    def seen(self, value: Value, steps: Steps) -> Value:
+        """A value seen through more views; of too many on one another, a copy of what the first of them show."""
+        for op, attributes in steps:
+            spec = self.spec(value)
+            view = view_of(spec, value.code, op, attributes)
+            if view is None:
+                value = self.add(Node(node_type(op, attributes, (spec,)), (value,)))
+            else:
+                value = Value(value.node, view)
+        return value
 
 
 @dataclass(frozen=True)
@@ -96,12 +130,11 @@ def spec_of_value(body: Body, value: Value) -> Spec:
 
 def origin(body: Body, value: Value) -> tuple[int, Steps]:
     """The node that a value is a view of, and the views that it is seen through; a view that is a copy is a view."""
-    steps: Steps = () if value.view is None else value.view.steps
+    steps = value.steps
     node = body.nodes[value.node]
     while node.type.op.kind is Kind.VIEW:
-        steps = ((node.type.op, node.type.attributes), *steps)
         (value,) = node.operands
-        steps = (*(() if value.view is None else value.view.steps), *steps)
+        steps = (*value.steps, (node.type.op, node.type.attributes), *steps)
         node = body.nodes[value.node]
     return value.node, steps
 

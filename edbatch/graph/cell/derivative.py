@@ -333,7 +333,7 @@ def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:
 
 def _shown(x: Expression, value: Value) -> Expression:
     """What a value shows, of x in the place of its node."""
-    return _seen_through(value.view.steps if value.view is not None else (), x)
+    return _seen_through(value.steps, x)
 
 
 def _seen_through(steps: Steps, x: Expression) -> Expression:
@@ -360,7 +360,7 @@ def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:
     if value.view is None and len(node.operands) == 2 and node.type.op is MATMUL and len(node.type.out.shape) == 2:
         left, right = node.operands
         shape = node.type.operands[0]
-        view = view_of(shape, 0 if left.view is None else left.view.code, TRANSPOSE, (("axes", (1, 0)),))
+        view = view_of(shape, left.code, TRANSPOSE, (("axes", (1, 0)),))
         if view is not None:
             return [Value(left.node, view), right], None
     if value.view is None and node.type.op is UNPICK:

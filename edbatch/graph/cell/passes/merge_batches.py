@@ -13,14 +13,14 @@ from itertools import accumulate
 import numpy as np
 
 from edbatch.graph.cell.batches import is_product, partly_read
-from edbatch.graph.cell.body import Body, Node, Value, operands_of
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
 from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.cell.stacking import can_stack, stacked
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 from edbatch.graph.ops.shape import INDEX, RESHAPE, STOP_GRADIENT
-from edbatch.graph.spec import ParameterSpec, Spec
-from edbatch.graph.views import columns_of, view_of
+from edbatch.graph.spec import ParameterSpec, Shape, Spec
+from edbatch.graph.views import columns_of
 
 
 def merge_batches(body: Body, batches: Sequence[Sequence[int]]) -> Body:
@@ -49,14 +49,14 @@ class _Merging:
 
     def __init__(self, body: Body) -> None:
         self.old = body
-        self.nodes: list[Node] = []
+        self.nodes = Nodes()
         self.values: dict[int, Value] = {}
         self.concatenated: dict[int, dict[Value, int]] = {}
         self.returned = {value.node for value in body.outputs}
         self.whole = self.returned | partly_read(body)  # gradients flow into all that such a node is made of
         for number, node in enumerate(body.nodes):
             if node.type.op.kind is Kind.SOURCE:
-                self.values[number] = self._node(node)
+                self.values[number] = self.nodes.add(node)
 
     def add(self, batch: Sequence[int]) -> None:
         """The nodes of a batch: as one if it can be, else one after the other."""
@@ -81,24 +81,12 @@ class _Merging:
         """What a value of the old body is in the new one."""
         if old.node not in self.values:  # only concatenations and the like are made when they are needed
             self.values[old.node] = self._placed(old.node)
-        found = self.values[old.node]
-        for op, attributes in old.view.steps if old.view is not None else ():
-            spec, code = self._spec(found), 0 if found.view is None else found.view.code
-            view = view_of(spec, code, op, attributes)
-            if view is None:  # too many views on one another: a copy
-                found = self._node(Node(node_type(op, attributes, (spec,)), (found,)))
-            else:
-                found = Value(found.node, view)
-        return found
-
-    def _node(self, node: Node) -> Value:
-        self.nodes.append(node)
-        return Value(len(self.nodes) - 1)
+        return self.nodes.seen(self.values[old.node], old.steps)
 
     def _alone(self, number: int) -> Value:
         node = self.old.nodes[number]
         operands = tuple(map(self.value, node.operands))
-        return self._node(replace(node, operands=operands))
+        return self.nodes.add(replace(node, operands=operands))
 
     def _placed(self, number: int) -> Value:
         """A node that puts its operands side by side; if they are so already, what they are parts of."""
@@ -108,10 +96,10 @@ class _Merging:
         if joins and number not in self.whole:
             whole = self._joined(values)
             if whole is not None:
-                return self._reshaped(whole, node.type.out)
+                return self._reshaped(whole, node.type.out.shape)
         made = self._alone(number)
         if joins and number not in self.whole and len(node.type.out.shape) == 1:
-            begins = [0, *accumulate(self._spec(value).size for value in values)][:-1]
+            begins = [0, *accumulate(self.nodes.spec(value).size for value in values)][:-1]
             self.concatenated[made.node] = dict(zip(values, begins, strict=True))
             self.nodes[made.node] = replace(self.nodes[made.node], cuts=tuple(begins[1:]))
         return made
@@ -123,7 +111,7 @@ class _Merging:
             return None
         type = node_type(OPS["matmul"], (), (whole, nodes[0].type.operands[1]))
         cuts = np.cumsum([spec.shape[0] for spec in weights])[:-1].tolist()
-        return self._node(Node(type, (self.value(nodes[0].operands[0]),), cuts=tuple(cuts)))
+        return self.nodes.add(Node(type, (self.value(nodes[0].operands[0]),), cuts=tuple(cuts)))
 
     def _elementwise(self, nodes: Sequence[Node]) -> Value | None:
         """One node for vectors of one size; an operand is single numbers, the same for all, or all lie side by side."""
@@ -141,7 +129,7 @@ class _Merging:
                     return None
                 operands.append(specs[:1] if one else specs)
                 continue
-            spec = self._spec(values[0])
+            spec = self.nodes.spec(values[0])
             one = spec.size == 1 and len(set(values)) == 1
             whole = values[0] if one else self._joined(values) if spec.shape == type.out.shape else None
             if whole is None:
@@ -149,13 +137,13 @@ class _Merging:
             operands.append(whole)
         found: list[Spec] = []
         for operand in operands:
-            spec = self._spec(operand) if isinstance(operand, Value) else _stack(operand)
+            spec = self.nodes.spec(operand) if isinstance(operand, Value) else _stack(operand)
             found.append(spec)
         merged = node_type(type.op, type.attributes, tuple(found))
         if merged.out.size != len(nodes) * type.out.size:  # all operands are single numbers: equal nodes, not merged
             return None
         cuts = tuple(range(type.out.size, merged.out.size, type.out.size))
-        return self._node(Node(merged, tuple(x for x in operands if isinstance(x, Value)), cuts=cuts))
+        return self.nodes.add(Node(merged, tuple(x for x in operands if isinstance(x, Value)), cuts=cuts))
 
     def _joined(self, values: Sequence[Value]) -> Value | None:
         """What values that lie side by side, in this order, are together: a vector. None if they do not.
@@ -164,7 +152,7 @@ class _Merging:
         """
         stopped = [stops(value.view) for value in values]
         found = self._memory(values, in_place=any(stopped) == all(stopped))
-        return self._stopped(found) if found is not None and all(stopped) else found
+        return self.nodes.seen(found, ((STOP_GRADIENT, ()),)) if found is not None and all(stopped) else found
 
     def _memory(self, values: Sequence[Value], in_place: bool) -> Value | None:
         """`in_place`: where they are, and not only in a concatenation of them."""
@@ -176,43 +164,29 @@ class _Merging:
                 return self._slice(Value(first[0]), first[1], ends[-1])
         for node, begins in self.concatenated.items():
             found = [begins.get(value, -1) for value in values]
-            ends = [begin + self._spec(value).size for begin, value in zip(found, values, strict=True)]
+            ends = [begin + self.nodes.spec(value).size for begin, value in zip(found, values, strict=True)]
             if found[0] >= 0 and found[1:] == ends[:-1]:
                 return self._slice(Value(node), found[0], ends[-1])
         return None
 
-    def _stopped(self, value: Value) -> Value | None:
-        view = view_of(self._spec(value), 0 if value.view is None else value.view.code, STOP_GRADIENT, ())
-        return None if view is None else Value(value.node, view)
-
     def _columns(self, value: Value) -> tuple[int, int, int] | None:
         """The node whose memory it is, the column at which it begins there, its entries; None if it is scattered."""
-        place = columns_of(value.view) if value.view is not None else (0, self._spec(value).size)
+        place = columns_of(value.view) if value.view is not None else (0, self.nodes.spec(value).size)
         return None if place is None else (value.node, *place)
 
     def _slice(self, whole: Value, begin: int, end: int) -> Value:
         """Entries of a node as a vector."""
-        spec = self._spec(whole)
-        if (begin, end) == (0, spec.size):
-            return self._reshaped(whole, None)
-        flat = self._reshaped(whole, None)
-        code = 0 if flat.view is None else flat.view.code
-        view = view_of(self._spec(flat), code, INDEX, (("index", ((begin, end, 1),)),))
-        assert view is not None
-        return Value(whole.node, view)
+        size = self.nodes.spec(whole).size
+        flat = self._reshaped(whole, (size,))
+        return (
+            flat if (begin, end) == (0, size) else self.nodes.seen(flat, ((INDEX, (("index", ((begin, end, 1),)),)),))
+        )
 
-    def _reshaped(self, value: Value, to: Spec | None) -> Value:
-        """Contiguous entries in the shape of `to`, or as a vector."""
-        spec = self._spec(value)
-        shape = (spec.size,) if to is None else to.shape
-        if spec.shape == shape:
+    def _reshaped(self, value: Value, shape: Shape) -> Value:
+        """Contiguous entries in another shape."""
+        if self.nodes.spec(value).shape == shape:
             return value
-        view = view_of(spec, 0 if value.view is None else value.view.code, RESHAPE, (("shape_to", shape),))
-        assert view is not None
-        return Value(value.node, view)
-
-    def _spec(self, value: Value) -> Spec:
-        return self.nodes[value.node].type.out if value.view is None else value.view.out
+        return self.nodes.seen(value, ((RESHAPE, (("shape_to", shape),)),))
 
 
 def _stack(specs: Sequence[ParameterSpec]) -> ParameterSpec:

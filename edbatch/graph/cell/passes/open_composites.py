@@ -7,13 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Value, body_of, origin
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, body_of, origin
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.node_type import node_type, parameter_of
 from edbatch.graph.op import OPS
 from edbatch.graph.ops.shape import EMBED
 from edbatch.graph.spec import ParameterSpec
-from edbatch.graph.views import view_of
 
 
 def open_composites(body: Body) -> Body:
@@ -48,43 +47,32 @@ def _body_of(node: Node, function: Callable[..., Any]) -> Body:
 
 def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
     """With what functions record in the places of the nodes that have one."""
-    nodes: list[Node] = []
+    nodes = Nodes()
     values: dict[int, Value] = {}  # what nodes of `body` are now
 
     def seen(value: Value, of: dict[int, Value]) -> Value:
         """A value of nodes that are others now."""
-        found = of[value.node]
-        for op, attributes in value.view.steps if value.view is not None else ():
-            spec = found.view.out if found.view is not None else nodes[found.node].type.out
-            view = view_of(spec, 0 if found.view is None else found.view.code, op, attributes)
-            apart = Node(node_type(op, attributes, (spec,)), (found,))  # of too many views on one another
-            found = add(apart) if view is None else Value(found.node, view)
-        return found
-
-    def add(node: Node) -> Value:
-        nodes.append(node)
-        return Value(len(nodes) - 1)
+        return nodes.seen(of[value.node], value.steps)
 
     def computed(value: Value) -> Value:
         """A value of its own: no copy of a view, whose gradient is that of what it shows."""
-        spec = value.view.out if value.view is not None else nodes[value.node].type.out
+        spec = nodes.spec(value)
         index = tuple((0, size, 1) for size in spec.shape)
         type = node_type(EMBED, (("shape_to", spec.shape), ("index", index), ("fill", 0.0)), (spec,))
-        return add(Node(type, (value,)))
+        return nodes.add(Node(type, (value,)))
 
     returned = {value.node for value in body.outputs}
     for number, (node, function) in enumerate(zip(body.nodes, functions, strict=True)):
         operands = tuple(seen(value, values) for value in node.operands)
         if function is None:
-            values[number] = add(replace(node, operands=operands))
+            values[number] = nodes.add(replace(node, operands=operands))
             continue
         inner = _body_of(node, function)
         inside: dict[int, Value] = dict(enumerate(operands))
         for at, one in enumerate(inner.nodes[len(operands) :], len(operands)):
             payload = tuple(node.payload[-1 - x] if x < 0 else x for x in one.payload)
-            inside[at] = add(
-                replace(one, operands=tuple(seen(value, inside) for value in one.operands), payload=payload)
-            )
+            read = tuple(seen(value, inside) for value in one.operands)
+            inside[at] = nodes.add(replace(one, operands=read, payload=payload))
         result = inner.outputs[0]
         values[number] = seen(result, inside)
         shown, steps = origin(inner, result)

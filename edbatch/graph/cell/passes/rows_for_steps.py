@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from edbatch.graph.cell.body import Body, Node, Value, operands_of, spec_of_value
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, operands_of
 from edbatch.graph.cell.passes.fuse import is_contiguous
 from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import intern, node_type
@@ -49,10 +49,9 @@ def parameter_matrix(body: Body, operand: Operand) -> tuple[ParameterSpec, bool]
     node = body.nodes[operand.node]
     if node.type.op is not PARAMETER or len(node.type.out.shape) != 2:
         return None
-    steps = operand.view.steps if operand.view is not None else ()
-    if any(op is not TRANSPOSE or dict(attributes)["axes"] != (1, 0) for op, attributes in steps):
+    if any(op is not TRANSPOSE or dict(attributes)["axes"] != (1, 0) for op, attributes in operand.steps):
         return None
-    return node.type.attributes[0][1], len(steps) % 2 == 1
+    return node.type.attributes[0][1], len(operand.steps) % 2 == 1
 
 
 class _Copies:
@@ -64,7 +63,7 @@ class _Copies:
 
     def __init__(self, body: Body) -> None:
         self.old = body
-        self.nodes: list[Node] = []
+        self.nodes = Nodes()
         self._new: dict[int, int] = {}
         self._copies: dict[Value, Value] = {}
 
@@ -75,13 +74,12 @@ class _Copies:
 
     def node(self, op: str, operands: Sequence[Operand], cuts: tuple[int, ...] = ()) -> Node:
         """A node of an op without attributes."""
-        specs = tuple(x if isinstance(x, ParameterSpec) else spec_of_value(self._body, x) for x in operands)
+        specs = tuple(x if isinstance(x, ParameterSpec) else self.nodes.spec(x) for x in operands)
         return Node(node_type(OPS[op], (), specs), tuple(x for x in operands if isinstance(x, Value)), cuts=cuts)
 
     def new(self, op: str, operands: Sequence[Operand]) -> Value:
         """The value of a new node."""
-        self.nodes.append(self.node(op, operands))
-        return Value(len(self.nodes) - 1)
+        return self.nodes.add(self.node(op, operands))
 
     def factors(self, operands: Sequence[Operand]) -> list[Operand]:
         """Of a product, and its bias: one matrix that is a parameter, the others as rows."""
@@ -103,25 +101,24 @@ class _Copies:
 
     def _parameter(self, spec: ParameterSpec) -> Value:
         out = spec_of(spec.shape, spec.dtype)
-        self.nodes.append(Node(intern(PARAMETER, (("parameter", spec),), (), out), ()))
-        return Value(len(self.nodes) - 1)
+        return self.nodes.add(Node(intern(PARAMETER, (("parameter", spec),), (), out), ()))
 
     def readable(self, old: Value) -> Value:
         """What a value of the old body is in the new one, where runs can read it."""
         value = old.moved(self._new)
         type = self.nodes[value.node].type
         is_matrix = type.op is PARAMETER and len(type.out.shape) == 2
-        if is_matrix and old.view is not None and any(op is RESHAPE for op, _ in old.view.steps):
+        if is_matrix and any(op is RESHAPE for op, _ in old.steps):
             return Value(self._copy(Value(value.node)).node, old.view)
         return value
 
     def row(self, value: Value, fixed: bool = False) -> Value:
         """The same with entries side by side; `fixed`: a row for each call, too, if it is a vector."""
-        body, node = self._body, self.nodes[value.node]
-        if not is_contiguous(body, value):
+        node = self.nodes[value.node]
+        if not is_contiguous(self._body, value):
             return self._copy(value)
         is_fixed = node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT
-        if fixed and is_fixed and len(spec_of_value(body, value).shape) == 1:
+        if fixed and is_fixed and len(self.nodes.spec(value).shape) == 1:
             return self._copy(value)
         return value
 
@@ -131,8 +128,7 @@ class _Copies:
 
     def _copy(self, value: Value) -> Value:
         if value not in self._copies:
-            spec = spec_of_value(self._body, value)
+            spec = self.nodes.spec(value)
             all = (("index", tuple((0, size, 1) for size in spec.shape)),)
-            self.nodes.append(Node(node_type(INDEX, all, (spec,)), (value,)))
-            self._copies[value] = Value(len(self.nodes) - 1)
+            self._copies[value] = self.nodes.add(Node(node_type(INDEX, all, (spec,)), (value,)))
         return self._copies[value]

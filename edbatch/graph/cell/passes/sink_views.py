@@ -75,7 +75,7 @@ def _cuts(node: Node, view: View) -> tuple[int, ...]:
 
 def seen_through(operand: Value, spec: Spec, view: View) -> View | None:
     """`view`, of an operand that is itself seen through a view; None if that takes a copy."""
-    found, code = operand.view, 0 if operand.view is None else operand.view.code
+    found, code = operand.view, operand.code
     for op, attributes in view.steps:
         found = view_of(spec if found is None else found.out, code, op, attributes)
         if found is None:
