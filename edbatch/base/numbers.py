@@ -1,10 +1,14 @@
-"""What counts as a number."""
+"""What counts as a number, and checks of the numbers that callers give."""
 
 from __future__ import annotations
 
+import math
+from operator import index
 from typing import Any
 
 import numpy as np
+
+from edbatch.errors import EdBatchError, shown
 
 _SCALARS = (int, float, np.integer, np.floating)
 
@@ -17,3 +21,31 @@ def is_real(value: Any) -> bool:
         [True, True, True, False, False, False]
     """
     return isinstance(value, _SCALARS) and not isinstance(value, np.timedelta64)
+
+
+def check_number(place: str, name: str, value: Any, below: float = math.inf) -> None:
+    """Raise an `EdBatchError` unless `value` is a number in [0, below).
+
+    Example:
+        >>> check_number("SGD", "momentum", 1.5, below=1)
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
+    """
+    if not is_real(value) or not 0 <= value < below:
+        raise EdBatchError(f"{place}: {name}={shown(value)}; expected a number in [0, {below})")
+
+
+def check_integer(place: str, name: str, value: Any, least: int = 1) -> None:
+    """Raise an `EdBatchError` unless `value` is an integer of at least `least`; truth values are none.
+
+    Example:
+        >>> check_integer("LSTM", "dim", 0)
+        Traceback (most recent call last):
+        edbatch.errors.EdBatchError: LSTM: dim=0; expected an integer of at least 1
+    """
+    try:
+        good = not isinstance(value, bool) and index(value) >= least
+    except TypeError:
+        good = False
+    if not good:
+        raise EdBatchError(f"{place}: {name}={shown(value)}; expected an integer of at least {least}")

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import edbatch as eb
+from edbatch.base.numbers import check_integer
 from edbatch.errors import shown
 
 
 def check_model(place: str, model: Any, **sizes: Any) -> None:
-    """Raise an `EdBatchError` unless it is a collection of parameters, and all sizes are positive integers.
-
-    Example:
-        >>> check_model("LSTM", eb.ParameterCollection(), input_dim=3, dim=0)
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: LSTM: dim=0; expected an integer of at least 1
-    """
+    """Raise an `EdBatchError` unless it is a collection of parameters, and all sizes are positive integers."""
     if not isinstance(model, eb.ParameterCollection):
         raise eb.EdBatchError(f"{place}: expected a ParameterCollection as the model, got {shown(model)}")
-    check_integers(place, 1, **sizes)
-
-
-def check_integers(place: str, least: int, **sizes: Any) -> None:
-    """Raise an `EdBatchError` that names the first that is no integer, or below `least`; truth values are none."""
     for name, size in sizes.items():
-        try:
-            good = not isinstance(size, bool) and index(size) >= least
-        except TypeError:
-            good = False
-        if not good:
-            raise eb.EdBatchError(f"{place}: {name}={shown(size)}; expected an integer of at least {least}")
+        check_integer(place, name, size)
 
 
 def checked_rate(rate: float, what: str) -> float:

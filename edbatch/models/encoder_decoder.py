@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
-from edbatch.models.arguments import check_integers, check_model
+from edbatch.base.numbers import check_integer
+from edbatch.models.arguments import check_model
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import State
@@ -40,7 +41,8 @@ class EncoderDecoder(Classifier):
         end: int = 2,
     ) -> None:
         check_model("EncoderDecoder", model, source_words=source_words, target_words=target_words, dim=dim)
-        check_integers("EncoderDecoder", 0, start=start, end=end)
+        check_integer("EncoderDecoder", "start", start, least=0)
+        check_integer("EncoderDecoder", "end", end, least=0)
         self.start, self.end = start, end
         self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
         self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
-from edbatch.models.arguments import check_integers, check_model, checked_rate
+from edbatch.base.numbers import check_integer
+from edbatch.models.arguments import check_model, checked_rate
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked
@@ -48,7 +49,7 @@ class BiLSTMTagger(Classifier):
         dropout: float = 0.0,
     ) -> None:
         check_model("BiLSTMTagger", model, words=words, tags=tags, dim=dim, layers=layers)
-        check_integers("BiLSTMTagger", 0, characters=characters)
+        check_integer("BiLSTMTagger", "characters", characters, least=0)
         rate = checked_rate(dropout, "BiLSTMTagger: dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.right, self.left = (

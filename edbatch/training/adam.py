@@ -6,8 +6,8 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
+from edbatch.base.numbers import check_number
 from edbatch.errors import EdBatchError, shown
-from edbatch.training.numbers import check_number
 from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer

@@ -18,6 +18,7 @@ import numpy as np
 from edbatch.base.exclusive import Whole
 from edbatch.base.files import checked_path
 from edbatch.base.later import Later
+from edbatch.base.numbers import check_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph import draws
 from edbatch.graph.expression import Expression
@@ -110,7 +111,7 @@ class Run:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "save_every"):
-            _check_count(name, getattr(self, name))
+            check_integer("Run", name, getattr(self, name))
         draws.checked_seed("Run: seed", self.seed)
         if not (hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")):
             raise EdBatchError(f"Run: data: expected a list of samples, got {type(self.data).__name__}")
@@ -154,7 +155,7 @@ class Run:
             EdBatchError: the losses are no losses, a gradient is not finite, what is measured has a name that the run
                 needs, or a checkpoint cannot be written; the last one is intact.
         """
-        _check_count("epochs", number)
+        check_integer("Run", "epochs", number)
         return self._epochs(number)
 
     def _epochs(self, number: int) -> Iterator[dict[str, Any]]:
@@ -263,13 +264,3 @@ class Run:
 
     def _write_curve(self) -> None:
         self.curve.write(self._curve_file, self._settings)
-
-
-def _check_count(name: str, value: Any) -> None:
-    """Raise an `EdBatchError` unless it is a positive integer."""
-    try:
-        good = index(value) >= 1
-    except TypeError:
-        good = False
-    if not good:
-        raise EdBatchError(f"Run: {name}={shown(value)}; expected an integer of 1 or more")

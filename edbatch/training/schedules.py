@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from edbatch.base.numbers import check_integer, check_number
 from edbatch.errors import EdBatchError
-from edbatch.training.numbers import check_number
 
 Schedule = Callable[[int], float]
 
@@ -29,11 +29,7 @@ class _Checked:
         for field in fields(self):  # type: ignore[arg-type]
             value: Any = getattr(self, field.name)
             if field.type == "int":
-                least = 0 if field.name == "warmup" else 1
-                if not isinstance(value, int) or value < least:
-                    raise EdBatchError(
-                        f"{type(self).__name__}: {field.name}={value!r}; expected an integer of at least {least}"
-                    )
+                check_integer(type(self).__name__, field.name, value, least=0 if field.name == "warmup" else 1)
             else:
                 check_number(type(self).__name__, field.name, value)
 

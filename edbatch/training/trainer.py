@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from edbatch.base.exclusive import Whole, exclusive
+from edbatch.base.numbers import check_number
 from edbatch.base.stopwatch import Moment, book
 from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import note_write
 from edbatch.training.arrays import backend_of, is_finite, norm, read, sent, write
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of
-from edbatch.training.numbers import check_number
 from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
 from edbatch.training.storage import Storage, by_storage, is_whole, owner_of

@@ -213,8 +213,8 @@ def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch_size": 0}, "Run: batch_size=0; expected an integer of 1 or more"),
-        ({"save_every": 1.5}, "Run: save_every=1.5; expected an integer of 1 or more"),
+        ({"batch_size": 0}, "Run: batch_size=0; expected an integer of at least 1"),
+        ({"save_every": 1.5}, "Run: save_every=1.5; expected an integer of at least 1"),
         ({"seed": -1}, "Run: seed: expected an integer of at least 0"),
         ({"data": []}, "Run: data: expected samples, got none"),
         ({"losses": 3}, "Run: losses: expected a function, got int"),
@@ -257,7 +257,7 @@ def test_functions_that_return_something_else(changes, message, tmp_path):
 
 
 def test_no_epochs(tmp_path):
-    with pytest.raises(EdBatchError, match="Run: epochs=0; expected an integer of 1 or more"):
+    with pytest.raises(EdBatchError, match="Run: epochs=0; expected an integer of at least 1"):
         started(tmp_path).epochs(0)
 
 

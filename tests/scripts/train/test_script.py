@@ -128,7 +128,7 @@ def test_f1_counts_whole_names():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epochs=0"], "epochs=0; expected an integer of 1 or more"),
+        (["--epochs=0"], "epochs=0; expected an integer of at least 1"),
         (["--hidden=0"], "--hidden 0: expected 1 or more"),
         (["--lr=nan"], "lr"),
         (["--seed=-1"], "seed=-1; expected an integer from 0 on"),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.training.numbers import check_number
+from edbatch.base.numbers import check_number
 
 
 @pytest.mark.parametrize("value", [0, 0.5, np.float32(0.5), np.int64(0)])
