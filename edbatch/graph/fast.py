@@ -14,19 +14,18 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.exact import is_told, kinds
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import shown
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_list import listed
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import (
     array_input,
     checked_index,
-    entries_of,
     graph_of,
     number,
     record,
     to_expression,
-    to_node,
     to_operand,
 )
 from edbatch.graph.spec import ParameterSpec
@@ -188,7 +187,6 @@ def described(
     """The fast way for ops of a few operands and several arguments, each in a tuple.
 
     Args:
-        op: the op.
         attributes_of: as of `attributed`, given the specs of all operands.
     """
     entries: dict[Any, tuple[int, Any]] = {}
@@ -280,20 +278,10 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
         return remember(xs)
 
     def remember(xs: Iterable[Any]) -> Expression:
-        listed = entries_of(xs)
-        if not listed:
-            raise EdBatchError(f"{op.name}([]): expected at least one expression")
-        graph = graph_of(op.name, listed)
-        nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in listed]
-        first = nodes[0].spec
-        for at, x in enumerate(nodes):
-            if x.spec is not first:
-                raise EdBatchError(
-                    f"{op.name}([...]): expected expressions of one shape, got {first!r} at 0 and {x.spec!r} at {at}"
-                )
-        type = node_type(op, (), (first,))
-        entries[first] = (type.id, type.out)
-        return graph.add(type, [len(nodes), *[x.id for x in nodes]])
+        found = listed(op.name, xs)
+        type = node_type(op, (), (found.spec,))
+        entries[found.spec] = (type.id, type.out)
+        return found.graph.add(type, [len(found), *found.ids])
 
     return call
 

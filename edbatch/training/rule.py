@@ -55,7 +55,6 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
     slots, the first: slot k begins in column k of its rows. Lists of rows are of 64 bits.
 
     Args:
-        rule: the rule.
         dtype: of all.
         long: see `Kernel`.
 

@@ -66,7 +66,6 @@ class _Call:
     """A rule's kernel for a parameter, and all that it is given but for what is another in each update.
 
     Args:
-        rule: the rule.
         parameter: the owner of a storage, or a part of it.
         slots: its slots; these, and its array, stay where they are.
     """

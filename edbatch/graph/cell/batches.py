@@ -42,7 +42,6 @@ def batch_kind(body: Body, number: int, stack: bool) -> Hashable:
     one type.
 
     Args:
-        body: the body.
         number: of the node.
         stack: whether parameters may be stacked; parameters that are parts of different stacks already never are.
     """

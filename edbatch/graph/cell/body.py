@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -210,12 +211,9 @@ def row_of(body: Body, dtype: Any) -> tuple[tuple[int, ...], Spec, tuple[tuple[i
         from the node's id to the expression's, and its spec.
     """
     specs = [spec_of_value(body, value) for value in body.outputs]
-    begins: dict[Value, int] = {}
-    width = 0
-    for value, spec in zip(body.outputs, specs, strict=True):
-        if value not in begins:
-            begins[value] = width
-            width += spec.size
+    returned = list(dict.fromkeys(body.outputs))
+    *places, width = accumulate((spec_of_value(body, value).size for value in returned), initial=0)
+    begins = dict(zip(returned, places, strict=True))
     columns = tuple(begins[value] for value in body.outputs)
     if len(begins) == 1:
         return columns, specs[0], tuple((0, spec) for spec in specs)

@@ -218,7 +218,7 @@ class _Sweep:
             self.values[number] = trace.add(node.type, [*counted, *ids, *node.payload])
 
     def _seen(self, value: Value) -> Expression:
-        return _shown(self.values[value.node], value)
+        return _seen_through(value.steps, self.values[value.node])
 
     def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
         """Let a node's gradient flow on to its operands."""
@@ -329,11 +329,6 @@ def _returned(body: Body, steps: Sequence[int]) -> list[tuple[int, Value]]:
         assert place is not None
         found[place[0], value] = None
     return list(found)
-
-
-def _shown(x: Expression, value: Value) -> Expression:
-    """What a value shows, of x in the place of its node."""
-    return _seen_through(value.steps, x)
 
 
 def _seen_through(steps: Steps, x: Expression) -> Expression:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TypeVar
 
 from edbatch.graph.cell.body import Body, Value, renumbered, spec_of_value
@@ -30,22 +31,12 @@ def in_a_row(body: Body, given: Mapping[int, int]) -> tuple[Body, tuple[int, ...
         The body with outputs that are each at a column of their own; these columns; the row's entries; and per output
         of the body as it was its place, or the value among `given` that it is.
     """
-    outputs: list[Value] = []
-    columns: list[int] = []
-    width = 0
-    found: dict[Value, Place] = {}
-    places: list[Place | Value] = []
-    for value in body.outputs:
-        if value.node in given:
-            places.append(Value(given[value.node], value.view))
-            continue
-        if value not in found:
-            found[value] = Place(width, spec_of_value(body, value))
-            outputs.append(value)
-            columns.append(width)
-            width += found[value].spec.size
-        places.append(found[value])
-    return replace(body, outputs=tuple(outputs)), tuple(columns), width, places
+    outputs = tuple(dict.fromkeys(value for value in body.outputs if value.node not in given))
+    specs = [spec_of_value(body, value) for value in outputs]
+    *columns, width = accumulate((spec.size for spec in specs), initial=0)
+    found = dict(zip(outputs, map(Place, columns, specs), strict=True))
+    places = [Value(given[value.node], value.view) if value.node in given else found[value] for value in body.outputs]
+    return replace(body, outputs=outputs), tuple(columns), width, places
 
 
 def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]:

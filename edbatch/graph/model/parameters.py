@@ -93,10 +93,7 @@ class Parameter(Operand):
         Raises:
             EdBatchError: `value` has another shape, is no array of numbers, or has one too large for the dtype.
         """
-        given = from_dlpack(value, f"{self!r}.set_value")
-        if given.shape != self.shape:
-            raise EdBatchError(f"{self!r}.set_value: expected shape {self.shape}, got {given.shape}")
-        given = cast(given, self.dtype, f"{self!r}.set_value")
+        given = self._given(value, "set_value")
         with lock, self.device.backend.active():
             self.array[...] = self.device.backend.from_host(given, "C")
         note_write([self])
@@ -166,12 +163,9 @@ class Parameter(Operand):
             >>> W.grad()
             array([0.5, 1. ], dtype=float32)
         """
-        given = from_dlpack(gradient, f"{self!r}.set_grad")
-        if given.shape != self.shape:
-            raise EdBatchError(f"{self!r}.set_grad: expected shape {self.shape}, got {given.shape}")
+        given = self._given(gradient, "set_grad")
         if self.frozen:
             raise EdBatchError(f"{self!r}.set_grad: the parameter is frozen, and has no gradient")
-        given = cast(given, self.dtype, f"{self!r}.set_grad")
         with lock, Whole(), self.device.backend.active():
             self.zero_grad()
             self.accumulator()[0][...] = self.device.backend.from_host(given, "C")
@@ -249,6 +243,14 @@ class Parameter(Operand):
     def members(self) -> list[Parameter]:
         """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
         return [part for spec in self.parts if (part := spec.parameter()) is not None] if self.parts else [self]
+
+    def _given(self, numbers: Any, method: str) -> np.ndarray:
+        """A caller's numbers as an array of the parameter's shape and dtype."""
+        place = f"{self!r}.{method}"
+        given = from_dlpack(numbers, place)
+        if given.shape != self.shape:
+            raise EdBatchError(f"{place}: expected shape {self.shape}, got {given.shape}")
+        return cast(given, self.dtype, place)
 
     def _sum(self) -> Any:
         if self.stack is not None:

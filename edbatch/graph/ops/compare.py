@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import binary, described
+from edbatch.graph.fast import described
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Op, Sample, declare, no_gradient
-from edbatch.graph.ops.declaring import binary_op, broadcast_shape
+from edbatch.graph.ops.declaring import binary_op, broadcast_shape, two_operands
 
 
 def _comparison(name: str, sign: str, example: int) -> Callable[[Any, Any], Expression]:
@@ -26,17 +26,8 @@ equal = _comparison("equal", "==", 0)
 not_equal = _comparison("not_equal", "!=", 1)
 
 
-ALIKE = declare(
-    Op(
-        "alike",
-        broadcast_shape,
-        elementwise=True,
-        scalar="1 if x == y or (x != x and y != y) else 0",
-        gradient=no_gradient,
-        samples=tuple(Sample(shapes) for shapes in (((4,), (4,)), ((2, 3), (3,)), ((2, 1), (1, 3)))),
-    )
-)
-alike = binary(ALIKE)  # equal, or both NaN: what a maximum that may be NaN is of
+# Equal, or both NaN: what a maximum that may be NaN is of.
+alike = two_operands("alike", no_gradient, "1 if x == y or (x != x and y != y) else 0")
 
 
 def _where_gradient(g: Any, out: Any, condition: Any, a: Any, b: Any) -> tuple[None, Expression, Expression]:

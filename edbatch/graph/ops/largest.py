@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.op import Sample, composite, expect
@@ -15,7 +14,7 @@ from edbatch.graph.ops.indices import GATHER, first, ramp
 from edbatch.graph.ops.place import concatenate
 from edbatch.graph.ops.reduce import max, sum
 from edbatch.graph.ops.shape import checked_axis, reshape, swapaxes, unsqueeze
-from edbatch.graph.record import array_input, checked_shape, record, to_expression
+from edbatch.graph.record import array_input, checked_size, record, to_expression
 from edbatch.graph.spec import Shape
 
 # Comparing all pairs is one kernel, but takes long for many entries. Above so many, and so many for each that is asked
@@ -79,10 +78,7 @@ K_MAX_POOL = composite("k_max_pool", _shape, _in_order, _SAMPLES)
 
 def _given(name: str, x: Any, k: Any, axis: Any) -> tuple[Expression, int, int]:
     x = to_expression(name, x)
-    sizes = checked_shape(f"{name}({x.spec!r}): k", k)
-    if len(sizes) != 1:
-        raise EdBatchError(f"{name}({x.spec!r}): expected an integer k, got {shown(k)}")
-    return x, sizes[0], checked_axis(name, x.spec, axis)
+    return x, checked_size(f"{name}({x.spec!r}): k", k), checked_axis(name, x.spec, axis)
 
 
 def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:

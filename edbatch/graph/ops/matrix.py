@@ -21,18 +21,14 @@ from edbatch.graph.spec import Shape
 
 
 def _matmul_shape(a: Shape, b: Shape) -> Shape:
-    if len(a) not in (1, 2) or len(b) not in (1, 2):
-        raise EdBatchError("expected vectors or matrices")
-    inner = b[0]
-    if a[-1] != inner:
-        raise EdBatchError(f"inner sizes differ: {a[-1]} columns (or entries) times {inner} rows (or entries)")
+    expect(len(a) in (1, 2) and len(b) in (1, 2), "expected vectors or matrices")
+    expect(a[-1] == b[0], f"inner sizes differ: {a[-1]} columns (or entries) times {b[0]} rows (or entries)")
     return a[:-1] + b[1:]
 
 
 def _affine_shape(weight: Shape, x: Shape, bias: Shape) -> Shape:
     out = _matmul_shape(weight, x)
-    if bias != out:
-        raise EdBatchError(f"expected a bias of shape {out}")
+    expect(bias == out, f"expected a bias of shape {out}")
     return out
 
 

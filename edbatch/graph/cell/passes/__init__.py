@@ -26,7 +26,6 @@ def prepare_for_batching(body: Body, options: Options, named: bool = False) -> B
     """The same computation in fewer and simpler nodes.
 
     Args:
-        body: the body.
         options: which passes are switched off.
         named: whether users hold what the body returns, and may ask for its gradient: then what reads a result goes on
             reading it, and nothing else does.

@@ -14,7 +14,6 @@ def join_biases(body: Body, fuse: bool) -> Body:
     """Make an `affine` of every product whose only use is to have a bias added.
 
     Args:
-        body: the body.
         fuse: leave those that only element-wise ops read: there the bias is added in the fused kernel, and not in
             memory.
     """

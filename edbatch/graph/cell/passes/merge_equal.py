@@ -14,7 +14,6 @@ def merge_equal(body: Body, named: bool = False) -> Body:
     """Merge nodes of one type with equal operands and payload.
 
     Args:
-        body: the body.
         named: each result keeps a gradient of its own, see `prepare_for_batching`: of what is merged with others, a
             result is a copy, which all read that read the result.
     """

@@ -20,7 +20,6 @@ def sink_views(body: Body, named: bool = False) -> Body:
     """Replace views of element-wise ops whose operands all have the shape of the result.
 
     Args:
-        body: the body.
         named: each result keeps its gradient, see `prepare_for_batching`: what is read of it is read there.
     """
     returned = {value.node for value in body.outputs} if named else set()

@@ -113,21 +113,12 @@ def may_split(body: Body) -> tuple[bool, bool, bool]:
     has_early = any(not _ancestors(body, [x.node]).issuperset(arguments) for values in factors for x in values)
     needs = [_ancestors(body, [value.node]) for value in body.outputs]
     has_late = any(number in a and number not in b for number in products for a in needs for b in needs)
-    dependents = _dependents(body)
+    looked_up = _ready(body, frozenset())
     looks_up = any(
-        number not in dependents and any(spec.size >= LEAST_SHARED for spec in body.nodes[number].type.operands)
+        looked_up[number] and any(spec.size >= LEAST_SHARED for spec in body.nodes[number].type.operands)
         for number in products
     )
     return has_early, has_late, looks_up
-
-
-def _dependents(body: Body) -> set[int]:
-    """The nodes that depend on an argument."""
-    found: set[int] = set()
-    for number, node in enumerate(body.nodes):
-        if node.type.op is ARGUMENT or any(value.node in found for value in node.operands):
-            found.add(number)
-    return found
 
 
 def _free(body: Body) -> list[bool]:
