@@ -150,11 +150,10 @@ def _write_predictions(path: str, measured: Measured, labels: list[Any], root: b
 
 
 def _as_json(name: str, measured: Measured) -> dict[str, Any]:
-    counts = ("batches", "lower_bound", "viewed", "gathered", "gathered_bytes", "fallbacks")
     return {
         "policy": name,
         "samples_per_second": len(measured.predictions) / measured.total_seconds,
-        **{count: getattr(measured, count) for count in counts},
+        **{count: getattr(measured, count) for count in compare.SUMS},
         "seconds": measured.seconds,
         "largest_difference": measured.difference,
     }

@@ -72,11 +72,6 @@ def is_finite(parameter: Parameter) -> bool:
     return bool(backend_of(parameter).isfinite(gradient_of(parameter)).all())
 
 
-def zeros(parameter: Parameter, shape: tuple[int, ...]) -> Any:
-    """An array of the parameter's dtype, where the parameter is."""
-    return backend_of(parameter).zeros(shape, parameter.dtype)
-
-
 def sent(parameter: Parameter, numbers: Sequence[float], place: str = "update") -> Any:
     """Numbers of the host, in the parameter's dtype, where the parameter is.
 
@@ -89,13 +84,3 @@ def sent(parameter: Parameter, numbers: Sequence[float], place: str = "update") 
         large = numbers[int(np.isfinite(found).argmin())]
         raise EdBatchError(f"{place}: expected hyper-parameters that {parameter.dtype} has; {large} is too large")
     return backend_of(parameter).from_host(found, "C")
-
-
-def read(parameter: Parameter, array: Any) -> np.ndarray:
-    """A copy on the host of an array that is where the parameter is; contiguous."""
-    return np.array(backend_of(parameter).to_host(array), order="C")
-
-
-def write(parameter: Parameter, array: Any, values: np.ndarray) -> None:
-    """Copy values of the host into an array that is where the parameter is; of any layout."""
-    array[...] = backend_of(parameter).from_host(values, "C")

@@ -7,7 +7,7 @@ from typing import Any
 
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.kernels.language.given import PLACE, filled, given_of
-from edbatch.training.arrays import as_stored, backend_of, in_rows, zeros
+from edbatch.training.arrays import as_stored, backend_of, in_rows
 from edbatch.training.rule import CONSTANTS, GRADIENT, PARAMETER, Rule, kernel_of
 
 
@@ -34,7 +34,7 @@ class Storage:
         self.owner = owner
         array = owner.array
         rows = len(array) if isinstance(owner, LookupParameters) else 1
-        state = zeros(owner, (rows, len(rule.slots), array.size // rows))
+        state = backend_of(owner).zeros((rows, len(rule.slots), array.size // rows), owner.dtype)
         self.slots = [as_stored(state[:, number], array) for number in range(len(rule.slots))]
         self._rule = rule
         self._calls: dict[Parameter, _Call] = {}  # of the owner and its parts

@@ -16,7 +16,7 @@ from edbatch.base.stopwatch import Moment, book
 from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import note_write
-from edbatch.training.arrays import backend_of, is_finite, norm, read, sent, write
+from edbatch.training.arrays import backend_of, is_finite, norm, sent
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of
 from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
@@ -218,7 +218,7 @@ class Trainer:
             with backend_of(parameter).active():
                 for number, slot in enumerate(self.rule.slots):
                     found = self._storage(owner_of(parameter)).slot(number, parameter)
-                    arrays[f"{slot}/{parameter.name}"] = read(parameter, found)
+                    arrays[f"{slot}/{parameter.name}"] = np.array(backend_of(parameter).to_host(found), order="C")
         return arrays, {
             "optimizer": self._name,
             "steps": self.steps,
@@ -284,7 +284,7 @@ class Trainer:
                 with backend_of(parameter).active():
                     storage = self._storage(owner_of(parameter))
                     for number, name in enumerate(names):
-                        write(parameter, storage.slot(number, parameter), arrays[name])
+                        storage.slot(number, parameter)[...] = backend_of(parameter).from_host(arrays[name], "C")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are trainers of the copied model; its parameters are parts of no stack yet."""

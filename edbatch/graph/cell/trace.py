@@ -95,23 +95,13 @@ class Trace(Columns):
         self.payloads: list[Payload] = []
         self.inlines = self.careful = True  # a cell in a cell
 
-    def value(self, expression: Expression) -> NoReturn:
+    def value(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no values while tracing."""
         raise EdBatchError(
             f"cell {self.cell} reads a value; a cell is traced once, its structure must not depend on computed values"
         )
 
-    def values(self, expressions: Any) -> NoReturn:
-        """Refuse, as `value`."""
-        self.value(expressions)
-
-    def backward(self, expression: Expression, gradient: Any) -> NoReturn:
-        """Refuse, as `value`."""
-        self.value(expression)
-
-    def gradient(self, expression: Expression) -> NoReturn:
-        """Refuse, as `value`."""
-        self.value(expression)
+    values = backward = gradient = value
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""

@@ -28,7 +28,6 @@ safetensors_numpy = Later("safetensors.numpy")
 
 if TYPE_CHECKING:
     from edbatch.graph.model.collection import ParameterCollection
-    from edbatch.graph.model.parameters import Parameter
 
 VERSION = 2  # entries that may be missing, as those of a run without a trainer, need no other one
 TRAINER = "trainer/"
@@ -139,7 +138,9 @@ def load_checkpoint(
                 if frozen is not None:
                     # Whoever freezes a part and then loads what was trained before wants it frozen; a run that goes on
                     # begins as it did, and may have ended that since.
-                    _freeze(parameter, name in frozen or (trainer is None and parameter.frozen))
+                    stays = name in frozen or (trainer is None and parameter.frozen)
+                    if parameter.frozen != stays:  # to freeze forgets gradients, which loading does not
+                        parameter.freeze(stays)
         if trainer is not None and numbers:
             trainer.load_state(arrays, numbers)
         if trainer is not None and drawn:
@@ -199,11 +200,6 @@ def _frozen(path: str | os.PathLike[str], header: Mapping[str, str]) -> set[str]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise EdBatchError(f"{path}: damaged header entry 'frozen' ({shown(names)})")
     return set(names)
-
-
-def _freeze(parameter: Parameter, frozen: bool) -> None:
-    if parameter.frozen != frozen:  # to freeze forgets gradients, which loading does not
-        parameter.freeze(frozen)
 
 
 def _to_json(path: str | os.PathLike[str], key: str, value: dict[str, Any]) -> str:

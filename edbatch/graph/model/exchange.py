@@ -35,11 +35,14 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
     """
     refuse_masked(value, place)
     try:
-        array = np.from_dlpack(value) if _has_dlpack(value) else np.asarray(value)
+        # NumPy's own arrays need no detour, on which some are refused (of another byte order, say).
+        is_foreign = hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
+        array = np.from_dlpack(value) if is_foreign else np.asarray(value)
     except UNREADABLE as error:
         raise EdBatchError(f"{place}: expected numbers in the CPU's memory ({error})") from None
     if array.dtype.kind not in "fiub":
-        raise EdBatchError(f"{place}: expected numbers, got {described(value, array)}")
+        found = "complex numbers" if array.dtype.kind == "c" else type(value).__name__
+        raise EdBatchError(f"{place}: expected numbers, got {found}")
     return array
 
 
@@ -62,19 +65,9 @@ def cast(array: np.ndarray, dtype: np.dtype, place: str) -> np.ndarray:
         raise EdBatchError(f"{place}: {largest} is too large for {dtype}") from None
 
 
-def described(value: Any, array: np.ndarray) -> str:
-    """What was given where real numbers are expected."""
-    return "complex numbers" if array.dtype.kind == "c" else type(value).__name__
-
-
 def refuse_masked(value: Any, place: str) -> None:
     """Raise `EdBatchError` for masked arrays, alone or in a list: as arrays of numbers they would lose their mask."""
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())  # without importing it: then there are none
     for part in (value, *value) if isinstance(value, list | tuple) else (value,):
         if isinstance(part, masked):
             raise EdBatchError(f"{place}: expected an array without a mask, got a masked array; fill it first")
-
-
-def _has_dlpack(value: Any) -> bool:
-    # NumPy's own arrays need no detour, on which some are refused (of another byte order, say).
-    return hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
