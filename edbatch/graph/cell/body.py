@@ -60,6 +60,10 @@ class Node:
     value: Any = None
     cuts: tuple[int, ...] = ()
 
+    def moved(self, new: dict[int, int]) -> Node:
+        """The same of operands that are other nodes now."""
+        return replace(self, operands=tuple(value.moved(new) for value in self.operands))
+
 
 class Nodes(list[Node]):
     """The nodes of a body as it grows."""
@@ -117,11 +121,12 @@ def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
 
 def renumbered(body: Body, kept: list[Node], new: dict[int, int]) -> Body:
     """The body with nodes `kept`, whose operands and outputs are renumbered by `new`."""
-    return replace(
-        body,
-        nodes=tuple(replace(node, operands=tuple(value.moved(new) for value in node.operands)) for node in kept),
-        outputs=tuple(value.moved(new) for value in body.outputs),
-    )
+    return rebuilt(body, [node.moved(new) for node in kept], new)
+
+
+def rebuilt(body: Body, nodes: Iterable[Node], new: dict[int, int]) -> Body:
+    """The body of other nodes; `new`: which of them its nodes are now."""
+    return replace(body, nodes=tuple(nodes), outputs=tuple(value.moved(new) for value in body.outputs))
 
 
 def spec_of_value(body: Body, value: Value) -> Spec:

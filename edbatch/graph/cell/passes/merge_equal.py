@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Value, renumbered
+from edbatch.graph.cell.body import Body, Node, Value, rebuilt, renumbered
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 
@@ -24,7 +23,7 @@ def merge_equal(body: Body, named: bool = False) -> Body:
     members: dict[int, int] = {}
     copies: dict[int, int] = {}  # of what
     for number, node in enumerate(body.nodes):
-        moved = replace(node, operands=tuple(value.moved(new) for value in node.operands))
+        moved = node.moved(new)
         key = (moved.type, moved.operands, moved.payload, None if moved.value is None else number)
         if key not in seen:
             seen[key] = len(kept)
@@ -35,8 +34,7 @@ def merge_equal(body: Body, named: bool = False) -> Body:
             new[number] = len(kept)
             copies[len(kept)] = first
             kept.append(Node(node_type(OPS["scale_gradient"], (("scale", 1.0),), (node.type.out,)), (Value(first),)))
-    made = replace(body, nodes=tuple(kept), outputs=tuple(value.moved(new) for value in body.outputs))
-    return _without_copies(made, {copy: of for copy, of in copies.items() if members[of] == 1})
+    return _without_copies(rebuilt(body, kept, new), {copy: of for copy, of in copies.items() if members[of] == 1})
 
 
 def _without_copies(body: Body, copies: dict[int, int]) -> Body:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from edbatch.graph.cell.body import Body, Node, Value, spec_of_value
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, rebuilt, spec_of_value
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.node_type import node_type
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -23,9 +23,9 @@ def sink_views(body: Body, named: bool = False) -> Body:
         named: each result keeps its gradient, see `prepare_for_batching`: what is read of it is read there.
     """
     returned = {value.node for value in body.outputs} if named else set()
-    nodes: list[Node] = []
+    nodes = Nodes()
     new: dict[int, int] = {}
-    sunk: dict[Value, int] = {}
+    sunk: dict[Value, Value] = {}
 
     def moved(value: Value) -> Value:
         node = body.nodes[value.node]
@@ -42,15 +42,12 @@ def sink_views(body: Body, named: bool = False) -> Body:
                     return value.moved(new)
                 operands.append(moved(Value(operand.node, view)))
             type = node_type(node.type.op, node.type.attributes, (value.view.out,) * len(operands))
-            nodes.append(Node(type, tuple(operands), node.payload, cuts=_cuts(node, value.view)))
-            sunk[value] = len(nodes) - 1
-        return Value(sunk[value])
+            sunk[value] = nodes.add(Node(type, tuple(operands), node.payload, cuts=_cuts(node, value.view)))
+        return sunk[value]
 
     for number, node in enumerate(body.nodes):
-        operands = tuple(moved(value) for value in node.operands)
-        nodes.append(replace(node, operands=operands))
-        new[number] = len(nodes) - 1
-    return replace(body, nodes=tuple(nodes), outputs=tuple(value.moved(new) for value in body.outputs))
+        new[number] = nodes.add(replace(node, operands=tuple(moved(value) for value in node.operands))).node
+    return rebuilt(body, nodes, new)
 
 
 def _is_aligned(body: Body, node: Node) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from itertools import groupby
 
-from edbatch.graph.cell.body import Body, Node, Value, renumbered, spec_of_value
+from edbatch.graph.cell.body import Body, Node, Nodes, Value, rebuilt, spec_of_value
 from edbatch.graph.cell.stacking import column_range
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS
@@ -19,22 +19,17 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
         ready: per node, whether it is ready early.
         chosen: the products that this is done with.
     """
-    nodes: list[Node] = []
+    nodes = Nodes()
     new: dict[int, int] = {}
 
     def add(op: str, specs: list, operands: list[Value], attributes: tuple = (), cuts: tuple = ()) -> Value:
-        # Operands are still numbered as in `body`; what is new is numbered from its end.
-        made = len(body.nodes) + len(nodes)
-        new[made] = len(nodes)
-        nodes.append(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands), cuts=cuts))
-        return Value(made)
+        return nodes.add(Node(node_type(OPS[op], attributes, tuple(specs)), tuple(operands), cuts=cuts))
 
     for number, node in enumerate(body.nodes):
         vectors = concatenated(body, node) if number in chosen else []
         runs = [list(run) for _, run in groupby(vectors, lambda value: ready[value.node])]
         if len(runs) < 2:
-            new[number] = len(nodes)
-            nodes.append(node)
+            new[number] = nodes.add(node.moved(new)).node
             continue
         weight, _, *bias = node.type.operands
         assert isinstance(weight, ParameterSpec)
@@ -43,7 +38,8 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
         for run in runs:
             specs = [spec_of_value(body, value) for value in run]
             size = sum(spec.size for spec in specs)
-            x = run[0] if len(run) == 1 else add("concatenate", specs, run, (("axis", 0),))
+            moved = [value.moved(new) for value in run]
+            x = moved[0] if len(run) == 1 else add("concatenate", specs, moved, (("axis", 0),))
             specs = [column_range(weight, begin, begin + size), spec_of((size,), node.type.out.dtype)]
             with_bias = bool(bias) and ready[run[0].node]
             products.append(add("affine" if with_bias else "matmul", specs + bias * with_bias, [x], cuts=node.cuts))
@@ -52,8 +48,8 @@ def split_concatenations(body: Body, ready: Sequence[bool], chosen: Set[int]) ->
         total = products[0]
         for product in products[1:]:
             total = add("add", [node.type.out] * 2, [total, product], cuts=node.cuts)
-        new[number] = new[total.node]
-    return renumbered(body, nodes, new)
+        new[number] = total.node
+    return rebuilt(body, nodes, new)
 
 
 def concatenated(body: Body, node: Node) -> tuple[Value, ...]:
