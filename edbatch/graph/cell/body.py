@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
@@ -119,9 +119,11 @@ def operands_of(node: Node) -> tuple[Value | ParameterSpec, ...]:
     return tuple(operand if isinstance(operand, ParameterSpec) else next(values) for operand in node.type.operands)
 
 
-def renumbered(body: Body, kept: list[Node], new: dict[int, int]) -> Body:
-    """The body with nodes `kept`, whose operands and outputs are renumbered by `new`."""
-    return rebuilt(body, [node.moved(new) for node in kept], new)
+def with_nodes(body: Body, numbers: Sequence[int], instead: Mapping[int, int] | None = None) -> Body:
+    """The body with nodes of these numbers only; `instead`: which of them stand for others."""
+    new = {number: position for position, number in enumerate(numbers)}
+    new |= {number: new[other] for number, other in (instead or {}).items()}
+    return rebuilt(body, [body.nodes[number].moved(new) for number in numbers], new)
 
 
 def rebuilt(body: Body, nodes: Iterable[Node], new: dict[int, int]) -> Body:

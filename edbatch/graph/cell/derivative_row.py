@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeVar
 
-from edbatch.graph.cell.body import Body, Value, renumbered, spec_of_value
+from edbatch.graph.cell.body import Body, Value, spec_of_value, with_nodes
 from edbatch.graph.spec import Spec
 
 T = TypeVar("T")
@@ -43,8 +43,7 @@ def without_unread(body: Body, given: Sequence[T]) -> tuple[Body, tuple[T, ...]]
     """The body without arguments that nothing reads, and what remains of `given`, one per argument."""
     read = {value.node for node in body.nodes for value in node.operands} | {value.node for value in body.outputs}
     chosen = [number for number in range(len(body.nodes)) if number in read or number >= len(body.arguments)]
-    new = {number: position for position, number in enumerate(chosen)}
     kept = [number for number in chosen if number < len(body.arguments)]
-    body = renumbered(body, [body.nodes[number] for number in chosen], new)
+    body = with_nodes(body, chosen)
     body = replace(body, arguments=tuple(node.type.out for node in body.nodes[: len(kept)]))
     return body, tuple(given[number] for number in kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edbatch.graph.cell.body import Body, renumbered
+from edbatch.graph.cell.body import Body, with_nodes
 from edbatch.graph.cell.trace import ARGUMENT
 
 
@@ -15,6 +15,4 @@ def drop_dead(body: Body) -> Body:
         if alive[number]:
             for value in body.nodes[number].operands:
                 alive[value.node] = True
-    numbers = [number for number, keep in enumerate(alive) if keep]
-    new = {number: position for position, number in enumerate(numbers)}
-    return renumbered(body, [body.nodes[number] for number in numbers], new)
+    return with_nodes(body, [number for number, keep in enumerate(alive) if keep])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edbatch.graph.cell.body import Body, Node, Value, rebuilt, renumbered
+from edbatch.graph.cell.body import Body, Node, Value, rebuilt, with_nodes
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 
@@ -34,12 +34,5 @@ def merge_equal(body: Body, named: bool = False) -> Body:
             new[number] = len(kept)
             copies[len(kept)] = first
             kept.append(Node(node_type(OPS["scale_gradient"], (("scale", 1.0),), (node.type.out,)), (Value(first),)))
-    return _without_copies(rebuilt(body, kept, new), {copy: of for copy, of in copies.items() if members[of] == 1})
-
-
-def _without_copies(body: Body, copies: dict[int, int]) -> Body:
-    """The body with what some nodes are copies of in their place."""
-    numbers = [number for number in range(len(body.nodes)) if number not in copies]
-    new = {number: position for position, number in enumerate(numbers)}
-    new |= {copy: new[of] for copy, of in copies.items()}
-    return renumbered(body, [body.nodes[number] for number in numbers], new)
+    alone = {copy: of for copy, of in copies.items() if members[of] == 1}
+    return with_nodes(rebuilt(body, kept, new), [number for number in range(len(kept)) if number not in alone], alone)
