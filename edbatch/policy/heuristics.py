@@ -92,14 +92,6 @@ def _agenda(graph: TypedGraph, only_remaining: bool = False) -> Schedule:
     return Schedule(*loops.by_agenda(graph.columns(), depth, len(graph.names), only_remaining))
 
 
-def _sufficient(graph: TypedGraph) -> Schedule:
-    return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
-
-
-def _sufficient_direct(graph: TypedGraph) -> Schedule:
-    return Schedule(*loops.by_direct_ratio(graph.columns(), len(graph.names)))
-
-
 def _greedy(graph: TypedGraph) -> Schedule:
     return Schedule(*loops.by_bound(graph.columns(), len(graph.names)))
 
@@ -120,8 +112,8 @@ RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
     "depth": _depth,
     "agenda": _agenda,
     "agenda-remaining": lambda graph: _agenda(graph, only_remaining=True),
-    "sufficient": _sufficient,
-    "sufficient-direct": _sufficient_direct,
+    "sufficient": lambda graph: Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names))),
+    "sufficient-direct": lambda graph: Schedule(*loops.by_direct_ratio(graph.columns(), len(graph.names))),
     "none": _none,
     "greedy": _greedy,
     "beam": _beam,

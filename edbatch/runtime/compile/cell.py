@@ -7,8 +7,8 @@ layouts (memory).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import perf_counter
 
+from edbatch.base.stopwatch import Clock
 from edbatch.graph.cell.batches import batch_kind, computing, operand_nodes, products_alone
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
@@ -34,28 +34,21 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
         options: which steps are switched off.
     """
     seconds: dict[str, float] = {}
-    start = perf_counter()
-
-    def lap(step: str) -> None:
-        nonlocal start
-        now = perf_counter()
-        seconds[step] = seconds.get(step, 0) + now - start
-        start = now
-
+    clock = Clock(seconds)
     body = prepare_for_batching(body, options, named=True)
-    lap("simplify")
+    clock.stop("simplify")
     batching = find_batches(body, options)
-    lap("batch")
+    clock.stop("batch")
     batches, model, layout = find_layout(body, batching.batches, arguments, options)
-    lap("layout")
+    clock.stop("layout")
     orders = layout.batch_orders[: len(batches)]  # further ones are of concatenations
     _stack_overlapping(model, layout)
     merged = merge_batches(body, [[batch[at] for at in order] for batch, order in zip(batches, orders, strict=True)])
     body = prepare_for_kernels(merged, options, named=True)
-    lap("merge")
+    clock.stop("merge")
     itemsize = body.dtype.itemsize
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
-    lap("report")
+    clock.stop("report")
     counts = len(batches), len(batches) - len(batching.batches), batching.least
     return Compiled(
         body, prepare_for_splitting(merged), layout, tuple(storage), tuple(operands), *counts, options.without, seconds
