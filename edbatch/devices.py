@@ -6,11 +6,14 @@ import os
 import re
 import threading
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edbatch.base.blocks import Block, Blocks
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
+
+if TYPE_CHECKING:
+    from edbatch.kernels.backend import Backend
 
 #: Per kind of device, the module whose `open_backend(number)` gives what computes there.
 BACKENDS = {"cpu": Later("edbatch.kernels.cpu.backend"), "cuda": Later("edbatch.kernels.cuda.backend")}
@@ -35,7 +38,7 @@ class Device:
         return self.kind if self.kind == "cpu" else f"{self.kind}:{self.number}"
 
     @cached_property
-    def backend(self) -> Any:
+    def backend(self) -> Backend:
         """What computes there; opened on first use.
 
         Raises:
@@ -43,7 +46,8 @@ class Device:
         """
         with _opening:  # two backends would have two streams, and two pools
             found = vars(self).get("backend")
-            return BACKENDS[self.kind].open_backend(self.number) if found is None else found
+            opened: Backend = BACKENDS[self.kind].open_backend(self.number) if found is None else found
+            return opened
 
     def synchronize(self) -> None:
         """Wait until everything that was begun there is done; reading a value waits by itself.
@@ -99,7 +103,8 @@ def device(name: str | Device) -> Device:
         return name
     found = _devices.get(name) if isinstance(name, str) else None
     if found is None:
-        match = re.fullmatch(r"(cpu|cuda)(?::(\d{1,3}))?", name) if isinstance(name, str) else None
+        kinds = "|".join(BACKENDS)
+        match = re.fullmatch(rf"({kinds})(?::(\d{{1,3}}))?", name) if isinstance(name, str) else None
         if match is None or (match[1] == "cpu" and match[2]):
             raise EdBatchError(f'device {name!r}: expected "cpu", "cuda" or "cuda:1"')
         new = Device(match[1], int(match[2] or 0))

@@ -92,4 +92,4 @@ def recordings_of_this_test():
     """Whether recording pays is judged in each test by itself: a warning must not depend on what ran before."""
     backend = vars(eb.device("cuda")).get("backend")  # if it was opened
     if backend is not None:
-        backend.loops.recordings = Recordings(backend._driver)
+        backend.recordings = Recordings(backend._driver)

@@ -252,6 +252,5 @@ class Evaluation:
 
     def _computing(self) -> AbstractContextManager[Any]:
         """In its block, what is computed is computed on the device, under the options in force."""
-        options, backend = current_options(), self.table.backend
-        backend.configure(options.record, options.precision)
-        return backend.computing()
+        options = current_options()
+        return self.table.backend.computing(options.record, options.precision)

@@ -51,10 +51,10 @@ class Executor:
         arenas, table = self._arenas, self._table
         for window in np.flatnonzero(plan.rows).tolist():
             arenas.reserve(window, int(plan.rows[window]))
-        indices = self._backend.plan_indices(plan.indices)
+        indices = self._backend.indices(plan.indices)
         for batch in plan.batches[:n_sources].tolist():
             self._stage(Batch(*batch), plan.indices, inputs)
-        programs, loops, end = types.programs, self._backend.loops, len(plan.batches)
+        programs, backend, end = types.programs, self._backend, len(plan.batches)
         if n_sources == end:
             return indices
         programs.prepare(set(plan.batches["type"][n_sources:].tolist()), types)
@@ -63,13 +63,13 @@ class Executor:
         scattered = table.scattered.tables(adding=False)
         memory = Memory(table.windows.columns(), arenas.addresses(), table.window, types.kept, *scattered)
         if not self._graph.check_nan and self._profile is None:
-            loops.run_batches(n_sources, end, plan, indices, memory, programs, scratch)
+            backend.run_batches(n_sources, end, plan, indices, memory, programs, scratch)
             return indices
         for at in range(n_sources, end):
             started = perf_counter()
-            loops.run_batches(at, at + 1, plan, indices, memory, programs, scratch)
+            backend.run_batches(at, at + 1, plan, indices, memory, programs, scratch)
             if self._profile is not None:
-                self._backend.synchronize()
+                backend.synchronize()
                 kind = plan.batch(at).type
                 self._profile[kind] = self._profile.get(kind, 0.0) + perf_counter() - started
             if self._graph.check_nan:
@@ -104,9 +104,8 @@ class Executor:
         kind, row, n, *_ = plan.batch(number)
         type = self._table.bound[kind]
         out = self._arenas.array(type.window)[row : row + n]
-        bad = self._backend.isnan(out.reshape(n, -1)).any(axis=1)
-        if bad.any():
-            found = np.asarray(self._backend.to_host(bad))
+        found = self._backend.to_host((out != out).reshape(n, -1).any(axis=1))
+        if found.any():
             where = self._graph.lines.of(_of(nodes, plan, number)[found])
             raise EdBatchError(f"NaN in a result of {type.type} ({found.sum()} of {n} in its batch){where}")
 

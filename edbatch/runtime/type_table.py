@@ -20,6 +20,7 @@ from edbatch.graph.options import current_options
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, VIEWS
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import OfLists
@@ -44,7 +45,7 @@ class BoundType:
 
     __slots__ = ("derivatives", "program", "type", "window")
 
-    def __init__(self, type: NodeType, windows: Windows, backend: Any) -> None:
+    def __init__(self, type: NodeType, windows: Windows, backend: Backend) -> None:
         self.type = type
         self.window = windows.plain(type.out.shape, type.out.dtype)
         self.program: Program | ListProgram | None = None
@@ -100,7 +101,7 @@ class TypeTable:
         self.windows = Windows()
         self.bound: list[BoundType] = []
         self.splits: dict[Any, Any] = {}
-        self.scattered = ScatteredKernels(self.windows, self.backend.loops)
+        self.scattered = ScatteredKernels(self.windows, self.backend)
         self.output_sets = OutputSets()
         # By whether kernels are fused.
         self._forward: dict[bool, ProgramTable] = defaultdict(ProgramTable)
@@ -137,8 +138,8 @@ class TypeTable:
         return self.list_task(partial(reduce_lists, type.op.name, type.out.dtype.name), type)
 
     def list_task(self, make: Callable[[int], Kernel], type: NodeType) -> OfLists:
-        """How compiled loops run a kernel (see `loops.of_lists`) on the lists of a type."""
-        return OfLists(self.backend.loops.of_lists(make), type.out.dtype.itemsize * type.out.size)
+        """How compiled loops run a kernel (see `Backend.of_lists`) on the lists of a type."""
+        return OfLists(self.backend.of_lists(make), type.out.dtype.itemsize * type.out.size)
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type, if it is compiled."""

@@ -1,7 +1,7 @@
 """All that training does with arrays, wherever they are: on the CPU or on a device.
 
-Arrays that parameters own, their gradients, and what optimizers remember are the device's; its backend has NumPy's
-functions for them (see `NumPyBackend`). Checkpoints, and which rows of a table have a gradient, are the host's.
+Arrays that parameters own, their gradients, and what optimizers remember are the device's (see `kernels.backend`).
+Checkpoints, and which rows of a table have a gradient, are the host's.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.model.parameters import LookupParameters, Parameter
+from edbatch.kernels.backend import Backend
 
 
-def backend_of(parameter: Parameter) -> Any:
+def backend_of(parameter: Parameter) -> Backend:
     """What computes where the parameter's array is."""
     return parameter.device.backend
 
@@ -51,25 +52,30 @@ def norm(parameters: Sequence[Parameter]) -> float:
     The sums of each parameter stay on the device until all are computed, and come to the host together: the only time
     that an update waits for it. Once or twice more, if that norm is not finite: perhaps only squares are too large.
     """
-    backend, entries = backend_of(parameters[0]), [gradient_of(parameter) for parameter in parameters]
-
-    def on_host(numbers: list[Any]) -> np.ndarray:
-        return backend.to_host(backend.array(numbers))
-
+    entries = [gradient_of(parameter) for parameter in parameters]
     with np.errstate(all="ignore"):
-        dot = backend.dot
-        found = math.sqrt(sum(on_host([dot(x, x) for x in entries]).tolist()))
+        found = math.sqrt(sum(_on_host(parameters[0], [x @ x for x in entries]).tolist()))
         if math.isfinite(found):
             return found
-        largest = on_host([backend.abs(x).max() for x in entries]).max().item()
+        largest = _on_host(parameters[0], [abs(x).max() for x in entries]).max().item()
         if not math.isfinite(largest):
             return largest
-        return largest * math.sqrt(sum(on_host([backend.sum(backend.square(x / largest)) for x in entries]).tolist()))
+        squares = [(x * x).sum() for x in (x / largest for x in entries)]
+        return largest * math.sqrt(sum(_on_host(parameters[0], squares).tolist()))
 
 
 def is_finite(parameter: Parameter) -> bool:
     """Whether all entries of the gradient are finite numbers."""
-    return bool(backend_of(parameter).isfinite(gradient_of(parameter)).all())
+    return bool(np.isfinite(_on_host(parameter, [abs(gradient_of(parameter)).max()])[0]))
+
+
+def _on_host(parameter: Parameter, numbers: Sequence[Any]) -> np.ndarray:
+    """Numbers that are where a parameter is, each an array without axes, together on the host."""
+    backend = backend_of(parameter)
+    found = backend.empty(len(numbers), np.dtype(np.float64))
+    for at, number in enumerate(numbers):
+        found[at] = number
+    return backend.to_host(found)
 
 
 def sent(parameter: Parameter, numbers: Sequence[float], place: str = "update") -> Any:

@@ -81,7 +81,7 @@ class _Call:
         begins = [backend.address(slot) // slot.itemsize for slot in slots]
         kernel = kernel_of(rule, parameter.dtype.name, long=self._table is None)
         self._given = filled(kernel, [width], places, columns=[begin - begins[0] for begin in begins])
-        self._run = backend.loops.prepared(kernel, width, self._given)
+        self._run = backend.prepared(kernel, width, self._given)
         first = given_of(kernel).places
         self._constants, self._gradient = first + PLACE * CONSTANTS, first + PLACE * GRADIENT
         self._lists = slice(first + PLACE * PARAMETER + PLACE - 1, first + PLACE * len(places), PLACE)

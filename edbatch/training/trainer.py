@@ -16,6 +16,7 @@ from edbatch.base.stopwatch import Moment, book
 from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import note_write
+from edbatch.graph.options import current_options
 from edbatch.training.arrays import backend_of, is_finite, norm, sent
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of
 from edbatch.training.rule import Rule
@@ -158,7 +159,8 @@ class Trainer:
                 else ("call loss.backward() first; an update, by whatever thread, forgets all gradients")
             )
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
-        with backend_of(next(iter(storages))).computing():
+        options = current_options()
+        with backend_of(next(iter(storages))).computing(options.record, options.precision):
             self.gradient_norm = norm(
                 [x for owner, members in storages.items() for x in ([owner] if is_whole(owner, members) else members)]
             )

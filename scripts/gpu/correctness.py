@@ -33,7 +33,7 @@ def check(task: Task, device: str, hidden: int, size: int) -> list[dict[str, Any
     if device != "cpu":
         of_device = values(task, samples, hidden, device, "float64")
         rows.append(_row(task, hidden, "float64 with the CPU's", of_device, exact, ALLOWED["float64"]))
-        recordings = eb.device(device).backend.loops.recordings
+        recordings = eb.device(device).backend.recordings
         before = recordings.replayed
         third = values(task, samples, hidden, device, times=3)
         what = f"float32, the third time ({recordings.replayed - before} CUDA graphs served), with the first"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import edbatch as eb
+from edbatch.kernels.cuda.backend import source_of
 from edbatch.kernels.cuda.geometry import THREADS
-from edbatch.kernels.cuda.loops import source_of
 from edbatch.kernels.cuda.source import rows
 from edbatch.kernels.language.ir import Compute, Kernel, Load
 from edbatch.training.rule import kernel_of
@@ -49,7 +49,7 @@ def generated(hidden: int) -> Iterator[tuple[str, Kernel]]:
     """Kernels of models, each once, where it is first used."""
     nothing_runs()
     device = eb.device("cuda")
-    made = device.backend.loops._made
+    made = device.backend._made
     with device:
         for task in (kind(data_folder()) for kind in MODELS.values()):
             network = task.network(eb.ParameterCollection(seed=0), hidden)

@@ -57,11 +57,11 @@ def no_scattered():
 
 
 def summing(backend, dtype):
-    return backend.loops.of_lists(partial(reduce_lists, "sum_list", dtype.name))
+    return backend.of_lists(partial(reduce_lists, "sum_list", dtype.name))
 
 
 def adding(backend, dtype):
-    return backend.loops.adding(dtype)
+    return backend.adding(dtype)
 
 
 def running(backend, dtype):
@@ -83,7 +83,7 @@ def programs(backend, tasks, width=0, block=64, dtype=FLOAT32):
     extents = [] if none else [Extent(0, 2, 0, 1, 0, 2, 0, 0, 0, block, dtype.itemsize)]
     places = [Position(0, 0), Position(1, 0), Position(0, width), Position(0, 0), Position(0, width)]
     places += [Position(0, 0), Position(1, 0), Position(0, width)]
-    kernels = np.array(backend.loops.handles([softmax(False, dtype.name), copy_rows(dtype.name)]))
+    kernels = np.array(backend.handles([softmax(False, dtype.name), copy_rows(dtype.name)]))
     addresses = np.zeros(0, np.int64)
     tasks = np.array([make(backend, dtype) for make in tasks], TASK)
     tables = Programs(
@@ -116,10 +116,10 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
         batches=np.array(batches, BATCH), operands=np.array(operands, OPERAND), segments=np.array(segments, SEGMENT)
     )
     programs = programs(backend)
-    indices = backend.plan_indices(np.array(indices, np.int32))
-    scratch = backend.empty_flat(4096, np.dtype(np.float64))
+    indices = backend.indices(np.array(indices, np.int32))
+    scratch = backend.empty(4096, np.dtype(np.float64))
     memory = Memory(np.array(windows, COLUMNS), arenas, np.array(results, np.int32), keeping, *no_scattered())
-    backend.loops.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
+    backend.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
     return [np.array(backend.to_host(x)) for x in there], keeping["n"].tolist()
 
 
@@ -128,7 +128,7 @@ def reduced(backend, op, rows, offsets):
     n, total, width = len(offsets) - 1, len(rows), rows.shape[1]
 
     def task(backend, dtype):
-        return backend.loops.of_lists(partial(reduce_lists, op, dtype.name))
+        return backend.of_lists(partial(reduce_lists, op, dtype.name))
 
     found, _ = run(
         backend, [rows, np.zeros((n, width), rows.dtype)], [(0, 0, width), (1, 0, width)], [Batch(0, 0, n, 0, 0, 0)],

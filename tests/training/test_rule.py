@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.kernels.cpu.backend import NumPyBackend
-from edbatch.kernels.cuda.backend import CudaBackend
-from edbatch.kernels.cuda.loops import source_of
+from edbatch.kernels.cuda.backend import CudaBackend, source_of
 from edbatch.training.rule import PARAMETER, SLOTS, Rule, kernel_of
 from tests.emulated.driver import EmulatedDriver
 from tests.emulated.libraries import with_cpp

@@ -49,7 +49,8 @@ class Parameter(Operand):
         self.name = name
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
-        self.array = self.device.backend.from_host(array, self._order if array.ndim == 2 else "C")
+        self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
+        self.array = self.device.backend.from_host(array, self._stored)
         #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.cell.stacking`.
         self.stack: Parameter | None = None
         self.rows = slice(None)
@@ -237,8 +238,8 @@ class Parameter(Operand):
         if len(rows):
             backend, whole = self.device.backend, self.accumulator()[0]
             with backend.active():
-                found, total = backend.loops.sum_equal(rows, values.reshape(len(rows), -1))
-                whole[backend.indices(found.astype(np.int32))[:]] += total.reshape(-1, *whole.shape[1:])
+                found, total = backend.sum_equal(rows, values.reshape(len(rows), -1))
+                whole[backend.from_host(found)] += total.reshape(-1, *whole.shape[1:])
 
     def members(self) -> list[Parameter]:
         """The parameters that know whether a gradient has come: the parts of a stack, or itself."""
@@ -261,7 +262,7 @@ class Parameter(Operand):
 
     def _zeros(self) -> Any:
         with self.device.backend.active():
-            return self.device.backend.zeros_like(self.array)
+            return self.device.backend.zeros(self.shape, self.dtype, self._stored)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are parameters of their own: with an array, and so types, of their own."""
@@ -318,7 +319,7 @@ class LookupParameters(Parameter):
             if self._is_dense:
                 dense[...] = self._sum()
             elif (found := self._rows()) is not None:
-                dense[backend.indices(found[0].astype(np.int32))[:]] = found[1]
+                dense[backend.from_host(found[0])] = found[1]
         return dense
 
     def scale_grad(self, factor: float) -> None:
@@ -348,7 +349,7 @@ class LookupParameters(Parameter):
         """See `Parameter.add_rows`: rows are kept as they are."""
         if len(rows):
             with self.device.backend.active():
-                self._came.append(self.device.backend.loops.sum_equal(rows, values))
+                self._came.append(self.device.backend.sum_equal(rows, values))
             self._has_grad = True
             self.stages = booked.get()
 
@@ -356,7 +357,7 @@ class LookupParameters(Parameter):
         with lock, Whole(), self.device.backend.active():
             dense, rows = super()._sum(), self._rows()
             if rows is not None:
-                dense[self.device.backend.indices(rows[0].astype(np.int32))[:]] += rows[1]
+                dense[self.device.backend.from_host(rows[0])] += rows[1]
                 self._came.clear()
         return dense
 
@@ -365,8 +366,13 @@ class LookupParameters(Parameter):
         backend = self.device.backend
         with lock, backend.active():
             if len(self._came) > 1:
-                rows, values = zip(*self._came, strict=True)
-                self._came = [backend.loops.sum_equal(np.concatenate(rows), backend.concatenate(values))]
+                rows = np.concatenate([found for found, _ in self._came])
+                values = backend.zeros((len(rows), *self.shape[1:]), self.dtype)
+                end = 0
+                for found, came in self._came:
+                    begin, end = end, end + len(found)
+                    values[begin:end] = came
+                self._came = [backend.sum_equal(rows, values)]
             return self._came[0] if self._came else None
 
 

@@ -1,119 +1,184 @@
-"""The CPU backend: NumPy's functions, and the few that NumPy lacks."""
+"""The CPU as a device: NumPy's arrays, and kernels that are called; see `kernels.backend`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
-from functools import cached_property
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edbatch.base.later import Later
+from edbatch.kernels import row_kernels
+from edbatch.kernels.backend import Backend, Order, ProgramTables
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.list_kernels import reduce_lists
+from edbatch.kernels.program import ADD_ROWS, LISTS, Task
+from edbatch.memory.plan.format import Plan
 
-def open_backend(number: int) -> NumPyBackend:
+if TYPE_CHECKING:
+    from edbatch.kernels.tables import Memory
+
+# Numba takes time to import: only who runs something pays.
+_blas_threads = Later("edbatch.kernels.cpu.blas_threads")
+_emitter = Later("edbatch.kernels.cpu.emitter")
+_machine_code = Later("edbatch.kernels.cpu.machine_code")
+_pointers = Later("edbatch.kernels.cpu.pointers")
+_products = Later("edbatch.kernels.cpu.products")
+
+
+def open_backend(number: int) -> Backend:
     """The backend of the device "cpu"."""
     return NumPyBackend()
 
 
 class NumPyBackend:
-    """What the runtime asks of a device: every NumPy function by its name, plus those defined here.
+    """What computes on the CPU: at once, so that there is nothing to wait for."""
 
-    Attributes:
-        loops: compiled loops over rows, by address; see `kernels.cpu.loops`.
-    """
+    adds_in_groups = False
 
-    name = "cpu"
+    @staticmethod
+    def empty(entries: int, dtype: np.dtype) -> Any:
+        """See `Backend`."""
+        return np.empty(entries, dtype)
 
-    @cached_property
-    def loops(self) -> Any:
-        """Imports Numba, which takes time: only who runs something pays."""
-        from edbatch.kernels.cpu import loops as numpy_loops
-
-        return numpy_loops
+    @staticmethod
+    def zeros(shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
+        """See `Backend`."""
+        return np.zeros(shape, dtype, order)
 
     @staticmethod
     def address(array: Any) -> int:
-        """Where an array's entries begin."""
+        """See `Backend`."""
         if array.flags.carray and array.size:
             return addressof(c_char.from_buffer(array))  # takes half the time of `array.ctypes`
         address: int = array.ctypes.data
         return address
 
     @staticmethod
-    def empty_flat(entries: int, dtype: np.dtype) -> Any:
-        """An array [entries] with unspecified contents."""
-        return np.empty(entries, dtype)
-
-    @staticmethod
-    def from_host(array: Any, order: Any) -> Any:
-        """The device's array of a host's, stored by rows (order "C") or by columns ("F"). Here: no copy if need not."""
+    def from_host(array: Any, order: Order = "C") -> Any:
+        """The array itself, if it is in this order."""
         return np.asarray(array, order=order)
 
     @staticmethod
     def to_host(array: Any) -> np.ndarray:
-        """A device's array on the host; a copy or not. Waits until it is computed."""
+        """The array itself."""
         return array
 
     @staticmethod
     def rows_to_host(array: Any, rows: np.ndarray) -> np.ndarray:
-        """Some rows [k, *shape] of an array, copied to the host; waits until they are computed."""
+        """See `Backend`."""
         return array[rows]
 
     @staticmethod
-    def indices(host: np.ndarray) -> Any:
-        """A list of rows as loops and functions of the device take it; of int32, its slices are arrays."""
-        return host
-
-    @staticmethod
-    def plan_indices(host: np.ndarray) -> Any:
-        """`indices` for a plan's index buffer; slices of it may not outlive it."""
-        return host
-
-    @staticmethod
-    def calls_at_once(least: int, cached: int, width: int) -> int:
-        """How many calls of a program to compute at a time, at most.
-
-        Args:
-            least: for products to be worth reordering their weights.
-            cached: whose intermediates stay in a core's cache.
-            width: bytes of an intermediate row, at least 1.
-        """
-        return max(least, cached)
-
-    @staticmethod
-    def configure(record: bool, precision: str) -> None:
-        """Options of GPUs; here there is nothing to choose."""
-
-    @staticmethod
-    def active() -> AbstractContextManager[Any]:
-        """In its block, functions of this backend run on its device."""
-        return nullcontext()
-
-    @staticmethod
-    def computing() -> AbstractContextManager[Any]:
-        """The same for a run, of which there is one at a time: BLAS computes it with one thread."""
-        from edbatch.kernels.cpu.blas_threads import one_thread
-
-        return one_thread()
-
-    @staticmethod
-    def synchronize() -> None:
-        """Nothing to wait for: what has been called is done."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np, name)
-
-    @staticmethod
-    def stage(out: Any, values: list[Any]) -> None:
-        """Copy one given array into each row."""
+    def stage(out: Any, values: list[np.ndarray]) -> None:
+        """See `Backend`."""
         np.stack(values, out=out)
 
     @staticmethod
-    def copy(out: Any, values: Any) -> None:
-        """Copy a given array into every row."""
-        np.copyto(out, values)
+    def indices(host: np.ndarray) -> np.ndarray:
+        """The array itself."""
+        return host
 
     @staticmethod
-    def fill(out: Any, value: float) -> None:
-        """Fill with a number."""
-        out.fill(value)
+    def handles(wanted: Sequence[Kernel]) -> list[int]:
+        """The addresses of kernels."""
+        return [_machine_code.address_of(kernel) for kernel in wanted]
+
+    @staticmethod
+    def of_lists(make: Callable[[int], Kernel]) -> Task:
+        """See `Backend`; lists are of addresses."""
+        kernel = make(64)
+        itemsize = np.dtype(kernel.dtype).itemsize
+        return Task(LISTS, itemsize, _machine_code.address_of(kernel), operands=len(kernel.places) - 1)
+
+    @staticmethod
+    def adding(dtype: np.dtype) -> Task:
+        """See `Backend`."""
+        return _adding(dtype)
+
+    @staticmethod
+    def prepared(kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+        """See `Backend`."""
+        function, address = _pointers.KERNEL(_machine_code.address_of(kernel)), NumPyBackend.address(given)
+        return lambda n: function(n, address)
+
+    @staticmethod
+    def calls_at_once(least: int, cached: int, width: int) -> int:
+        """See `Backend`."""
+        return max(least, cached)
+
+    @staticmethod
+    def run_batches(
+        first: int, stop: int, plan: Plan, indices: np.ndarray, memory: Memory, programs: ProgramTables, scratch: int
+    ) -> None:
+        """See `Backend`."""
+        _emitter.run_batches(
+            _products.gemms(), first, stop, indices, NumPyBackend.address(indices), scratch, plan.batches,
+            plan.operands, plan.segments, *memory, *programs.tables,
+        )  # fmt: skip
+
+    def add_all(self, rows: Any, whole: Any) -> None:
+        """See `Backend`."""
+        if _by_address(rows) and whole.flags.c_contiguous:
+            address, offsets = self.address, np.array([0, len(rows)], np.int32)
+            given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0, 0]
+            _call(_adding(rows.dtype).to_one, 1, given)
+        else:
+            whole += rows.sum(axis=0, dtype=np.float64)
+
+    @staticmethod
+    def add_product(left: Any, right: Any, whole: Any, fresh: bool) -> None:
+        """See `Backend`."""
+        # Matrices are stored by columns: the transpose is what lies row by row.
+        if fresh:
+            np.matmul(right.T, left, out=whole.T)
+        else:
+            whole += np.matmul(right.T, left).T
+
+    def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
+        """See `Backend`."""
+        if (indices[1:] > indices[:-1]).all():
+            return np.array(indices, np.int64), rows.copy()
+        address, rows = self.address, rows if _by_address(rows) else np.ascontiguousarray(rows)
+        found, to = np.unique(indices, return_inverse=True)
+        total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
+        listed = address(rows) + rows.strides[0] * np.argsort(to, kind="stable")
+        offsets = np.append(0, np.cumsum(np.bincount(to)))
+        width = total[0].size
+        given = [width, address(offsets), 0, 1, address(listed), address(total), total.itemsize * width, 0, 0]
+        task = self.of_lists(partial(reduce_lists, "sum_list", rows.dtype.name))
+        _call(task.kernel, len(found), given)
+        return found.astype(np.int64), total
+
+    @staticmethod
+    def active() -> AbstractContextManager[Any]:
+        """See `Backend`."""
+        return nullcontext()
+
+    @staticmethod
+    def computing(record: bool, precision: str) -> AbstractContextManager[Any]:
+        """BLAS computes with one thread; options are of GPUs."""
+        return _blas_threads.one_thread()
+
+    @staticmethod
+    def synchronize() -> None:
+        """What has been called is done."""
+
+
+@cache
+def _adding(dtype: np.dtype) -> Task:
+    kernels = (make(dtype.name) for make in (row_kernels.add_rows, row_kernels.add_lists))
+    return Task(ADD_ROWS, dtype.itemsize, *map(_machine_code.address_of, kernels))
+
+
+def _call(kernel: int, n: int, words: list[int]) -> None:
+    given = np.array(words, np.int64)
+    _pointers.call_kernel(kernel, n, NumPyBackend.address(given))
+
+
+def _by_address(rows: Any) -> bool:
+    """Whether compiled loops can read rows: each row's entries side by side."""
+    return bool(len(rows) and rows[0].flags.c_contiguous)

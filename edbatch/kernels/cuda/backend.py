@@ -1,123 +1,227 @@
-"""The GPU backend: kernels of ours and cuBLAS for what is common, CuPy's functions for the rest."""
+"""A GPU as a device: each call enqueues kernels, or products of cuBLAS, and returns; see `kernels.backend`."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import local
 from typing import Any
 
 import numpy as np
 
-from edbatch.kernels.cuda.driver import Driver
+from edbatch.kernels import row_kernels
+from edbatch.kernels.backend import Backend, ProgramTables
+from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
+from edbatch.kernels.cuda.arrays import CudaArrays
+from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
+from edbatch.kernels.cuda.driver import Driver, Recording
 from edbatch.kernels.cuda.indices import Indices
-from edbatch.kernels.cuda.loops import CudaLoops
+from edbatch.kernels.cuda.recordings import Recordings
+from edbatch.kernels.cuda.source import common
+from edbatch.kernels.cuda.source import rows as rows_source
+from edbatch.kernels.language import cuda
+from edbatch.kernels.language.analysis import analysis_of
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.list_kernels import reduce_lists
+from edbatch.kernels.program import ADD_ROWS, LISTS, Each, Task
+from edbatch.kernels.tables import Batches, Matrix, Memory, Sizes
+from edbatch.memory.plan.format import Plan
 
 #: Bytes of scratch memory that a block of calls may take.
 SCRATCH_BYTES = 256 << 20
+KERNELS = ("gather", "add_all_float", "add_all_double")
 
 
-def open_backend(number: int) -> CudaBackend:
+def open_backend(number: int) -> Backend:
     """The backend of the GPU with this number.
 
     Raises:
         EdBatchError: there is no such GPU, or no CuPy; says how to install it.
     """
-    from edbatch.kernels.cuda.cupy_driver import open_driver
-
-    return CudaBackend(open_driver(number))
+    return CudaBackend(cupy_driver.open_driver(number))
 
 
-class CudaBackend:
-    """What the runtime asks of a GPU; as `NumPyBackend`, on arrays of the device.
+class CudaBackend(CudaArrays):
+    """What computes on a GPU.
 
     Args:
         driver: of the GPU.
-
-    Attributes:
-        loops: what enqueues kernels.
     """
 
+    adds_in_groups = True
+
     def __init__(self, driver: Driver) -> None:
-        self.name = driver.name
-        self._driver = driver
-        self._xp = driver.xp
+        super().__init__(driver)
         with driver.active():
-            self.loops = CudaLoops(driver)
+            self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
+        self.recordings = Recordings(driver)
+        self._made: dict[Kernel, int] = {}
+        gpu = np.zeros(len(Gpu), np.int64)
+        known = {
+            Gpu.LAUNCH: driver.launch,
+            Gpu.GEMM: driver.gemm,
+            Gpu.GEMM_STRIDED: driver.gemm_strided,
+            Gpu.BLAS: driver.blas,
+            Gpu.STREAM: driver.stream,
+            Gpu.PROCESSORS: driver.processors,
+            Gpu.COMPUTE: PRECISIONS["float32"],
+            Gpu.GATHER: self._kernels["gather"],
+        }
+        for position, value in known.items():
+            gpu[position] = value
+        self._own = _ThreadsOwn(gpu)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._xp, name)
+    @property
+    def _gpu(self) -> np.ndarray:
+        return self._own.gpu
 
-    def address(self, array: Any) -> int:
-        """Where an array's entries begin."""
-        return self._driver.address(array)
-
-    def empty_flat(self, entries: int, dtype: np.dtype) -> Any:
-        """An array [entries] with unspecified contents."""
-        return self._driver.empty(entries, dtype)
-
-    def from_host(self, array: Any, order: Any) -> Any:
-        """The device's array of a host's, stored by rows (order "C") or by columns ("F")."""
-        if not isinstance(array, np.ndarray):
-            return array
-        with self.active():
-            if order == "F":
-                return self.from_host(array.T, "C").T
-            flat = self._driver.empty(max(1, array.size), array.dtype)[: array.size]
-            if array.size:
-                self._driver.upload(np.ascontiguousarray(array).reshape(-1), flat)
-            return flat.reshape(array.shape)
-
-    def to_host(self, array: Any) -> np.ndarray:
-        """A copy of a device's array on the host."""
-        with self.active():
-            return self._driver.download(array)
-
-    def rows_to_host(self, array: Any, rows: np.ndarray) -> np.ndarray:
-        """Some rows [k, *shape] of an array on the host."""
-        first, n = int(rows[0]), len(rows)
-        with self.active():
-            if (rows == np.arange(first, first + n)).all():
-                return self._driver.download(array[first : first + n])
-            return self._driver.download(array[self.indices(rows)[:]])
-
-    def indices(self, host: np.ndarray) -> Indices:
-        """A list of rows as loops and functions of the device take it; its slices are arrays of the device."""
-        return self.loops.upload(host)
-
-    def plan_indices(self, host: np.ndarray) -> Indices:
-        """`indices` for a plan's index buffer; slices of it may not outlive it."""
-        return self.loops.upload_plan(host)
+    @contextmanager
+    def computing(self, record: bool, precision: str) -> Iterator[None]:
+        """See `Backend`; options hold for what this thread enqueues in the block."""
+        own = self._own
+        before = own.record, own.gpu[Gpu.COMPUTE]
+        own.record, own.gpu[Gpu.COMPUTE] = record, PRECISIONS[precision]
+        try:
+            with self.active():
+                yield
+        finally:
+            own.record, own.gpu[Gpu.COMPUTE] = before
 
     @staticmethod
     def calls_at_once(least: int, cached: int, width: int) -> int:
-        """How many calls of a program to compute at a time, at most: as many as there is memory for."""
+        """As many as there is memory for."""
         return max(1024, SCRATCH_BYTES // width)
 
-    def configure(self, record: bool, precision: str) -> None:
-        """See `graph.options.Options`; holds for what this thread enqueues from now on."""
-        self.loops.configure(record, precision)
+    def handles(self, wanted: Sequence[Kernel]) -> list[int]:
+        """The handles of generated kernels; those that are new are compiled together."""
+        new = [one for one in dict.fromkeys(wanted) if one not in self._made]
+        if new:
+            names = [f"kernel{at}" for at in range(len(new))]
+            self._made |= zip(new, self._driver.load(source_of(dict(zip(names, new, strict=True))), names), strict=True)
+        return [self._made[one] for one in wanted]
 
-    def active(self) -> AbstractContextManager[Any]:
-        """In its block, functions of this backend run on its device."""
-        return self._driver.active()
+    def of_lists(self, make: Callable[[int], Kernel]) -> Task:
+        """See `Backend`."""
+        kernel = make(32)
+        (handle,) = self.handles([kernel])
+        each = Each.COLUMN if analysis_of(kernel).grouped else Each.ELEMENT if kernel.places[-1].elements else Each.ROW
+        return Task(LISTS, np.dtype(kernel.dtype).itemsize, handle, operands=len(kernel.places) - 1, each=each)
 
-    def computing(self) -> AbstractContextManager[Any]:
-        """The same for a run."""
-        return self.active()
+    def adding(self, dtype: np.dtype) -> Task:
+        """See `Backend`."""
+        wanted = [make(dtype.name) for make in (row_kernels.add_rows, row_kernels.add_lists)]
+        one_to_one, to_groups = self.handles(wanted)
+        return Task(ADD_ROWS, dtype.itemsize, one_to_one, self._kernels[f"add_all_{_name(dtype)}"], to_groups)
 
-    def synchronize(self) -> None:
-        """Wait until everything that was enqueued is done."""
-        self._driver.synchronize()
+    def add_all(self, rows: Any, whole: Any) -> None:
+        """See `Backend`."""
+        if not len(rows):
+            return
+        if not rows[0].flags.c_contiguous:
+            rows = self._driver.xp.ascontiguousarray(rows)
+        total = whole if whole.flags.c_contiguous else self._driver.xp.zeros(whole.shape, whole.dtype)
+        stride = rows.strides[0] // rows.itemsize
+        address = self._driver.address
+        self._add_all(len(rows), address(rows), stride, address(total), total.size, total.dtype)
+        if total is not whole:
+            whole += total
 
-    def stage(self, out: Any, values: list[Any]) -> None:
-        """Copy one given array into each row."""
-        self._driver.upload(np.stack(values), out)
+    def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
+        """See `Backend`."""
+        xp, address = self._driver.xp, self._driver.address
+        size = whole.itemsize
+        if whole.strides[0] != size or whole.strides[1] < size * len(whole):
+            whole += xp.matmul(left.T, right)
+            return
+        left, right = (x if _by_rows(x) else xp.ascontiguousarray(x) for x in (left, right))
+        m, n = whole.shape
+        a, b = (Matrix(address(x), x.strides[0] // size, 0) for x in (left, right))
+        out = Matrix(address(whole), whole.strides[1] // size, 0)
+        calls.add_product(self._gpu, size, Sizes(m, n, len(left)), a, b, out, fresh)
+        check(self._gpu)
 
-    @staticmethod
-    def copy(out: Any, values: Any) -> None:
-        """Copy a given array into every row."""
-        out[...] = values
+    def sum_equal(self, indices: np.ndarray, rows: Any) -> tuple[np.ndarray, Any]:
+        """See `Backend`."""
+        xp = self._driver.xp
+        if (indices[1:] > indices[:-1]).all():
+            return np.array(indices, np.int64), xp.array(rows)
+        rows = xp.ascontiguousarray(rows)
+        found, to = np.unique(indices, return_inverse=True)
+        order = np.argsort(to, kind="stable")
+        ends = np.cumsum(np.bincount(to, minlength=len(found)))
+        lists = self._lists.upload(np.concatenate([order, [0], ends]))
+        total = xp.empty((len(found), *rows.shape[1:]), rows.dtype)
+        task = self.of_lists(partial(reduce_lists, "sum_list", rows.dtype.name))
+        width, address = total.size // len(found), self._driver.address
+        given = [len(found), width, lists.at(len(order)), address(rows), rows.itemsize * width, lists.at(0)]
+        given += [address(total), total.itemsize * width, 0, 0]
+        enqueue.lists(self._gpu, task.kernel, task.each, len(order), np.array(given, np.int64))
+        check(self._gpu)
+        return found.astype(np.int64), total
 
-    @staticmethod
-    def fill(out: Any, value: float) -> None:
-        """Fill with a number."""
-        out.fill(value)
+    def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+        """See `Backend`."""
+        (handle,) = self.handles([kernel])
+
+        def run(n: int) -> None:
+            enqueue.each_entry(self._gpu, handle, n, size, np.append(n, given))
+            check(self._gpu)
+
+        return run
+
+    def run_batches(
+        self, first: int, stop: int, plan: Plan, indices: Indices, memory: Memory, programs: ProgramTables, scratch: int
+    ) -> None:
+        """See `Backend`."""
+        batches = Batches(plan.batches, plan.operands, plan.segments)
+
+        def enqueue_all(recording: Recording | None = None) -> None:
+            gpu = self._gpu
+            if recording is not None:
+                gpu = gpu.copy()
+                gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
+            emitter.run_batches(
+                gpu, first, stop, indices.host, indices.address, scratch, *batches, *memory, *programs.tables
+            )
+            check(gpu)
+
+        if not self._own.record or not programs.runs_whole(plan.batches[first:stop]):
+            enqueue_all()
+            return
+        words = (first, stop, indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
+        key = hashlib.blake2b(repr(words).encode(), digest_size=16)
+        for table in (*batches, *memory, programs.tables.tasks):
+            key.update(np.ascontiguousarray(table).data)
+        kept = memory.kept
+        rows = np.bincount(plan.batches["type"][first:stop], plan.batches["n"][first:stop], len(kept)).astype(np.int64)
+        after = kept["n"] + rows * (kept["address"] != 0)
+        self.recordings.run(key.digest(), enqueue_all)
+        kept["n"] = after
+
+    def _add_all(self, n: int, source: int, stride: int, target: int, width: int, dtype: np.dtype) -> None:
+        enqueue.add_all(self._gpu, self._kernels[f"add_all_{_name(dtype)}"], n, source, stride, target, width)
+        check(self._gpu)
+
+
+class _ThreadsOwn(local):
+    """What each thread has for itself: options, and what went wrong (see `calls.Gpu`)."""
+
+    def __init__(self, gpu: np.ndarray) -> None:
+        self.gpu = gpu.copy()
+        self.record = True
+
+
+def _by_rows(x: Any) -> bool:
+    """Whether a matrix lies row by row, perhaps with gaps."""
+    return bool(x.strides[1] == x.itemsize and x.strides[0] >= x.itemsize * x.shape[1])
+
+
+def source_of(kernels: Mapping[str, Kernel]) -> str:
+    """CUDA C++ of generated kernels by name."""
+    return common() + "".join(cuda.source_of(kernel, name) for name, kernel in kernels.items())
+
+
+def _name(dtype: np.dtype) -> str:
+    return "float" if dtype == np.float32 else "double"

@@ -27,9 +27,6 @@ class Indices:
         self.device = device
         self.address = address
 
-    def __getitem__(self, part: slice) -> Any:
-        return self.device[part]
-
     def at(self, position: int) -> int:
         """The address of an entry; of none for a negative position."""
         return 0 if position < 0 else self.address + BYTES * position

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from edbatch.kernels.backend import Backend
 
 
 class BufferPool:
@@ -72,9 +75,9 @@ class BufferPool:
 _pools: dict[Any, BufferPool] = {}
 
 
-def pool_of(backend: Any) -> BufferPool:
-    """The one pool of a backend, of which it takes `empty_flat` and `address`."""
+def pool_of(backend: Backend) -> BufferPool:
+    """The one pool of a backend, of which it takes `empty` and `address`."""
     found = _pools.get(backend)
     if found is None:
-        found = _pools.setdefault(backend, BufferPool(empty=backend.empty_flat, address=backend.address))
+        found = _pools.setdefault(backend, BufferPool(empty=backend.empty, address=backend.address))
     return found

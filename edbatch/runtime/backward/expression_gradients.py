@@ -133,7 +133,7 @@ class ExpressionGradients:
                 given.append(self.row(self._arenas.array, int(nodes.args[begin + number])))
             else:
                 given.append(self.row(self._arenas.array, node) if source is Given.RESULT else gradient)
-        row = self._backend.empty((1, how.derivative.width), type.type.out.dtype)
+        row = self._backend.empty(how.derivative.width, type.type.out.dtype).reshape(1, -1)
         integers = nodes.args[end : end + type.type.op.payload].astype(np.int32)
         run_program(how.program, row, given, integers, self._table.derivative_programs, self._backend)
         return row[:, place.column : place.column + spec.size].reshape(1, *spec.shape)

@@ -11,10 +11,11 @@ from edbatch.graph.cell.derivative import Term
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.views import View
+from edbatch.kernels.backend import Backend
 from edbatch.runtime.backward.type_rows import TypeRows
 
 
-def add_terms(rows: TypeRows, backend: Any) -> None:
+def add_terms(rows: TypeRows, backend: Backend) -> None:
     """Add what a type has left to the gradients of its parameters."""
     table = rows.table
     of_saved: dict[int, Any] = {}
@@ -32,24 +33,24 @@ def add_terms(rows: TypeRows, backend: Any) -> None:
         _add_term(parameter_of(term.parameter), term, parts, rows, backend)
 
 
-def add_sum(parameter: Parameter, rows: Any, backend: Any, view: View | None = None) -> None:
+def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:
     """Add the sum of rows [n, *shape] to a parameter's gradient, or to a part of it, unless it is frozen."""
     if not parameter.frozen:
         whole = parameter.accumulator()[0]
         if view is None:
-            backend.loops.add_all(rows, whole)
+            backend.add_all(rows, whole)
         else:
-            backend.loops.add_all(rows[:, None], view.look(whole[None]))
+            backend.add_all(rows[:, None], view.look(whole[None]))
 
 
-def _chosen(rows: TypeRows, node: int, backend: Any) -> Any:
+def _chosen(rows: TypeRows, node: int, backend: Backend) -> Any:
     """What was saved for the nodes that gradients flowed into: in place if those are all, else copied."""
     assert rows.saved is not None
     x = rows.saved.value(node, 0, len(rows.saved.rows))
-    return x if rows.n == len(x) else x[backend.indices(rows.chosen)[:]]
+    return x if rows.n == len(x) else x[backend.from_host(rows.chosen)]
 
 
-def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows, backend: Any) -> None:
+def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows, backend: Backend) -> None:
     if parameter.frozen:
         return
     if term.index is not None:
@@ -59,4 +60,4 @@ def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows
         add_sum(parameter, parts[0], backend, term.view)
     else:
         left, right = (part.reshape(-1, part.shape[-1]) for part in parts)
-        backend.loops.add_product(left, right, *parameter.accumulator())
+        backend.add_product(left, right, *parameter.accumulator())

@@ -55,12 +55,12 @@ class BackwardPlan:
         """Compute the gradients of values."""
         tables, plan, backend = self._tables, self._tables.plan, self._backend
         changed = len(plan.indices) > len(self._ran.plan.indices)
-        indices = backend.plan_indices(plan.indices) if changed else self._ran.indices
+        indices = backend.indices(plan.indices) if changed else self._ran.indices
         scratch = self._pool.acquire(tables.programs.scratch(plan), _BYTES)
         end, address = len(plan.batches), backend.address(scratch)
         for begin in range(end) if self._graph.check_nan else [0] * bool(end):
             stop = begin + 1 if self._graph.check_nan else end
-            backend.loops.run_batches(begin, stop, plan, indices, tables.memory, tables.programs, address)
+            backend.run_batches(begin, stop, plan, indices, tables.memory, tables.programs, address)
             if self._graph.check_nan:
                 self._check_batch(plan, begin)
         self._pool.release(scratch)
@@ -122,7 +122,7 @@ class BackwardPlan:
             self._check(shared.flat[: n * width].reshape(n, width), shared.type)
 
     def _check(self, computed: Any, type: BoundType) -> None:
-        bad = int(self._backend.isnan(computed).any(axis=1).sum())
+        bad = int(self._backend.to_host((computed != computed).any(axis=1)).sum())
         if bad:
             where = self._graph.lines.of(self._nodes_of(type))
             raise EdBatchError(f"NaN in the gradient of {type.type} ({bad} of {len(computed)} in its batch){where}")

@@ -68,7 +68,7 @@ class BackwardTables:
             (plan.batches, plan.operands, plan.segments, plan.indices, ran.nodes, ran.n_sources),
             (flow.sets, flow.parts, flow.rows),
             derivatives,
-            (self._n_windows, columns["scattered"] >= 0, flow.stopped, table.backend.loops.adds_in_groups),
+            (self._n_windows, columns["scattered"] >= 0, flow.stopped, table.backend.adds_in_groups),
             1 + max((arena.rows for arena in arenas.arenas), default=0),
         )
         programs = table.derivative_programs
@@ -110,7 +110,7 @@ class BackwardTables:
         dtypes = list(dict.fromkeys(of_values + of_buffers))
         values, buffers = (np.array([dtypes.index(dtype) for dtype in of], int) for of in (of_values, of_buffers))
         values = values[self._table.windows.columns()["arena"]]
-        adding = self._table.backend.loops.adding
+        adding = self._table.backend.adding
         return np.array([adding(dtype) for dtype in dtypes], TASK)[np.concatenate([values, values, buffers])]
 
     def _of_sets(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from edbatch.graph.cell.body import Value
 from edbatch.graph.cell.derivative import Derivative, derivative, output_gradients, worth_saving
@@ -12,6 +11,7 @@ from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.type_table import BoundType
 
@@ -47,7 +47,7 @@ class Saving:
 
 
 def compiled(
-    type: BoundType, needed: Sequence[bool], saving: bool, live: frozenset[int], backend: Any
+    type: BoundType, needed: Sequence[bool], saving: bool, live: frozenset[int], backend: Backend
 ) -> CompiledDerivative:
     """What goes back through nodes of a type.
 
@@ -65,7 +65,7 @@ def compiled(
     return found
 
 
-def saving(type: BoundType, backend: Any) -> Saving | None:
+def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
     if "saving" not in type.derivatives:
         saved = _saved(type)
@@ -73,7 +73,7 @@ def saving(type: BoundType, backend: Any) -> Saving | None:
     return type.derivatives["saving"]
 
 
-def compiled_outputs(type: BoundType, live: frozenset[int], backend: Any) -> CompiledDerivative:
+def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) -> CompiledDerivative:
     """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.output_gradients`."""
     key = ("outputs", live)
     found = type.derivatives.get(key)
@@ -90,13 +90,13 @@ def _saved(type: BoundType) -> tuple[int, ...]:
     return type.derivatives["saved"]
 
 
-def _compiled(found: Derivative, backend: Any) -> CompiledDerivative:
+def _compiled(found: Derivative, backend: Backend) -> CompiledDerivative:
     program = Program(found.body, found.columns, backend) if found.body.outputs else None
     specs = [spec for node in found.body.nodes for spec in (*node.type.operands, *dict(node.type.attributes).values())]
     return CompiledDerivative(found, program, frozenset(spec for spec in specs if isinstance(spec, ParameterSpec)))
 
 
-def _saving(type: NodeType, saved: tuple[int, ...], backend: Any) -> Saving:
+def _saving(type: NodeType, saved: tuple[int, ...], backend: Backend) -> Saving:
     body = body_of_type(type)[0]
     width = type.out.size
     places = {}

@@ -16,6 +16,7 @@ from edbatch.graph.node_type import parameter_array
 from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
 from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
@@ -98,7 +99,7 @@ class Link:
         parts: Parts,
         places: dict[int, Place],
         rows: int,
-        backend: Any,
+        backend: Backend,
     ) -> None:
         self._body = body
         self._rows = rows
@@ -155,7 +156,7 @@ class Link:
             np.array(arguments, ARGUMENT_OF),
             step_table(steps),
             np.array(self._place_list, POSITION),
-            np.array(self._backend.loops.handles(list(self._kernels)), np.int64),
+            np.array(self._backend.handles(list(self._kernels)), np.int64),
             np.array([self._backend.address(array) for array in self._fixed], np.int64),
             calls=self._rows,
             itemsize=body.dtype.itemsize,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.equation_gradients import derivative
 from edbatch.kernels.equations import GRADIENT, LIST_AXIS, Line, LineKernel, Lines, distance, entries
 from edbatch.kernels.program import (
@@ -57,7 +57,7 @@ class ListProgram:
     """
 
     def __init__(
-        self, type: NodeType, lines: Sequence[Line], arguments: Sequence[str], result: str | None, backend: Any
+        self, type: NodeType, lines: Sequence[Line], arguments: Sequence[str], result: str | None, backend: Backend
     ) -> None:
         equations = type.op.equations
         assert equations is not None
@@ -94,7 +94,7 @@ class ListProgram:
                 for at, (name, size) in enumerate(zip(self.arguments, self.sizes, strict=True))
             ]
             listed = next(at for at, name in enumerate(self.arguments) if self.is_listed(name))
-            handles = self._backend.loops.handles([one.kernel for one in self._kernels])
+            handles = self._backend.handles([one.kernel for one in self._kernels])
             self._tables = Tables(
                 np.array(list(self._slots.values()), SLOT),
                 np.array(arguments, ARGUMENT_OF),
@@ -143,7 +143,7 @@ class ListProgram:
         return KernelStep(number, first, len(one.names), len(one.axes), len(one.strides), 0, *shape, over)
 
 
-def forward_of(type: NodeType, backend: Any) -> ListProgram:
+def forward_of(type: NodeType, backend: Backend) -> ListProgram:
     """What computes batches of a type that has equations."""
     equations = type.op.equations
     assert equations is not None
@@ -151,7 +151,7 @@ def forward_of(type: NodeType, backend: Any) -> ListProgram:
     return ListProgram(type, lines.lines, lines.operands, lines.lines[-1].target, backend)
 
 
-def derivative_of(type: NodeType, needed: Sequence[bool], backend: Any) -> ListProgram | None:
+def derivative_of(type: NodeType, needed: Sequence[bool], backend: Backend) -> ListProgram | None:
     """What goes back through batches of a type that has equations; None if nothing flows to what is needed.
 
     It is given the operands, the gradient of the result, and where to write the gradients of operands that are needed.

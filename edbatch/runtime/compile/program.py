@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
 from edbatch.graph.cell.passes.entries import in_order
@@ -12,6 +10,7 @@ from edbatch.graph.model.parameters import LookupParameters
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.fused_steps import fused_step
 from edbatch.runtime.compile.indexed_steps import indexed_steps
 from edbatch.runtime.compile.link import Link, Tables
@@ -41,7 +40,7 @@ class Program:
         backend: of the device.
     """
 
-    def __init__(self, body: Body, columns: tuple[int, ...], backend: Any) -> None:
+    def __init__(self, body: Body, columns: tuple[int, ...], backend: Backend) -> None:
         self._compile = (body, columns, backend)
         self._variants: dict[bool, Variant] = {}
 
@@ -63,7 +62,7 @@ class Variant:
 
     element_width = 0
 
-    def __init__(self, body: Body, columns: tuple[int, ...], backend: Any, fuse: bool) -> None:
+    def __init__(self, body: Body, columns: tuple[int, ...], backend: Backend, fuse: bool) -> None:
         body = rows_for_steps(open_lists(body))
         # A value that is returned as it is computed is computed right there; the others are copied at the end.
         in_result: dict[int, int] = {}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED, Columns, Rows
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, SHARED, SLICE, Batch, Operand, Plan
@@ -16,7 +17,12 @@ from edbatch.runtime.compile.program_table import DerivativePrograms
 
 
 def run_program(
-    program: Program, out: Any, given: Sequence[Any], integers: np.ndarray, programs: DerivativePrograms, backend: Any
+    program: Program,
+    out: Any,
+    given: Sequence[Any],
+    integers: np.ndarray,
+    programs: DerivativePrograms,
+    backend: Backend,
 ) -> None:
     """Fill rows by a program.
 
@@ -31,7 +37,7 @@ def run_program(
     number, pool = programs.number(program), pool_of(backend)
     programs.prepare([number], programs)
     n, address, some = len(out), backend.address, len(given)
-    arrays = [*(backend.ascontiguousarray(x) for x in given), out]
+    arrays = [*(x if x.flags.c_contiguous else x.copy() for x in given), out]
     widths = [x.itemsize * (x.size // len(x)) for x in arrays]
     operands = [Operand(SLICE if len(x) == n else SHARED, at, 0, int(len(x) == n), 0, n) for at, x in enumerate(given)]
     plan = Plan(
@@ -50,5 +56,5 @@ def run_program(
         np.zeros(0, np.int64),
     )
     scratch = pool.acquire(programs.scratch(plan), np.dtype(np.uint8))
-    backend.loops.run_batches(0, 1, plan, backend.plan_indices(plan.indices), memory, programs, address(scratch))
+    backend.run_batches(0, 1, plan, backend.indices(plan.indices), memory, programs, address(scratch))
     pool.release(scratch)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from edbatch.graph.cell.passes.entries import by_rows
 from edbatch.kernels import row_kernels
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import NEXT, RUN, Kernel
 from edbatch.memory.plan.addresses import SCATTERED
@@ -20,12 +20,12 @@ class ScatteredKernels:
 
     Args:
         windows: of the table.
-        loops: of its device.
+        backend: of its device.
     """
 
-    def __init__(self, windows: Windows, loops: Any) -> None:
+    def __init__(self, windows: Windows, backend: Backend) -> None:
         self._windows = windows
-        self._loops = loops
+        self._backend = backend
         self._records = np.zeros(0, SCATTERED)
         self._words = np.zeros(0, np.int64)
         self._adding = 0  # windows that kernels are there for which add
@@ -76,6 +76,6 @@ class ScatteredKernels:
         sizes = [*seen.shape, *[0] * (kernel.axes - len(seen.shape))]
         words = filled(kernel, sizes, [(0, 0, 0)] * 2, strides)
         record = self._records[number]
-        (record[field],) = self._loops.handles([kernel])
+        (record[field],) = self._backend.handles([kernel])
         record[f"{name}_given"], record[f"{name}_end"] = len(self._words), len(self._words) + len(words)
         self._words = np.append(self._words, words)

@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import edbatch as eb
 from edbatch.kernels.cpu import blas_threads, emitter
-from edbatch.kernels.cpu import loops as numpy_loops
 from edbatch.kernels.cpu.blas_threads import controls, one_thread
 
 pytestmark = pytest.mark.cpu
@@ -37,7 +36,7 @@ def seen(monkeypatch):
         monkeypatch.setattr(module, name, lambda *args, **named: (found.append(counts()), function(*args, **named))[1])
 
     spy(emitter, "run_batches")
-    spy(numpy_loops, "add_product")
+    spy(eb.device("cpu").backend, "add_product")
     spy(np, "matmul")
     return found
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.kernels.cuda import calls, enqueue
+from edbatch.kernels.cuda.backend import CudaBackend
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu
 from edbatch.kernels.cuda.geometry import Grid
-from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.tables import Listed, Matrices, Matrix, Rows, Sizes
 from tests.emulated.driver import EmulatedDriver
 from tests.emulated.libraries import with_cpp
@@ -38,8 +38,8 @@ def test_products(cuda, m, n, k, transposed, add, more, dtype, seed):
     w = random.normal(size=(n, k + more) if transposed else (k, n + more))
     there, (at_x, at_w, at_out) = placed(backend, dtype, x, w, out)
     matrices = Matrix(at_x, k + more, 0), Matrix(at_w, w.shape[1], int(transposed)), Matrix(at_out, n + more, 0)
-    calls.multiply(backend.loops._gpu, dtype.itemsize, Sizes(m, n, k), *matrices, int(add))
-    calls.check(backend.loops._gpu)
+    calls.multiply(backend._gpu, dtype.itemsize, Sizes(m, n, k), *matrices, int(add))
+    calls.check(backend._gpu)
     want = out.copy()
     want[:, :n] = x[:, :k] @ (w[:, :k].T if transposed else w[:, :n]) + add * out[:, :n]
     np.testing.assert_allclose(backend.to_host(there[2]).reshape(out.shape), want, atol=tolerance(dtype))
@@ -55,49 +55,49 @@ def test_products_each(cuda, count, m, n, k, turned, dtype, seed):
     left = Matrices(dtype.itemsize * m * k, Matrix(at_a, a.shape[2], int(turned[0] == "t")))
     right = Matrices(0, Matrix(at_b, b.shape[1], int(turned[1] == "t")))
     out = Matrices(dtype.itemsize * m * n, Matrix(at_out, n, 0))
-    calls.multiply_each(backend.loops._gpu, dtype.itemsize, count, Sizes(m, n, k), left, right, out)
-    calls.check(backend.loops._gpu)
+    calls.multiply_each(backend._gpu, dtype.itemsize, count, Sizes(m, n, k), left, right, out)
+    calls.check(backend._gpu)
     want = (a.transpose(0, 2, 1) if turned[0] == "t" else a) @ (b.T if turned[1] == "t" else b)
     np.testing.assert_allclose(backend.to_host(there[2]).reshape(want.shape), want, atol=tolerance(dtype))
 
 
 @pytest.fixture
-def loops():
+def backend():
     """On an emulated GPU of their own: others do not survive what is wrong."""
-    return CudaLoops(EmulatedDriver())
+    return CudaBackend(EmulatedDriver())
 
 
-def copy(loops):
+def copy(backend):
     source, target = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
     moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
     there, here = (Listed(Rows(x.ctypes.data, 16, 16), 0) for x in (source, target))
     enqueue.note(moves, 0, there, here, 1)
-    enqueue.gather(loops._gpu, moves, 1)
-    calls.check(loops._gpu)
+    enqueue.gather(backend._gpu, moves, 1)
+    calls.check(backend._gpu)
     return target
 
 
 @with_cpp
-def test_a_launch_that_fails_is_said_once(loops):
-    kernel, loops._gpu[Gpu.GATHER] = int(loops._gpu[Gpu.GATHER]), 12345
+def test_a_launch_that_fails_is_said_once(backend):
+    kernel, backend._gpu[Gpu.GATHER] = int(backend._gpu[Gpu.GATHER]), 12345
     with pytest.raises(eb.EdBatchError, match=r"^cuLaunchKernel failed with status 400$"):
-        copy(loops)
-    calls.check(loops._gpu)
-    loops._gpu[Gpu.GATHER] = kernel
-    np.testing.assert_array_equal(copy(loops), np.arange(4))
+        copy(backend)
+    calls.check(backend._gpu)
+    backend._gpu[Gpu.GATHER] = kernel
+    np.testing.assert_array_equal(copy(backend), np.arange(4))
 
 
 @with_cpp
-def test_the_first_error_is_said(loops):
+def test_the_first_error_is_said(backend):
     x = np.zeros(4, np.float32).ctypes.data
-    loops._gpu[Gpu.COMPUTE] = 99
+    backend._gpu[Gpu.COMPUTE] = 99
     one = Matrix(x, 1, 0)
-    calls.multiply(loops._gpu, 4, Sizes(1, 1, 1), one, one, one, 0)
-    calls.multiply_each(loops._gpu, 4, 1, Sizes(1, 1, 1), *(Matrices(4, one),) * 3)
-    calls.launch(loops._gpu, 12345, Grid(1, 1, 1, 1, 0), np.zeros(1, np.int64), 1)
+    calls.multiply(backend._gpu, 4, Sizes(1, 1, 1), one, one, one, 0)
+    calls.multiply_each(backend._gpu, 4, 1, Sizes(1, 1, 1), *(Matrices(4, one),) * 3)
+    calls.launch(backend._gpu, 12345, Grid(1, 1, 1, 1, 0), np.zeros(1, np.int64), 1)
     with pytest.raises(eb.EdBatchError, match=r"^cuBLAS failed with status 7$"):
-        calls.check(loops._gpu)
-    calls.check(loops._gpu)
+        calls.check(backend._gpu)
+    calls.check(backend._gpu)
 
 
 @pytest.mark.parametrize(("precision", "bits"), [("float32", 23), ("tf32", 10), ("bf16", 7)])
@@ -106,9 +106,6 @@ def test_precisions(cuda, precision, bits):
     assert set(PRECISIONS) == {"float32", "tf32", "bf16"}
     backend = cuda.backend
     there, (at_x, at_w, at_out) = placed(backend, np.float32, np.array([1 + 2.0**-bits]), np.ones(1), np.zeros(1))
-    backend.configure(True, precision)
-    try:
-        calls.multiply(backend.loops._gpu, 4, Sizes(1, 1, 1), *(Matrix(at, 1, 0) for at in (at_x, at_w, at_out)), 0)
-    finally:
-        backend.configure(True, "float32")
+    with backend.computing(True, precision):
+        calls.multiply(backend._gpu, 4, Sizes(1, 1, 1), *(Matrix(at, 1, 0) for at in (at_x, at_w, at_out)), 0)
     assert backend.to_host(there[2])[0] == 1 + 2.0**-bits

@@ -95,5 +95,5 @@ def test_every_entry_is_reached_once(cuda, width):
         moves = np.empty((enqueue.MOVES + 1, enqueue.MOVE), np.int64)
         there, here = (Listed(Rows(backend.address(x), 4 * width, 4 * width), 0) for x in (source, moved))
         enqueue.note(moves, 0, there, here, n)
-        enqueue.gather(backend.loops._gpu, moves, 1)
+        enqueue.gather(backend._gpu, moves, 1)
         np.testing.assert_array_equal(backend.to_host(moved), ones)

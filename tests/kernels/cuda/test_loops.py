@@ -1,4 +1,4 @@
-"""The functions of `CudaLoops` against those of the same names that the CPU has, and whole batches made by hand."""
+"""The functions of `CudaBackend` against those of the same names that the CPU has, and whole batches made by hand."""
 
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import edbatch as eb
 from edbatch.kernels.cpu.backend import NumPyBackend
-from edbatch.kernels.cuda.loops import CudaLoops
 from edbatch.kernels.language.ir import NEXT, RUN, Compute, Integer, Kernel, Load, LoadAt, Place, Store
 from edbatch.kernels.program import (
     ADD,
@@ -79,7 +78,7 @@ def test_all_rows_are_added(cuda, n, rows, columns, order, order_of_whole, dtype
     random = np.random.default_rng(seed)
     x, whole = random.normal(size=(n, rows, columns)).astype(dtype), random.normal(size=(rows, columns)).astype(dtype)
     target = stored(cuda.backend, whole[None], order_of_whole)[0]
-    cuda.backend.loops.add_all(stored(cuda.backend, x, order), target)
+    cuda.backend.add_all(stored(cuda.backend, x, order), target)
     want = whole + x.astype(np.float64).sum(axis=0)
     np.testing.assert_allclose(cuda.backend.to_host(target), want, atol=1e-5 if dtype == np.float32 else 1e-12)
 
@@ -90,8 +89,8 @@ def test_rows_of_one_index_are_summed(cuda, n, rows, columns, order, dtype, seed
     x, indices = random.normal(size=(n, rows, columns)).astype(dtype), random.integers(0, 6, n)
     if seed % 3 == 0:
         indices = np.sort(random.permutation(20)[:n])  # nothing to sum
-    found, got = cuda.backend.loops.sum_equal(indices, stored(cuda.backend, x, order))
-    want_found, want = CPU.loops.sum_equal(indices, x)
+    found, got = cuda.backend.sum_equal(indices, stored(cuda.backend, x, order))
+    want_found, want = CPU.sum_equal(indices, x)
     assert found.dtype == want_found.dtype == np.int64
     np.testing.assert_array_equal(found, want_found)
     # The CPU adds up float32 in float64, and rounds once; a GPU does not.
@@ -111,18 +110,18 @@ def test_prepared_kernels(cuda, k, width, listed, dtype, seed):
 
 def test_lists_are_on_the_device_and_on_the_host(cuda):
     host = np.array([3, 1, 4, 1], np.int32)
-    for made in (cuda.backend.indices, cuda.backend.plan_indices):
+    for made in (cuda.backend.indices, cuda.backend._lists.upload):
         found = made(host)
-        np.testing.assert_array_equal(cuda.backend.to_host(found[1:3]), [1, 4])
+        np.testing.assert_array_equal(cuda.backend.to_host(found.device), host)
         np.testing.assert_array_equal(found.host, host)
         assert found.at(2) - found.at(0) == 8
         assert found.at(-1) == 0
-        assert len(made(host[:0])[:]) == 0
+        assert len(made(host[:0]).device) == 0
 
 
 def test_buffers_of_plans_are_used_again(cuda):
     def addresses():
-        first, second = (cuda.backend.plan_indices(np.arange(n, dtype=np.int32)) for n in (100, 110))
+        first, second = (cuda.backend.indices(np.arange(n, dtype=np.int32)) for n in (100, 110))
         return first.address, second.address
 
     before = addresses()
@@ -136,9 +135,9 @@ def test_kernels_are_compiled_once(cuda):
         Kernel(1, 0, (Place(),) * 2, (Load(0, (NEXT,)), Compute(name, (0,))), (Store(1, 1, (NEXT,)),))
         for name in ("tanh", "tanh", "exp")
     )
-    made = cuda.backend.loops.handles([first, other, again])
+    made = cuda.backend.handles([first, other, again])
     assert made[0] == made[2] != made[1]
-    assert cuda.backend.loops.handles([other, first]) == [made[1], made[0]]
+    assert cuda.backend.handles([other, first]) == [made[1], made[0]]
 
 
 class Steps(NamedTuple):
@@ -159,7 +158,7 @@ def after(backend, made, slots, strides, integers, m):
         np.array([Slot(Storage.ARGUMENT, 0, 0, 0)] * some, SLOT),
         np.array([Argument(at, 1, Move.UNLESS_FOLLOWED) for at in range(some)], ARGUMENT_OF),
         step_table(made.steps), np.array([*made.places], POSITION),
-        np.array(backend.loops.handles(made.kernels), np.int64), np.zeros(0, np.int64),
+        np.array(backend.handles(made.kernels), np.int64), np.zeros(0, np.int64),
     )  # fmt: skip
     table = SimpleNamespace(tables=programs, version=next(versions), runs_whole=lambda batches: True)
     operands = [Operand(SLICE if stride else SHARED, at, 0, int(stride > 0), 0, m) for at, stride in enumerate(strides)]
@@ -172,7 +171,7 @@ def after(backend, made, slots, strides, integers, m):
         np.array([Rows(backend.address(x), itemsize * stride) for x, stride in zip(there, strides, strict=True)], ROWS),
         np.zeros(1, np.int32), np.zeros(1, KEPT), *no_scattered(),
     )  # fmt: skip
-    backend.loops.run_batches(0, 1, plan, backend.plan_indices(plan.indices), memory, table, 0)
+    backend.run_batches(0, 1, plan, backend.indices(plan.indices), memory, table, 0)
     return [np.array(backend.to_host(x)) for x in there]
 
 
@@ -272,10 +271,6 @@ def test_rows_are_added_to_operands(access, cuda, dtype, seed, listed):
 def test_results_are_kept_with_what_is_saved(cuda, block, dtype):
     tolerance = 1e-6 if dtype == np.float32 else 1e-14
     assert check_batches(cuda, kept(1, block, np.dtype(dtype)), rtol=tolerance) == [9, 0]
-
-
-def test_it_has_all_that_the_cpu_has():
-    assert set(CPU.loops.__all__) <= set(dir(CudaLoops))
 
 
 @pytest.mark.parametrize("reduce", [eb.sum, eb.mean, eb.maximum, eb.logsumexp])

@@ -12,7 +12,7 @@ import pytest
 import edbatch as eb
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.op import no_gradient
-from edbatch.kernels.cuda.loops import source_of
+from edbatch.kernels.cuda.backend import source_of
 from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime import type_table
 from tests.arrays import on_host
@@ -116,16 +116,16 @@ def of_workload(name):
     return [loss.value()], [on_host(parameter.grad()) for parameter in weights]
 
 
-def note_kernels(patch, loops):
+def note_kernels(patch, backend):
     """The kernels that are asked for from now on."""
     wanted = {}
-    handles = loops.handles
+    handles = backend.handles
 
     def note(kernels):
         wanted.update(dict.fromkeys(kernels))
         return handles(kernels)
 
-    patch.setattr(loops, "handles", note)
+    patch.setattr(backend, "handles", note)
     return wanted
 
 
@@ -145,7 +145,7 @@ def check_ops(cuda, cases, dtype, every=False):
         for module in (test_gradients, test_edges):  # no need for finite differences
             patch.setattr(module, "numeric", lambda function, x: np.zeros(np.shape(x)))
         patch.setattr(type_table, "_shared", {})
-        wanted = note_kernels(patch, cuda.backend.loops)
+        wanted = note_kernels(patch, cuda.backend)
         all_runs = [(case, *run) for case in cases for run in runs(*case.values, every)]
         places = [(case, how) for case in cases for how in (test_ops.OPERANDS if every else ["rows"])]
         with cuda, compiled_together(cuda), np.errstate(all="ignore"):
@@ -220,7 +220,7 @@ CELLS = [
 def test_cells(cuda, monkeypatch, run):
     """Models; and rows that many threads share, or that do not lie in order."""
     monkeypatch.setattr(type_table, "_shared", {})
-    wanted = note_kernels(monkeypatch, cuda.backend.loops)
+    wanted = note_kernels(monkeypatch, cuda.backend)
     with cuda, eb.options(record=False):
         with compiled_together(cuda), np.errstate(all="ignore"):
             run()

@@ -108,10 +108,10 @@ def test_an_error_while_recording_leaves_nothing():
 @pytest.fixture
 def recordings(cuda):
     """How many recordings are made and served from here on: call it."""
-    cuda.backend.configure(True, "float32")
-    found = cuda.backend.loops.recordings
+    found = cuda.backend.recordings
     before = found.recorded, found.replayed
-    return lambda: (found.recorded - before[0], found.replayed - before[1])
+    with cuda.backend.computing(True, "float32"):
+        yield lambda: (found.recorded - before[0], found.replayed - before[1])
 
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64)]
@@ -212,7 +212,7 @@ def integers(table):
 def keys(cuda, monkeypatch):
     """The keys under which batches would be recorded."""
     found = []
-    monkeypatch.setattr(cuda.backend.loops.recordings, "run", lambda key, enqueue: found.append(key))
+    monkeypatch.setattr(cuda.backend.recordings, "run", lambda key, enqueue: found.append(key))
     return found
 
 
@@ -235,15 +235,12 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         table.version = now["version"]
         tables = type("Plan", (), {name: now[name] for name in plan})
         indices = Indices(np.zeros(4, np.int32), None, now["address"])
-        cuda.backend.configure(True, now["precision"])
-        cuda.backend.loops.run_batches(
-            0, now["stop"], tables, indices,
-            Memory(
-                *(now[name] for name in ("windows", "arenas", "results")), now["kept"].copy(), now["scattered"],
-                now["words"],
-            ),
-            table, now["scratch"],
+        memory = Memory(
+            *(now[name] for name in ("windows", "arenas", "results")), now["kept"].copy(), now["scattered"],
+            now["words"],
         )  # fmt: skip
+        with cuda.backend.computing(True, now["precision"]):
+            cuda.backend.run_batches(0, now["stop"], tables, indices, memory, table, now["scratch"])
         return keys.pop()
 
     want = key()

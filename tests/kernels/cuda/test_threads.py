@@ -43,7 +43,7 @@ def test_values_are_those_of_one_thread(cuda, often):
     assert not np.array_equal(wanted["float32", 5], wanted["bf16", 5])
     # How many graphs are alive at once, and so where each finds its buffers, depends on how threads take turns: room
     # for the recordings of all, or a busy machine drops some as fast as they are made, which is a warning.
-    recordings = cuda.backend.loops.recordings = Recordings(cuda.backend._driver, capacity=10_000)
+    recordings = cuda.backend.recordings = Recordings(cuda.backend._driver, capacity=10_000)
 
     def work(seed):
         for at in np.random.default_rng(seed).integers(len(cases), size=40):
@@ -60,14 +60,14 @@ def test_values_are_those_of_one_thread(cuda, often):
 
 
 def test_an_error_is_the_threads_that_made_it(cuda):
-    loops = cuda.backend.loops
+    backend = cuda.backend
 
     def fail():
-        loops._gpu[Gpu.STATUS] = 700
+        backend._gpu[Gpu.STATUS] = 700
         with pytest.raises(eb.EdBatchError, match="cuLaunchKernel failed with status 700"):
-            calls.check(loops._gpu)
-        loops._gpu[Gpu.STATUS] = 700
+            calls.check(backend._gpu)
+        backend._gpu[Gpu.STATUS] = 700
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(fail).result()
-    calls.check(loops._gpu)
+    calls.check(backend._gpu)

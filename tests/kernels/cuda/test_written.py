@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from edbatch.kernels.cuda.loops import KERNELS
+from edbatch.kernels.cuda.backend import KERNELS
 from edbatch.kernels.cuda.source import rows as rows_source
 from tests.kernels import nvrtc
 

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from edbatch.kernels.cuda.loops import KERNELS
+from edbatch.kernels.cuda.backend import KERNELS
 from edbatch.kernels.cuda.source import rows as rows_source
 from tests.emulated.arrays import plain
 from tests.emulated.driver import EmulatedDriver

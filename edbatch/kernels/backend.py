@@ -1,0 +1,137 @@
+"""What a device has to have: the protocol that the backends of CPU and GPU implement.
+
+An ARRAY of a device has NumPy's attributes and methods (shape, strides, flags; reshape, T, fill), is indexed by slices
+and by arrays of the device, without a copy where NumPy makes none, and takes NumPy's operators. Whatever else is
+computed is a kernel of the kernel language, or a product. What is called returns when it has begun; only what brings
+something to the host waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.program import Task
+from edbatch.memory.plan.format import Plan
+
+if TYPE_CHECKING:  # Numba takes long to import; parameters are made without
+    from edbatch.kernels.tables import Memory, Programs
+
+Array: TypeAlias = Any  # of the device
+Indices: TypeAlias = Any  # a plan's index buffer, for `run_batches`
+Order: TypeAlias = Literal["C", "F"]
+
+
+class ProgramTables(Protocol):
+    """The programs of a plan's types.
+
+    Attributes:
+        version: another number whenever the tables are others.
+    """
+
+    version: int
+
+    @property
+    def tables(self) -> Programs:
+        """All of them."""
+
+    def runs_whole(self, batches: np.ndarray) -> bool:
+        """Whether none of these batches is computed in several blocks."""
+
+
+class Backend(Protocol):
+    """What computes on a device.
+
+    Attributes:
+        adds_in_groups: whether rows that occur several times in a list have to be known before they are added up.
+    """
+
+    adds_in_groups: bool
+
+    # Memory
+
+    def empty(self, entries: int, dtype: np.dtype) -> Array:
+        """An array [entries] with unspecified contents."""
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Array:
+        """An array of zeros, stored by rows (order "C") or by columns ("F")."""
+
+    def address(self, array: Array) -> int:
+        """Where an array's entries begin: windows and arenas compute with it."""
+
+    def from_host(self, array: Any, order: Order = "C") -> Array:
+        """The device's array of a host's; may be that."""
+
+    def to_host(self, array: Array) -> np.ndarray:
+        """A device's array on the host; a copy or not. Waits until it is computed."""
+
+    def rows_to_host(self, array: Array, rows: np.ndarray) -> np.ndarray:
+        """Some rows [k, *shape] of an array, copied to the host; waits until they are computed."""
+
+    def stage(self, out: Array, values: list[np.ndarray]) -> None:
+        """Copy an array of the host into each row."""
+
+    def indices(self, host: np.ndarray) -> Indices:
+        """A plan's index buffer, of int32 [n]."""
+
+    # Kernels
+
+    def handles(self, wanted: Sequence[Kernel]) -> list[int]:
+        """What programs know kernels by: addresses, or whatever the device takes."""
+
+    def of_lists(self, make: Callable[[int], Kernel]) -> Task:
+        """What computes lists.
+
+        Args:
+            make: from the bits of a number in lists and offsets to the kernel; see `list_kernels`.
+        """
+
+    def adding(self, dtype: np.dtype) -> Task:
+        """What adds rows to rows."""
+
+    def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+        """What computes so many rows of `size` entries by a kernel without reductions.
+
+        Args:
+            kernel: the kernel.
+            size: of rows.
+            given: see `language.given`; read each time, and kept by the caller.
+        """
+
+    def calls_at_once(self, least: int, cached: int, width: int) -> int:
+        """How many calls of a program to compute at a time, at most.
+
+        Args:
+            least: for products to be worth reordering their weights.
+            cached: whose intermediates stay in a core's cache.
+            width: bytes of an intermediate row, at least 1.
+        """
+
+    # Running
+
+    def run_batches(
+        self, first: int, stop: int, plan: Plan, indices: Indices, memory: Memory, programs: ProgramTables, scratch: int
+    ) -> None:
+        """Run the batches of a plan from `first` on, up to `stop`; see `kernels.interpreter`."""
+
+    def add_all(self, rows: Array, whole: Array) -> None:
+        """whole [*shape] += the sum of rows [n, *shape]."""
+
+    def add_product(self, left: Array, right: Array, whole: Array, fresh: bool) -> None:
+        """whole [m, n], stored by columns, += leftᵀ right, of left [k, m] and right [k, n]; fresh: it is all zeros."""
+
+    def sum_equal(self, indices: np.ndarray, rows: Array) -> tuple[np.ndarray, Array]:
+        """Each index once, ascending (int64), and its rows [n, *entry] added up in their order."""
+
+    def active(self) -> AbstractContextManager[Any]:
+        """In its block, arrays of this device are computed with there."""
+
+    def computing(self, record: bool, precision: str) -> AbstractContextManager[Any]:
+        """The same for a run, of which there is one at a time, under these options; see `graph.options.Options`."""
+
+    def synchronize(self) -> None:
+        """Wait until everything that was begun is done."""

@@ -1,0 +1,77 @@
+"""Arrays of a GPU: from the host, to the host, and where they are."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from edbatch.kernels.backend import Order
+from edbatch.kernels.cuda.driver import Driver
+from edbatch.kernels.cuda.indices import IndexLists, Indices
+
+
+class CudaArrays:
+    """That part of a backend (see `kernels.backend`).
+
+    Args:
+        driver: of the GPU.
+    """
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._lists = IndexLists(driver)
+
+    def empty(self, entries: int, dtype: np.dtype) -> Any:
+        """See `Backend`."""
+        return self._driver.empty(entries, dtype)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype, order: Order = "C") -> Any:
+        """See `Backend`."""
+        return self._driver.xp.zeros(shape, dtype, order)
+
+    def address(self, array: Any) -> int:
+        """See `Backend`."""
+        return self._driver.address(array)
+
+    def from_host(self, array: Any, order: Order = "C") -> Any:
+        """A copy; what is on the device already is taken as it is."""
+        if not isinstance(array, np.ndarray):
+            return array
+        with self.active():
+            if order == "F":
+                return self.from_host(array.T).T
+            flat = self._driver.empty(max(1, array.size), array.dtype)[: array.size]
+            if array.size:
+                self._driver.upload(np.ascontiguousarray(array).reshape(-1), flat)
+            return flat.reshape(array.shape)
+
+    def to_host(self, array: Any) -> np.ndarray:
+        """A copy."""
+        with self.active():
+            return self._driver.download(array)
+
+    def rows_to_host(self, array: Any, rows: np.ndarray) -> np.ndarray:
+        """See `Backend`."""
+        first, n = int(rows[0]), len(rows)
+        with self.active():
+            if (rows == np.arange(first, first + n)).all():
+                return self._driver.download(array[first : first + n])
+            return self._driver.download(array[self.from_host(rows)])
+
+    def stage(self, out: Any, values: list[np.ndarray]) -> None:
+        """See `Backend`."""
+        self._driver.upload(np.stack(values), out)
+
+    def indices(self, host: np.ndarray) -> Indices:
+        """See `Backend`."""
+        return self._lists.upload_plan(host)
+
+    def active(self) -> AbstractContextManager[Any]:
+        """See `Backend`."""
+        return self._driver.active()
+
+    def synchronize(self) -> None:
+        """See `Backend`."""
+        self._driver.synchronize()
