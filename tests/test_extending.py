@@ -294,10 +294,21 @@ for got, want in zip(compute(prepared, x), compute(body, x), strict=True):
 single = prepare_for_batching(trace(lambda x: -(-(-(-(x + 1)))) * 2, (3,)), Options())
 assert names(single) == ["add", "multiply"]
 """,
+    "tests.fake_device": """
+import edbatch as eb
+
+with eb.device("fake"):
+    W = eb.ParameterCollection().add_parameters(2, init=[1.0, 2.0])
+    with eb.Graph(policy="sufficient"):
+        loss = eb.sum([eb.dot(W, eb.tanh(eb.input([0.0, 3.0]))), eb.sum(W)])
+    loss.backward()
+assert W.device.kind == "fake" and abs(loss.value() - 4.990109) < 1e-5
+assert abs(W.grad() - [1, 1.9950548]).max() < 1e-6
+""",
 }
 
 
-@pytest.mark.parametrize("diff", blocks("diff"), ids=["encoding", "pass"])
+@pytest.mark.parametrize("diff", blocks("diff"), ids=["encoding", "pass", "device"])
 def test_a_diff_adds_what_it_says(diff, tmp_path):
     shutil.copytree(ROOT / "edbatch", tmp_path / "edbatch", ignore=shutil.ignore_patterns("__pycache__"))
     apply(diff, tmp_path)

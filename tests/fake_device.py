@@ -1,0 +1,198 @@
+"""A device in plain NumPy, as literal as can be: all that a device must have, and nothing that makes it fast.
+
+Its memory is the process's, as one array of all the entries there are: what tables say of addresses is taken by its
+word. Kernels are not compiled, but read, instruction by instruction; and the interpreter of programs, which other
+devices compile, is run by Python.
+"""
+
+from contextlib import nullcontext
+from functools import cache, partial
+from operator import getitem
+from types import SimpleNamespace
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from edbatch.compiling.compiled import in_python
+from edbatch.kernels.interpreter import Emitter, interpreter
+from edbatch.kernels.language.given import INTEGER, PLACE, filled, given_of
+from edbatch.kernels.program import ADD_ROWS, LISTS, Task
+from edbatch.kernels.tables import Rows, at_index, operand_rows, placed, window_rows
+from edbatch.memory.plan.format import GATHER, GATHER_MANY
+from tests.kernels.language import interpreter as language
+
+FIRST = 64  # NumPy takes an array that begins at address 0 for none
+KERNELS = []  # a handle is a position in it
+
+
+@cache
+def memory(dtype):
+    """All entries of a dtype, from address FIRST on."""
+    dtype = np.dtype(dtype)
+    all = {"version": 3, "shape": (2**47 // dtype.itemsize,), "typestr": dtype.str, "data": (FIRST, False)}
+    return np.asarray(SimpleNamespace(__array_interface__=all))
+
+
+def entries(address, count, dtype):
+    """So many entries from an address on."""
+    begin = (int(address) - FIRST) // np.dtype(dtype).itemsize
+    return memory(dtype)[begin : begin + int(count)]
+
+
+def addresses(rows, listed, n, integer=np.int32):
+    """Where each of n rows begins; `listed`: the address of the list of them, or 0."""
+    which = entries(listed, n, integer).astype(np.int64) if listed else np.arange(n)
+    return rows.address + which * rows.stride
+
+
+def operand_addresses(operand, sources):
+    """Where each row of an operand begins."""
+    n, first, host = operand["n"], operand["first"], sources.host
+    if operand["access"] == GATHER_MANY:
+        found = np.zeros(n, np.int64)
+        for segment in sources.segments[first : first + operand["segments"]]:
+            rows, positions = (host[segment[name] :][: segment["n"]] for name in ("rows", "positions"))
+            seen = window_rows(segment["window"], sources.memory)
+            found[positions] = seen.address + rows.astype(np.int64) * seen.stride
+        return found
+    listed = at_index(sources.indices, first) if operand["access"] == GATHER else 0
+    return addresses(operand_rows(operand, 0, sources.memory), listed, n)
+
+
+# What is done with a step: see `Emitter`; the device has no table of its own
+
+
+def run(handle, given, n):
+    """Run a kernel for n rows, given what kernels are given."""
+    kernel = KERNELS[handle]
+    layout, dtype, integer = given_of(kernel), np.dtype(kernel.dtype), np.dtype(f"int{kernel.index_bits}")
+    sizes, offsets = given[: kernel.axes].tolist(), None
+    if kernel.list_axis is not None:
+        offsets = entries(sizes[kernel.list_axis], n + 1, integer)
+    places = []
+    for place, words in zip(kernel.places, given[layout.places : layout.strides].reshape(-1, PLACE), strict=True):
+        begins = addresses(Rows(words[0], words[1], 0), words[2], offsets[-1] if place.elements else n, integer)
+        places.append(language.Rows(memory(dtype), 0, 1, (begins - FIRST) // dtype.itemsize))
+    pairs = given[layout.integers : layout.scratch].reshape(-1, INTEGER)
+    integers = [[entries(address + i * step, 1, integer)[0] for i in range(n)] for address, step in pairs]
+    strides, columns = given[layout.strides : layout.columns], given[layout.columns : layout.integers]
+    language.interpret(kernel, language.Call(n, sizes, places, strides.tolist(), integers, columns, offsets))
+
+
+def matrix(seen, rows, columns, itemsize):
+    begin = entries(seen.address, 1, f"f{itemsize}")
+    strides = (seen.distance * itemsize, itemsize)
+    return as_strided(begin, (columns, rows), strides).T if seen.turned else as_strided(begin, (rows, columns), strides)
+
+
+def multiply(device, itemsize, sizes, x, w, out, add):
+    m, n, k = sizes
+    result = matrix(out, m, n, itemsize)
+    result[...] = (result if add else 0) + matrix(x, m, k, itemsize) @ matrix(w, k, n, itemsize)
+
+
+def multiply_each(device, itemsize, calls, sizes, a, b, out):
+    for i in range(calls):
+        of_call = (one.first._replace(address=one.first.address + i * one.stride) for one in (a, b, out))
+        multiply(device, itemsize, sizes, *of_call, 0)
+
+
+def run_step(device, kernel, step, given, integers):
+    run(kernel, given[1:], int(given[0]))
+
+
+def move(device, moves, count, source, target, n):
+    there, here = (addresses(*one, n) for one in (source, target))
+    for read, written in zip(there, here, strict=True):
+        entries(written, target.rows.width, np.uint8)[:] = entries(read, target.rows.width, np.uint8)
+    return count
+
+
+def flush(device, moves, count):
+    """All moves were done at once."""
+
+
+def run_scattered(device, memory, window, n, read, written, name="read"):
+    """Run one of the kernels for rows whose entries do not lie side by side."""
+    kernel = memory.scattered[memory.windows[window]["scattered"]]
+    given = memory.words[kernel[f"{name}_given"] : kernel[f"{name}_end"]].copy()
+    placed(given, kernel["axes"], *read)
+    placed(given, kernel["axes"] + PLACE, *written)
+    run(kernel[name], given, int(n))
+
+
+def compute_lists(device, task, one, sources, out, copied):
+    lists = [operand_addresses(sources.operands[one["operand"] + at], sources) for at in range(task["operands"])]
+    if copied.address:
+        lists[0] = addresses(copied, 0, len(lists[0]))
+    offsets = sources.host[one["offsets"] : one["offsets"] + one["n"] + 1].astype(np.int64)
+    places = [*((0, 1, one.ctypes.data) for one in lists), (out.address, out.stride, 0)]
+    sizes = out.width // task["itemsize"], offsets.ctypes.data
+    run(task["kernel"], filled(KERNELS[task["kernel"]], sizes, places), int(one["n"]))
+
+
+def add(device, task, one, sources, rows):
+    operand, dtype = sources.operands[one["operand"]], f"f{task['itemsize']}"
+    there = addresses(rows, at_index(sources.indices, one["offsets"]), one["n"])
+    window, width = operand["window"], rows.width // task["itemsize"]
+    for read, written in zip(there, operand_addresses(operand, sources), strict=True):
+        if sources.memory.windows[window]["scattered"] < 0:
+            target = entries(written, width, dtype)
+            target += entries(read, width, dtype)
+        else:
+            run_scattered(device, sources.memory, window, 1, (Rows(read, 0, 0), 0), (Rows(written, 0, 0), 0), "add")
+
+
+run_batches = interpreter(
+    Emitter(multiply, multiply_each, run_step, move, flush, run_scattered, compute_lists, add, False, True)
+)
+
+
+class FakeBackend:
+    """See `edbatch.kernels.backend.Backend`."""
+
+    adds_in_groups = False
+    empty, zeros, to_host, indices = map(staticmethod, (np.empty, np.zeros, np.copy, np.copy))
+    address, rows_to_host = staticmethod(lambda array: array.ctypes.data), staticmethod(getitem)
+    active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once
+    from_host = staticmethod(lambda array, order="C": np.array(array, order=order))
+    calls_at_once = staticmethod(lambda *sizes: 3)
+
+    def stage(self, out, values):
+        out[...] = values
+
+    def handles(self, wanted):
+        KERNELS.extend(wanted)
+        return list(range(len(KERNELS) - len(wanted), len(KERNELS)))
+
+    def of_lists(self, make):
+        kernel = make(64)  # lists are of addresses
+        (handle,) = self.handles([kernel])
+        return Task(LISTS, np.dtype(kernel.dtype).itemsize, handle, operands=len(kernel.places) - 1)
+
+    def adding(self, dtype):
+        return Task(ADD_ROWS, dtype.itemsize)
+
+    def prepared(self, kernel, size, given):
+        return partial(run, *self.handles([kernel]), given)
+
+    def run_batches(self, first, stop, plan, indices, memory, programs, scratch):
+        tables = plan.batches, plan.operands, plan.segments, *memory, *programs.tables
+        with in_python():
+            run_batches(np.zeros(0), first, stop, indices, indices.ctypes.data, scratch, *tables)
+
+    def add_all(self, rows, whole):
+        whole += rows.sum(axis=0)
+
+    def add_product(self, left, right, whole, fresh):
+        whole += left.T @ right
+
+    def sum_equal(self, indices, rows):
+        found, to = np.unique(indices, return_inverse=True)
+        total = np.zeros((len(found), *rows.shape[1:]), rows.dtype)
+        np.add.at(total, to, rows)
+        return found.astype(np.int64), total
+
+
+def open_backend(number):
+    return FakeBackend()

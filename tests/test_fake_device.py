@@ -1,0 +1,93 @@
+"""A device that implements the protocol as literally as can be computes what the CPU computes."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch import devices
+from edbatch.models.workloads import WORKLOADS
+from tests import fake_device
+from tests.arrays import on_host
+from tests.graph.test_ops import CASES
+from tests.kernels.cuda import test_ops as on_gpu
+
+pytestmark = [pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient"), pytest.mark.cpu]
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    monkeypatch.setitem(devices.BACKENDS, "fake", fake_device)
+    monkeypatch.setattr(devices, "_devices", dict(devices._devices))
+    return eb.device("fake")
+
+
+def check(fake, function, *arguments, unit=1.0):
+    """What a function returns on both devices, lists of arrays."""
+    with fake, np.errstate(all="ignore"):
+        mine = function(*arguments)
+    with eb.device("cpu"):
+        theirs = function(*arguments)
+    assert len(mine) == len(theirs) > 0
+    for got, want in zip(mine, theirs, strict=True):
+        assert (np.shape(got), np.asarray(got).dtype) == (np.shape(want), np.asarray(want).dtype)
+        np.testing.assert_allclose(got, want, rtol=1e-4 * unit, atol=2e-5 * unit)
+
+
+@pytest.mark.parametrize(("op", "sample"), CASES)
+def test_every_op(fake, op, sample):
+    for how, dtype in [("rows", "float64"), ("shuffled", "float32")]:
+        unit = 1 if dtype == "float32" else 1e-7
+        check(fake, lambda how=how, dtype=dtype: on_gpu.values(op, sample, how, dtype)[0], unit=unit)
+        check(fake, on_gpu.gradients, op, sample, how, dtype, how == "rows", unit=unit)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_models(fake, name):
+    check(fake, lambda: [x for found in on_gpu.of_workload(name) for x in found])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("optimizer", [eb.Adam, eb.SGD, eb.Adagrad])
+def test_training(fake, optimizer, dtype):
+    """A recurrent cell, attention over lists of any length, a table: losses, and what an optimizer makes of them."""
+
+    def trained():
+        model = eb.ParameterCollection(seed=1, dtype=dtype)
+        table = model.add_lookup_parameters((6, 4))
+        W, U, b = (model.add_parameters(shape) for shape in ((4, 4), (4, 4), 4))
+        trainer = optimizer(model, clip=0.5)
+
+        @eb.cell
+        def step(h, x):
+            return eb.tanh(W @ h + U @ x + b)
+
+        losses = []
+        for seed in range(3):
+            with eb.Graph(policy="sufficient", dtype=dtype) as graph:
+                found = []
+                for length in (1, 3, 4, 2):
+                    words = [table[(seed + at) % 6] for at in range(length)]
+                    h = eb.zeros(4)
+                    for word in words:
+                        h = step(h, word)
+                    found.append(eb.cross_entropy(table @ (h + eb.attention(h, words, words)), length))
+                loss = eb.sum(found)
+            loss.backward()
+            losses += [loss.value(), table.grad()]
+            trainer.update()
+        assert graph.report().batches
+        return losses + [on_host(parameter.array) for parameter in model]
+
+    check(fake, trained, unit=1 if dtype == "float32" else 1e-7)
+
+
+def test_nan_is_found_and_values_are_replaced(fake):
+    with fake:
+        model = eb.ParameterCollection()
+        W = model.add_parameters((2, 3), init=1.0)
+        W.set_value([[1, 2, 3], [4, 5, 6]])
+        np.testing.assert_array_equal(W.value(), [[1, 2, 3], [4, 5, 6]])
+        with eb.Graph(check_nan=True):
+            y = eb.log(eb.sum(W @ eb.input([-1.0, 0.0, 0.0])))
+        with pytest.raises(eb.EdBatchError, match="NaN in a result"):
+            y.value()
