@@ -25,6 +25,7 @@ class Function:
         arguments: their names.
         meaning: an expression (see `expressions`) of other functions, for every dtype; empty if there is none.
         single: one for float32 on the CPU, in numbers of 32 and 64 bits and their bits (see `llvm.SCALARS`).
+        anywhere: the same where `single` is not right for all arguments (it ends in `usual`).
         library: the name of the C library's function for float64, which CUDA has too (with an f for float32).
         cuda: a function of common.cu that is used instead.
         costly: takes so long that its value is kept, not computed again.
@@ -33,6 +34,7 @@ class Function:
     arguments: tuple[str, ...]
     meaning: str = ""
     single: str = ""
+    anywhere: str = ""
     library: str = ""
     cuda: str = ""
     costly: bool = False
@@ -72,11 +74,11 @@ FUNCTIONS = {
     "sigmoid": Function(
         _X, "small = exp(-abs(x))\n(1 if x >= 0 else small) / (1 + small)", single.SIGMOID, cuda="sigmoid", costly=True
     ),
-    "sin": Function(_X, single=single.SIN, library="sin", costly=True),
-    "cos": Function(_X, single=single.COS, library="cos", costly=True),
+    "sin": Function(_X, single=single.SIN, anywhere=single.SIN_ANYWHERE, library="sin", costly=True),
+    "cos": Function(_X, single=single.COS, anywhere=single.COS_ANYWHERE, library="cos", costly=True),
     "erf": Function(_X, single=single.ERF, library="erf", costly=True),
     "erfc": Function(_X, single=single.ERFC, library="erfc", costly=True),
-    "power": Function(_AB, single=single.POWER, library="pow", costly=True),
+    "power": Function(_AB, single=single.POWER, anywhere=single.POWER_ANYWHERE, library="pow", costly=True),
     # A number in [0, 1) of a row's seed and an entry's number, both integers.
     "uniform": Function(("seed", "position"), single.UNIFORM, cuda="uniform", costly=True),
 }

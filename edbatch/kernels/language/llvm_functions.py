@@ -8,6 +8,7 @@ from functools import cache, partial
 from edbatch.kernels.language.expressions import evaluate
 from edbatch.kernels.language.functions import FUNCTIONS, Function
 from edbatch.kernels.language.llvm_code import INTEGERS, Code, Value, literal, pointer, unexpected
+from edbatch.kernels.language.llvm_unusual import chosen, kept
 from edbatch.kernels.language.single import turns
 
 _FLOATS = {  # a product and a sum may become one instruction; nothing else is rounded in another way
@@ -22,7 +23,7 @@ _COMPARISONS = {
     "less": ("olt", "slt"), "less_equal": ("ole", "sle"), "greater": ("ogt", "sgt"), "greater_equal": ("oge", "sge"),
     "equal": ("oeq", "eq"), "different": ("une", "ne"),
 }  # fmt: skip
-_INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor"}
+_INTRINSICS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "fma": "fma"}
 _WIDTHS = {"float": "f32", "double": "f64"}
 _TABLES = {"turns_high": "high", "turns_low": "low"}
 
@@ -37,17 +38,18 @@ class Calls:
     def __init__(self, number: str) -> None:
         self.number = number
         self._defined: dict[str, str] = {}
+        self._quick: list[tuple[str, int]] = []
 
     def text(self) -> str:
         """Their definitions."""
-        return "\n".join(text for text in self._defined.values() if text)
+        return "\n".join([*(text for text in self._defined.values() if text), kept(self._quick)])
 
     def call(self, code: Code, name: str, operands: list[Value]) -> Value:
         """The value of a function of the table; its operands are converted as needed."""
         found = _instruction(code, name, operands, self.number)
         if found is not None:
             if name in _INTRINSICS:
-                self._declare_intrinsic(name, found.type)
+                self._declare_intrinsic(name, found.type, len(operands))
             if name in _TABLES:
                 self._defined[name] = _table(name)
             return found
@@ -63,9 +65,9 @@ class Calls:
         library = FUNCTIONS[name].library
         return library if library and self.number == "double" else f"ed_{name}"
 
-    def _declare_intrinsic(self, name: str, type: str) -> None:
+    def _declare_intrinsic(self, name: str, type: str, arguments: int) -> None:
         symbol = f"llvm.{_INTRINSICS[name]}.{_WIDTHS[type]}"
-        self._defined[symbol] = f"declare {type} @{symbol}({type})"
+        self._defined[symbol] = f"declare {type} @{symbol}({', '.join([type] * arguments)})"
 
     def _define(self, name: str, function: Function, kind: str) -> None:
         symbol, number = self._symbol(name), self.number
@@ -77,15 +79,26 @@ class Calls:
                 f"declare {number} @{symbol}({', '.join([kind] * len(function.arguments))}) nounwind"
             )
             return
-        code = Code()
-        result = evaluate(
-            function.single if number == "float" and function.single else function.meaning,
-            {argument: Value(kind, f"%{argument}") for argument in function.arguments},
-            partial(Value, "literal"),
-            partial(self.call, code),
-        )
-        result = code.converted(result, number)
+        if number == "float" and function.anywhere:
+            self._quick.append((symbol, len(function.arguments)))
+            self._write(f"{symbol}_anywhere", function, function.anywhere, kind)
+            self._defined[f"{symbol}_chosen"] = chosen(symbol, function.arguments)
+        text = function.single if number == "float" and function.single else function.meaning
+        self._write(symbol, function, text, kind)
+
+    def _write(self, symbol: str, function: Function, text: str, kind: str) -> None:
+        """A function's definition."""
+        number, code = self.number, Code()
         given = ", ".join(f"{kind} %{argument}" for argument in function.arguments)
+
+        def call(name: str, operands: list[Value]) -> Value:
+            if name != "usual":
+                return self.call(code, name, operands)
+            test, value = operands
+            return code.call(number, f"{symbol}_chosen", f"{given}, {number} {value.name}, i1 {test.name}")
+
+        arguments = {argument: Value(kind, f"%{argument}") for argument in function.arguments}
+        result = code.converted(evaluate(text, arguments, partial(Value, "literal"), call), number)
         head = f"define internal {number} @{symbol}({given}) alwaysinline nounwind {{"
         self._defined[symbol] = "\n".join([head, "entry:", *code.lines, f"  ret {number} {result.name}", "}"])
 
@@ -108,6 +121,10 @@ def _instruction(code: Code, name: str, operands: list[Value], number: str) -> V
         a, b = _alike(code, operands, number, of_truth=number)
         table = _FLOATS if a.type in INTEGERS else _INTEGERS
         return code.operation(table[name], a, b) if name in table else None
+    if name == "fma":  # not rounded in between, whatever the processor can do
+        a, b, c = _alike(code, operands, number)
+        given = ", ".join(f"{x.type} {x.name}" for x in (a, b, c))
+        return code.emit(a.type, f"call {a.type} @llvm.fma.{_WIDTHS[a.type]}({given})")
     if len(operands) > 1:
         return None
     (x,) = operands

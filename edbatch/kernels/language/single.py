@@ -1,8 +1,11 @@
-"""Functions of float32 as arithmetic that vectorises: no calls, no branches, no tables but for sines.
+"""Functions of float32 as arithmetic that vectorises: no calls, no branches, no tables but for sines of huge angles.
 
 The polynomials are fitted to float64 values, for the least error relative to the result. Some go to float64 in between,
 where float32 is not enough. `bits` and `from_bits` are a number's bits as an integer of as many; adding 1.5 * 2^23 (in
 float64 2^52) rounds to an integer and leaves it in the lowest bits, where NaN gives some integer without a trap.
+
+A text that ends in `usual(test, value)` is right where the test is true, and quick. Another one, _ANYWHERE, is right for
+all arguments; it is only computed where a vector has a number that fails the test (see `llvm_unusual`).
 """
 
 from __future__ import annotations
@@ -125,9 +128,37 @@ r = 1 if x > 8.3 else r
 -1 if x < -8.3 else r
 """
 
+# Of an angle r that is less than an eighth of a turn, and a number of quarter turns.
+_SINE_AND_COSINE = f"""
+t = r * r
+sine = {_polynomial("t", -0.00019515249, 0.00833216, -0.16666655)} * t * r + r
+cosine = {_polynomial("t", 2.4433119e-05, -0.0013887316, 0.041666646)} * t * t + (1 - 0.5 * t)
+"""
+_SIN = """
+value = sine if (quarter & 1) == 0 else cosine
+from_bits(bits(value) ^ ((quarter & 2) << 30) ^ (bits(x) & -2147483648))
+"""
+_COS = """
+value = cosine if (quarter & 1) == 0 else sine
+from_bits(bits(value) ^ (((quarter + 1) & 2) << 30))
+"""
+
+# A quarter turn in three parts, less than it together, so that a zero stays one; what is left of x is exact after the
+# first, as the product is not rounded.
+_NEAR = f"""
+size = abs(x)
+shifted = size * 0.636619772 + 12582912.0
+quarter = bits(shifted)
+n = shifted - 12582912.0
+r = fma(n, -1.570796251296997, size)
+r = fma(n, -7.549789415861596e-08, r)
+r = fma(n, -5.390302529957765e-15, r)
+{_SINE_AND_COSINE}
+"""
+
 # x is m 2^k for an integer m of 24 bits, and so many quarter turns: m times 2^k 2/pi modulo 4. That comes from a table,
 # in two parts, of which m times the first (29 bits) is exact in float64.
-_QUARTERS = f"""
+_ANYWHERE = f"""
 i = bits(x)
 at = (i >> 23) & 255
 m = number((i & 0x7FFFFF) + (0 if at == 0 else 0x800000))
@@ -136,21 +167,18 @@ low = double(m) * turns_low(at)
 shifted = (high + low) + 6755399441055744.0
 n = shifted - 6755399441055744.0
 r = single(((high - n) + low) * 1.5707963267948966)
-t = r * r
-sine = {_polynomial("t", -0.00019515249, 0.00833216, -0.16666655)} * t * r + r
-cosine = {_polynomial("t", 2.4433119e-05, -0.0013887316, 0.041666646)} * t * t + (1 - 0.5 * t)
 quarter = low_bits(shifted)
+{_SINE_AND_COSINE}
 """
-SIN = f"""
-{_QUARTERS}
-value = sine if (quarter & 1) == 0 else cosine
-from_bits(bits(value) ^ ((quarter & 2) << 30) ^ (i & -2147483648))
-"""
-COS = f"""
-{_QUARTERS}
-value = cosine if (quarter & 1) == 0 else sine
-from_bits(bits(value) ^ (((quarter + 1) & 2) << 30))
-"""
+
+
+def _where_near(text: str) -> str:
+    *lines, value = text.strip().splitlines()
+    return "\n".join([*lines, f"usual(size < 65536.0, {value})"])
+
+
+SIN, SIN_ANYWHERE = _where_near(_NEAR + _SIN), _ANYWHERE + _SIN
+COS, COS_ANYWHERE = _where_near(_NEAR + _COS), _ANYWHERE + _COS
 
 # erfc(a) = e^(-a a) w(t) / (1 + 2 a) for a >= 0, t = (a - 3) / (a + 3). The square is exact in two parts, as a small
 # error in an exponent is a large one in its power.
@@ -198,8 +226,33 @@ outside = 1 - tail
 x * {_INSIDE} if size < 1 else (outside if x >= 0 else -outside)
 """
 
-# In float64: 2^(b log2 |a|); log2 from the odd series of (m - 1) / (m + 1).
+# 2^(b log2 a); log2(1 + f) / f has its first terms in float64, the others are small. No special case has a result that
+# is far from 0 and from infinity, but for those of which this is right.
 POWER = f"""
+i = bits(a)
+k = (i - 0x3F3504F3) >> 23
+f = from_bits(i - (k << 23)) - 1
+f2 = f * f
+small = (-0.08433521045800585 * f2 + (0.1534528693745451 * f - 0.15722652971153048)) * (f2 * f2) + (
+    (0.15931300522348446 * f - 0.17905123203322462) * f2 + (0.20607165109914127 * f - 0.24050279825001172)
+)
+g = double(f)
+g2 = g * g
+p = (double(small) * g + 0.28854145553597715) * (g2 * g2) + (
+    (0.4808983110824002 - 0.360672845348936 * g) * g2 + (1.4426950409582302 - 0.7213475248945522 * g)
+)
+t = (double(k) + g * p) * double(b)
+shifted = t + 6755399441055744.0
+r = single(t - (shifted - 6755399441055744.0))
+r2 = r * r
+q = ((0.00015453163 * r + 0.0013390863) * r2 + (0.009618083 * r + 0.05550357)) * r2 + (0.24022651 * r + 0.69314718)
+q = q * r + 1
+value = from_bits(bits(q) + (low_bits(shifted) << 23))
+usual(a >= 1.17549435e-38 and a < inf and abs(t) < 125.0, value)
+"""
+
+# In float64; log2 from the odd series of (m - 1) / (m + 1).
+POWER_ANYWHERE = f"""
 size = abs(a)
 i = bits(double(size))
 k = (i - 0x3FE6A09E667F3BCD) >> 52

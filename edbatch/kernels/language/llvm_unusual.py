@@ -1,0 +1,98 @@
+"""Functions that have a quick text for usual arguments, and another for all: a test for each vector, not for each number.
+
+A loop with a branch is no longer made of vector instructions. So the choice between the two is a function of its own,
+@NAME_chosen, with variants for vectors (LLVM's "vector-function-abi-variant"): the vectoriser calls one for as many numbers
+as it takes at once. That branches, on whether the test is true for all, and computes the other text for the whole vector
+if it is not. What a number gives does not depend on its neighbours: of both results it takes the one of its own test.
+"""
+
+from __future__ import annotations
+
+from edbatch.kernels.language.llvm_code import Code, Value, pointer
+
+_LANES = (4, 8, 16)
+_PURE = "nounwind willreturn"
+
+
+def chosen(name: str, arguments: tuple[str, ...]) -> str:
+    """The definition of float @NAME_chosen(arguments, float quick, i1 usual), given @NAME_anywhere(arguments)."""
+    given = ", ".join(f"float %{argument}" for argument in arguments)
+    variants = ",".join(f"_ZGV_LLVM_N{n}{'v' * (len(arguments) + 2)}_{name}_chosen({name}_chosen{n})" for n in _LANES)
+    alone = f"""\
+define internal float @{name}_chosen({given}, float %quick, i1 %usual) noinline {_PURE} "vector-function-abi-variant"="{variants}" {{
+entry:
+  br i1 %usual, label %end, label %other
+other:
+  %slow = call float @{name}_anywhere({given})
+  br label %end
+end:
+  %value = phi float [ %quick, %entry ], [ %slow, %other ]
+  ret float %value
+}}"""  # noqa: E501
+    many = [_variant(name, arguments, n) for n in _LANES]
+    return "\n".join([alone, _of_array(name, arguments), *many])
+
+
+def _of_array(name: str, arguments: tuple[str, ...]) -> str:
+    """@NAME_array: the text for all, of the numbers in arrays, which is vectorised like a kernel."""
+    code, floats = Code(), pointer("float")
+    with code.loop(Value("i64", "%n")) as at:
+        read = [code.load("float", code.entry("float", Value(floats, f"%{name}"), at)) for name in arguments]
+        value = code.call("float", f"{name}_anywhere", ", ".join(f"float {x.name}" for x in read))
+        code.store(value, code.entry("float", Value(floats, "%out"), at))
+    given = "".join(f"{floats} noalias %{argument}, " for argument in arguments)
+    head = f"define internal void @{name}_array({given}{floats} noalias %out, i64 %n) noinline cold {_PURE} {_WIDE} {{"
+    return "\n".join([head, "entry:", *code.lines, "  ret void", "}"])
+
+
+_WIDE = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
+
+
+def _variant(name: str, arguments: tuple[str, ...], lanes: int) -> str:
+    """@NAME_chosenLANES, of vectors."""
+    vector, truths, bits = f"<{lanes} x float>", f"<{lanes} x i1>", f"i{lanes}"
+    code = Code()
+    places = [code.local(vector) for _ in (*arguments, "out")]
+    first = [
+        place if pointer("float") == "ptr" else code.emit("float*", f"bitcast {vector}* {place.name} to float*")
+        for place in places
+    ]
+    addresses, begun = code.lines, code.begin
+    code.lines = []
+    for argument, place in zip(arguments, places, strict=False):
+        code.store(Value(vector, f"%{argument}"), place)
+    given = "".join(f"{place.type} {place.name}, " for place in first)
+    code.lines.append(f"  call void @{name}_array({given}i64 {lanes})")
+    slow = code.load(vector, places[-1])
+    mixed = code.emit(vector, f"select {truths} %usual, {vector} %quick, {vector} {slow.name}")
+    head = ", ".join(f"{vector} %{argument}" for argument in (*arguments, "quick"))
+    return "\n".join(
+        [
+            f"define internal {vector} @{name}_chosen{lanes}({head}, {truths} %usual) alwaysinline {_PURE} {_WIDE} {{",
+            "entry:", *begun, *addresses,
+            f"  %bits = bitcast {truths} %usual to {bits}",
+            f"  %all = icmp eq {bits} %bits, -1",
+            "  br i1 %all, label %end, label %other",
+            "other:", *code.lines, "  br label %end",
+            "end:",
+            f"  %value = phi {vector} [ %quick, %entry ], [ {mixed.name}, %other ]",
+            f"  ret {vector} %value",
+            "}",
+        ]
+    )  # fmt: skip
+
+
+def kept(names: list[tuple[str, int]]) -> str:
+    """Variants stay until the vectoriser calls them: of functions, by name and number of arguments."""
+    if not names:
+        return ""
+    listed = []
+    for name, arguments in names:
+        for lanes in _LANES:
+            vector, symbol = f"<{lanes} x float>", f"@{name}_chosen{lanes}"
+            if pointer("i8") != "ptr":
+                type = f"{vector} ({', '.join([vector] * (arguments + 1))}, <{lanes} x i1>)*"
+                symbol = f"bitcast ({type} {symbol} to i8*)"
+            listed.append(f"{pointer('i8')} {symbol}")
+    array = f"[{len(listed)} x {pointer('i8')}] [{', '.join(listed)}]"
+    return f'@llvm.compiler.used = appending global {array}, section "llvm.metadata"'
