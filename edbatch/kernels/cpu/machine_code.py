@@ -60,7 +60,7 @@ def _object_of(text: str, name: str) -> bytes:
     options.loop_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    if "alwaysinline" in str(module):  # what the vectoriser now calls, see `language.llvm_unusual`
+    if "vector-function-abi-variant" in text:  # the vectoriser calls them now, see `language.llvm_unusual`
         again = llvm.create_new_module_pass_manager()
         again.add_always_inliner_pass()
         again.add_instruction_combine_pass()

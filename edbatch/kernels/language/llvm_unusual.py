@@ -1,9 +1,9 @@
-"""Functions that have a quick text for usual arguments, and another for all: a test for each vector, not for each number.
+"""Functions with a quick text for usual arguments and another one for all: one test for a vector, not for each number.
 
-A loop with a branch is no longer made of vector instructions. So the choice between the two is a function of its own,
-@NAME_chosen, with variants for vectors (LLVM's "vector-function-abi-variant"): the vectoriser calls one for as many numbers
-as it takes at once. That branches, on whether the test is true for all, and computes the other text for the whole vector
-if it is not. What a number gives does not depend on its neighbours: of both results it takes the one of its own test.
+A loop with a branch does not become vector instructions. So the choice between the two is a function of its own,
+@NAME_chosen, with variants for vectors (LLVM's "vector-function-abi-variant"): the vectoriser calls one for as many
+numbers as it takes at once. That branches on whether the test is true for all, and if it is not, it computes the other
+text for the whole vector. What a number gives does not depend on its neighbours: it takes what its own test says.
 """
 
 from __future__ import annotations

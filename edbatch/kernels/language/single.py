@@ -4,8 +4,9 @@ The polynomials are fitted to float64 values, for the least error relative to th
 where float32 is not enough. `bits` and `from_bits` are a number's bits as an integer of as many; adding 1.5 * 2^23 (in
 float64 2^52) rounds to an integer and leaves it in the lowest bits, where NaN gives some integer without a trap.
 
-A text that ends in `usual(test, value)` is right where the test is true, and quick. Another one, _ANYWHERE, is right for
-all arguments; it is only computed where a vector has a number that fails the test (see `llvm_unusual`).
+A text that ends in `usual(test, value)` is quick, and right where the test is true. Another one, _ANYWHERE, is right
+for all arguments; it is only computed for vectors with a number that fails the test (see `llvm_unusual`). `fma` is a
+product and a sum that are rounded once.
 """
 
 from __future__ import annotations
@@ -226,29 +227,35 @@ outside = 1 - tail
 x * {_INSIDE} if size < 1 else (outside if x >= 0 else -outside)
 """
 
-# 2^(b log2 a); log2(1 + f) / f has its first terms in float64, the others are small. No special case has a result that
-# is far from 0 and from infinity, but for those of which this is right.
-POWER = f"""
+# 2^(b log2 a) for a > 0 where the power is not near the limits of float32; what is not finite, or a subnormal base, is
+# left to the other text. The first terms of log2(1 + f) / f are in two parts, 33 bits together: what the rounding of a
+# sum loses is what `fma` gives with the sum's difference from its larger operand, which is exact.
+POWER = """
 i = bits(a)
 k = (i - 0x3F3504F3) >> 23
+whole = number(k)
 f = from_bits(i - (k << 23)) - 1
 f2 = f * f
-small = (-0.08433521045800585 * f2 + (0.1534528693745451 * f - 0.15722652971153048)) * (f2 * f2) + (
-    (0.15931300522348446 * f - 0.17905123203322462) * f2 + (0.20607165109914127 * f - 0.24050279825001172)
+s = ((-0.0864252895 * f + 0.154903561) * f2 + (-0.156969517 * f + 0.158992261)) * (f2 * f2) + (
+    (-0.179047659 * f + 0.206096858) * f2 + (-0.240504146 * f + 0.288540632)
 )
-g = double(f)
-g2 = g * g
-p = (double(small) * g + 0.28854145553597715) * (g2 * g2) + (
-    (0.4808983110824002 - 0.360672845348936 * g) * g2 + (1.4426950409582302 - 0.7213475248945522 * g)
-)
-t = (double(k) + g * p) * double(b)
-shifted = t + 6755399441055744.0
-r = single(t - (shifted - 6755399441055744.0))
-r2 = r * r
-q = ((0.00015453163 * r + 0.0013390863) * r2 + (0.009618083 * r + 0.05550357)) * r2 + (0.24022651 * r + 0.69314718)
-q = q * r + 1
-value = from_bits(bits(q) + (low_bits(shifted) << 23))
-usual(a >= 1.17549435e-38 and a < inf and abs(t) < 125.0, value)
+high = fma(f, s, -0.360672802)
+low = fma(f, s, -0.360672802 - high)
+h = fma(f, high, 0.480898321)
+low = fma(f, low, fma(f, high, 0.480898321 - h))
+high = fma(f, h, -0.721347511)
+low = fma(f, low, fma(f, h, -0.721347511 - high) - 1.43817074e-08)
+h = fma(f, high, 1.44269502)
+low = fma(f, low, fma(f, high, 1.44269502 - h) + 1.93111802e-08)
+high = fma(f, h, whole)
+low = fma(f, low, fma(f, h, whole - high))
+shifted = high * b + 12582912.0
+n = shifted - 12582912.0
+r = fma(low, b, fma(high, b, -n))
+q = (0.00015453163 * r + 0.0013390863) * (r * r) + (0.009618083 * r + 0.05550357)
+q = ((q * r + 0.24022651) * r + 0.69314718) * r + 1
+value = from_bits(bits(q) + (bits(shifted) << 23))
+usual(i > 0x7FFFFF and i < 0x7F800000 and abs(n) < 64.0, value)
 """
 
 # In float64; log2 from the odd series of (m - 1) / (m + 1).
