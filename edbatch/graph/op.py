@@ -126,8 +126,9 @@ class Op:
 
 
 OPS: dict[str, Op] = {}
-#: Ops that have steps of their own (see `runtime.compile.product_steps`, `placed_steps` and `indexed_steps`).
-STEPS = ("matmul", "matmul_stack", "affine", "embed", "added_at", "last_at")
+#: Ops that have steps of their own (see `product_steps`, `placed_steps`, `indexed_steps`, `largest_step` of
+#: `runtime.compile`).
+STEPS = ("matmul", "matmul_stack", "affine", "embed", "added_at", "last_at", "top_k")
 
 
 def declare(op: Op) -> Op:

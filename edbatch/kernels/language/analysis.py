@@ -25,6 +25,7 @@ from edbatch.kernels.language.ir import (
     Reduce,
     Store,
     StoreAt,
+    StoreLargest,
     Whole,
     made_of,
     operands_of,
@@ -45,7 +46,7 @@ class Analysis:
         types: per value "number", "integer" (of 64 bits) or "truth"; where these meet, all are numbers.
         entry_stores, group_stores: stores of numbers an entry; of numbers a group.
         reductions: per pass over a group, the values that it reduces; a pass more, if needed, only stores.
-        ordered: whether the entries of a group are stored one after the other (see `StoreAt`).
+        ordered: whether the entries of a group are taken one after the other (see `StoreAt` and `StoreLargest`).
         grouped: whether groups are computed, not only entries each by itself.
         kept: costly values that a pass computes and a later one needs again.
         vector_axis: that of the innermost loop; None if there are no axes.
@@ -80,7 +81,7 @@ class Analysis:
         stored = [value for store in self.entry_stores for value in store.reads]
         if stored and depth == max(self._levels[value] for value in stored):
             self.reductions.append([])
-        self.ordered = any(isinstance(store, StoreAt) for store in kernel.stores)
+        self.ordered = any(isinstance(store, StoreAt | StoreLargest) for store in kernel.stores)
         self.grouped = depth > 0 or self.ordered or bool(self.inner and self.group_stores)
         self.kept = self._kept()
 

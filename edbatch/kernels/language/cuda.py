@@ -18,7 +18,9 @@ from edbatch.kernels.language.given import INTEGER
 from edbatch.kernels.language.ir import (
     Integer,
     Kernel,
+    Load,
     Reduce,
+    StoreLargest,
 )
 
 ENTRIES = """
@@ -140,6 +142,14 @@ class _Writer(Values):
 
     def _group(self) -> None:
         analysis = self.analysis
+        if isinstance(store := self.kernel.stores[0], StoreLargest):
+            load = self.kernel.instructions[store.value]
+            assert isinstance(load, Load)
+            size = self.size(self.kernel.outer)
+            self.lines.append(
+                f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(store)}, {store.count}ll);"
+            )
+            return
         for pass_, reductions in enumerate(analysis.reductions):
             for value in reductions:
                 step = self.kernel.instructions[value]

@@ -10,6 +10,7 @@ from edbatch.kernels.language.given import PLACE, given_of
 from edbatch.kernels.language.ir import (
     NEXT,
     RUN,
+    SAME,
     Access,
     Compute,
     Constant,
@@ -134,6 +135,13 @@ class Values:
         if isinstance(access, Load) and access.entry:
             terms.append(str(access.entry))
         return " + ".join(terms) or "0"
+
+    def group(self, access: Load | Store) -> str:
+        """Where the first entry of an access's group is, and from there to the next."""
+        outer, axis = access.strides[: self.kernel.outer], self.kernel.outer
+        kind = access.strides[axis]
+        step = f"given.v[{self.given.stride(access, axis)}]" if kind == RUN else f"{kind}ll"
+        return f"p{access.place} + {self._at(access, (*outer, SAME))}, {step}"
 
     def _times(self, access: LoadAt | StoreAt, along: int) -> str:
         """What an index of an access is multiplied with."""

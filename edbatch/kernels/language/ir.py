@@ -176,6 +176,18 @@ Access = Load | LoadAt | Store
 
 
 @dataclass(frozen=True)
+class StoreLargest(Store):
+    """The numbers of the `count` largest entries of a group, the largest first.
+
+    Of equal entries the first comes first; NaN is larger than all numbers. There is one inner axis, which is none of
+    lists; the numbers lie along it as the stride says, and what they number is loaded. A kernel that stores this stores
+    nothing else.
+    """
+
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Kernel:
     """What is known of a kernel when it is compiled.
 
@@ -251,6 +263,12 @@ class Kernel:
             self._expect_place(store, store.place, store.strides)
             in_order = self.inner == 1 and store.strides[-1] == SAME
             self._expect(in_order or not isinstance(store, StoreAt), f"{store} has entries along other axes than one")
+            self._expect(not isinstance(store, StoreLargest) or self._is_of_largest(store), f"{store} is not alone")
+
+    def _is_of_largest(self, store: StoreLargest) -> bool:
+        loaded = isinstance(self.instructions[store.value], Load)
+        of_group = self.inner == 1 and self.list_axis != self.outer and store.strides[-1] != SAME
+        return loaded and of_group and len(self.stores) == 1 and not store.add and store.count > 0
 
     def _expect_place(self, what: Access, place: int, strides: Strides) -> None:
         self._expect(0 <= place < len(self.places), f"{what} has no place")

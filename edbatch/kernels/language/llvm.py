@@ -22,8 +22,10 @@ from edbatch.kernels.language.ir import (
     Integer,
     Kernel,
     Load,
+    StoreLargest,
 )
 from edbatch.kernels.language.llvm_code import Value, pointer, whole
+from edbatch.kernels.language.llvm_largest import Entries, Heap
 from edbatch.kernels.language.llvm_reductions import Accumulator
 from edbatch.kernels.language.llvm_values import Values
 
@@ -76,7 +78,9 @@ class _Writer(Values):
                 address = code.add(self.given[at], code.multiply(i, self.given[at + 1]))
                 place = code.at_address(f"i{kernel.index_bits}", address)
                 self.known[number] = self.loaded_index(place, whole(0))
-        if not any(self.analysis.reductions):
+        if isinstance(kernel.stores[0], StoreLargest):
+            self._nest(sorted(self.analysis.outer), (), partial(self._largest, kernel.stores[0]), parallel=False)
+        elif not any(self.analysis.reductions):
             self._elementwise()
         elif self.analysis.columns:
             self._columns()
@@ -102,7 +106,7 @@ class _Writer(Values):
         with self._along(axes[0], parallel and len(axes) == 1):
             self._nest(axes[1:], wanted, body, parallel)
 
-    # The three shapes of kernels
+    # The four shapes of kernels
 
     def _elementwise(self) -> None:
         analysis = self.analysis
@@ -111,6 +115,15 @@ class _Writer(Values):
             if stores:
                 wanted = [value for store in stores for value in store.reads]
                 self._nest(self.vector_last(axes), wanted, partial(self.write, stores), not analysis.ordered)
+
+    def _largest(self, store: StoreLargest) -> None:
+        """The largest entries of a group."""
+        load, axis = self.kernel.instructions[store.value], self.kernel.outer
+        assert isinstance(load, Load)
+        entries, numbers = (
+            Entries(self.code, self.number, self.group(access), self.stride(access, axis)) for access in (load, store)
+        )
+        Heap(entries, numbers).sort_largest(self.sizes[axis], store.count)
 
     def _groups(self) -> None:
         """The innermost loop is over the entries of a group."""

@@ -9,6 +9,7 @@ from edbatch.kernels.language.given import PLACE, given_of
 from edbatch.kernels.language.ir import (
     NEXT,
     RUN,
+    SAME,
     Access,
     Compute,
     Constant,
@@ -148,6 +149,16 @@ class Values:
             else:
                 total = code.add(total, step)
         return code.entry(self.number, array, total)
+
+    def group(self, access: Load | Store) -> Value:
+        """Where the first entry of an access's group is."""
+        outer = access.strides[: self.kernel.outer]
+        return self._at(access, access.place, (*outer, *[SAME] * self.kernel.inner))
+
+    def stride(self, access: Access, axis: int) -> Value:
+        """From one entry of an access to the next along an axis."""
+        kind = access.strides[axis]
+        return self.given[given_of(self.kernel).stride(access, axis)] if kind == RUN else whole(kind)
 
     def entry_number(self) -> Value:
         """The number of this entry in its group."""

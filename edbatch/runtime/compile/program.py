@@ -13,6 +13,7 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.compile.fused_steps import fused_step
 from edbatch.runtime.compile.indexed_steps import indexed_steps
+from edbatch.runtime.compile.largest_step import largest_step
 from edbatch.runtime.compile.link import Link, Tables
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
@@ -124,7 +125,8 @@ def _steps_of(body: Body, fused: bool, parts: Parts) -> list[CellStep]:
                 if not (isinstance(operand, Value) and parts.homes.get(operand.node) == (item, column))
             ]
         else:
-            steps += placed_steps(body, item) or indexed_steps(body, item) or product_steps(body, item)
+            own = placed_steps(body, item) or indexed_steps(body, item) or largest_step(body, item)
+            steps += own or product_steps(body, item)
     return steps
 
 

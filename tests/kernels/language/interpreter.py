@@ -17,6 +17,7 @@ from edbatch.kernels.language.ir import (
     LoadAt,
     Reduce,
     StoreAt,
+    StoreLargest,
     Whole,
 )
 from tests.uniform import uniform
@@ -176,6 +177,11 @@ def _row(kernel, call, strides, i):
     written = []
     for store in kernel.stores:
         at = positions(store)
+        if isinstance(store, StoreLargest):
+            value = np.broadcast_to(values[store.value], sizes)
+            order = np.lexsort((-np.where(np.isnan(value), 0, value), ~np.isnan(value)))[..., : store.count]
+            written.append((store, np.broadcast_to(at, sizes)[..., : store.count], order.astype(dtype)))
+            continue
         if isinstance(store, StoreAt):
             index = np.broadcast_to(np.asarray(values[store.index]), sizes)
             is_there = index >= 0

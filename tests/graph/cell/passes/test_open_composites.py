@@ -25,7 +25,7 @@ def type_of(op, sample, dtype="float32"):
 
 
 # Ops that go through the same entries more than once, in another order or with others beside them.
-LAYERED = {"scatter", "scatter_add", "top_k", "k_max_pool", "cumsum", "unfold", "conv1d", "conv2d"}
+LAYERED = {"scatter", "scatter_add", "k_max_pool", "cumsum", "unfold", "conv1d", "conv2d"}
 LAYERED |= {f"{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2)}  # with entries around
 
 

@@ -1,0 +1,58 @@
+"""Kernels that store the numbers of the largest entries, on both devices: what the interpreter makes of them."""
+
+import numpy as np
+import pytest
+
+from edbatch.errors import EdBatchError
+from edbatch.kernels.language.ir import NEXT, RUN, SAME, Compute, Kernel, Load, Place, Store, StoreLargest
+from tests.emulated.driver import EmulatedDriver
+from tests.kernels.language.calls import geometries, launch, module_of, on_cpu
+from tests.kernels.language.interpreter import Call, Rows
+from tests.kernels.language.random_kernels import given
+from tests.kernels.language.test_llvm import check
+
+
+def on_gpu(kernel, call):
+    (handle,) = EmulatedDriver().load(module_of({"kernel": kernel}), ["kernel"])
+    words, _alive = given(kernel, call)
+    for grid, block in geometries(kernel, call):
+        launch(handle, call.n, words, grid, block)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("run", [on_cpu, on_gpu])
+@pytest.mark.parametrize("is_next", [False, True])
+@pytest.mark.parametrize(("count", "size"), [(1, 1), (1, 7), (2, 7), (7, 7), (40, 300), (300, 300)])
+def test_rows_of_groups(run, dtype, is_next, count, size):
+    """Entries that follow one another, or whose neighbours are of other groups, from the last to the first."""
+    random = np.random.default_rng(size)
+    n, groups = 3, 4
+    x = random.integers(-9, 9, n * groups * size).astype(dtype)
+    for special in (np.nan, np.inf, -np.inf, -0.0):
+        x[random.random(x.size) < 0.05] = special
+    out = np.full(n * groups * count, 7, dtype)
+    kind = (RUN, NEXT) if is_next else (NEXT, RUN)
+    kernel = Kernel(
+        1, 1, (Place(), Place()), (Load(0, kind, 0),), (StoreLargest(0, 1, kind, count=count),), dtype=dtype
+    )
+    strides = [size, count] if is_next else [-groups, groups]
+    column = 0 if is_next else groups * (size - 1)
+    places = [Rows(x, 0, groups * size), Rows(out, 0, groups * count)]
+    check(kernel, Call(n, [groups, size], places, strides, columns=[column]), run, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("outer", "stores"),
+    [
+        (0, (StoreLargest(0, 1, (NEXT,), count=0),)),
+        (0, (StoreLargest(0, 1, (NEXT,), add=True),)),
+        (0, (StoreLargest(0, 1, (SAME,)),)),
+        (0, (StoreLargest(1, 1, (NEXT,)),)),
+        (1, (StoreLargest(0, 1, (NEXT,)),)),
+        (0, (StoreLargest(0, 1, (NEXT,)), Store(0, 1, (NEXT,)))),
+    ],
+)
+def test_what_makes_no_sense_is_refused(outer, stores):
+    steps = (Load(0, (NEXT,)), Compute("exp", (0,)))
+    with pytest.raises(EdBatchError, match="not alone"):
+        Kernel(outer, 1 - outer, (Place(), Place()), steps, stores)
