@@ -85,7 +85,7 @@ USES: dict[str, Use] = {
     "top_k": lambda y, x, W, k: eb.top_k(y, 4)[1][0],
     "k_max_pool": lambda y, x, W, k: eb.k_max_pool(y, 4)[0],
     "cumsum": lambda y, x, W, k: eb.cumsum(y, 0),
-    "unfold": lambda y, x, W, k: eb.unfold(y.reshape(2, 8, -1), 3, padding=1)[:, :1],
+    "unfold": lambda y, x, W, k: eb.unfold(y.reshape(2, 8, -1), 3, padding=1)[0, :1],
     "correlate": lambda y, x, W, k: correlated(y.reshape(2, -1), x[:6].reshape(1, 6)),
     "conv1d": lambda y, x, W, k: eb.conv1d(y.reshape(2, -1), x[:12].reshape(2, 2, 3), padding=1).reshape(-1),
     "conv2d": lambda y, x, W, k: eb.conv2d(y.reshape(2, 8, -1), x[:36].reshape(2, 2, 3, 3), padding=1).reshape(-1),

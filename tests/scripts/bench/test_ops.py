@@ -1,12 +1,22 @@
 """Every op in the place of tanh."""
 
-from scripts.bench.ops import USES, computing, main
+import numpy as np
+import pytest
+
+import edbatch as eb
+from scripts.bench.ops import USES, Recurrent, computing, main
 
 OPS = ["softmax", "sum_list", "lookup", "cross_entropy"]
 
 
 def test_every_op_can_be_measured():
     assert set(USES) == set(computing())
+
+
+@pytest.mark.parametrize("name", USES)
+def test_every_op_is_recorded_in_a_cell_of_the_default_size(name):
+    with eb.Graph(policy="sufficient"):
+        assert Recurrent(name, 128).forward(np.ones((1, 2, 128), np.float32)).shape == ()
 
 
 def test_ops_are_compared(tables_of):
