@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from edbatch.base.blocks import Block, Blocks
 from edbatch.base.later import Later
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 if TYPE_CHECKING:
     from edbatch.kernels.backend import Backend
@@ -106,7 +106,7 @@ def device(name: str | Device) -> Device:
         kinds = "|".join(BACKENDS)
         match = re.fullmatch(rf"({kinds})(?::(\d{{1,3}}))?", name) if isinstance(name, str) else None
         if match is None or (match[1] == "cpu" and match[2]):
-            raise EdBatchError(f'device {name!r}: expected "cpu", "cuda" or "cuda:1"')
+            raise EdBatchError(f'device {shown(name)}: expected "cpu", "cuda" or "cuda:1"')
         new = Device(match[1], int(match[2] or 0))
         found = _devices[name] = _devices.setdefault(new.name, new)
     return found

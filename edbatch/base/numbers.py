@@ -31,7 +31,11 @@ def check_number(place: str, name: str, value: Any, below: float = math.inf) -> 
         Traceback (most recent call last):
         edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
     """
-    if not is_real(value) or not 0 <= value < below:
+    try:
+        good = is_real(value) and 0 <= float(value) < below
+    except OverflowError:  # an integer beyond all floats
+        good = False
+    if not good:
         raise EdBatchError(f"{place}: {name}={shown(value)}; expected a number in [0, {below})")
 
 

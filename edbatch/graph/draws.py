@@ -7,7 +7,7 @@ import threading
 from operator import index as as_index
 from typing import Any
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 _ROUND = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
@@ -69,7 +69,7 @@ def checked_seed(place: str, value: Any) -> int:
     except TypeError:
         raise EdBatchError(f"{place}: expected an integer, got {type(value).__name__}") from None
     if not 0 <= found <= _WORD:
-        raise EdBatchError(f"{place}: expected an integer of at least 0 and below 2**64, got {found}")
+        raise EdBatchError(f"{place}: expected an integer of at least 0 and below 2**64, got {shown(found)}")
     return found
 
 

@@ -46,6 +46,18 @@ class Spec:
         return f"[{','.join(map(str, self.shape))}]"
 
 
+class _Link(weakref.ref["Parameter"]):
+    """A weak reference to a parameter.
+
+    Attributes:
+        entries: of tables that name it; see `ParameterSpec.enters`.
+    """
+
+    __slots__ = ("entries",)
+
+    entries: list[tuple[dict[Any, Any], Any]]
+
+
 class ParameterSpec(Spec):
     """The spec of one parameter: an operand that is part of the node's type and takes no part in the graph.
 
@@ -56,32 +68,36 @@ class ParameterSpec(Spec):
 
     __slots__ = ("__weakref__", "_entries", "device", "name", "parameter")
 
+    _entries: list[tuple[dict[Any, Any], Any]]
+
     def __init__(self, parameter: Parameter, name: str, shape: Shape, dtype: np.dtype) -> None:
         super().__init__(shape, dtype)
         self.name = name
         self.device: Device = parameter.device
-        entries: list[tuple[dict[Any, Any], Any]] = []
-        self._entries = entries
-        self.parameter = weakref.ref(parameter, lambda _: _gone.append(entries))
+        self.parameter = _Link(parameter, _gone.append)
+        self.parameter.entries = self._entries = []
 
     def enters(self, table: dict[Any, Any], key: Any) -> None:
         """Have `table[key]`, which is of no use without the parameter, taken out when that is gone; see `reclaim`."""
         self._entries.append((table, key))
         if self.parameter() is None:
-            _gone.append(self._entries)
+            _gone.append(self.parameter)
 
     def __repr__(self) -> str:
         return f"{self.name}{super().__repr__()}"
 
 
-# Entries of parameters that are gone. They are only noted here: the garbage collector may come at any time.
-_gone: deque[list[tuple[dict[Any, Any], Any]]] = deque()
+# Parameters that are gone. They are only noted here, by a function in C, which no interrupt ends: the garbage collector
+# may come at any time, and an exception in what it calls would be lost.
+_gone: deque[weakref.ref[Parameter]] = deque()
 
 
 def reclaim() -> None:
     """Take out of tables what names parameters that are gone; for who holds the lock."""
     while _gone:
-        entries = _gone.popleft()
+        link = _gone.popleft()
+        assert isinstance(link, _Link)
+        entries = link.entries
         while entries:
             table, key = entries.pop()
             table.pop(key, None)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from edbatch.base.later import Later
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy_file import VERSION, HeuristicFile, write_policy
 from edbatch.policy.schedule import Schedule
@@ -68,10 +68,10 @@ def _rule(name: str) -> Callable[[TypedGraph], Schedule]:
         return RULES[name]
     head, colon, width = name.partition(":")
     if head == "beam" and colon:
-        if not width.isdecimal() or int(width) < 1:
-            raise EdBatchError(f"policy {name!r}: the width must be a positive integer, as in 'beam:10'")
+        if not width.isdecimal() or not 0 < len(width) < 10 or int(width) < 1:
+            raise EdBatchError(f"policy {shown(name)}: the width must be a positive integer, as in 'beam:10'")
         return lambda graph: _beam(graph, int(width))
-    raise EdBatchError(f"no policy is named {name!r}; there are {', '.join(RULES)} and beam:WIDTH")
+    raise EdBatchError(f"no policy is named {shown(name)}; there are {', '.join(RULES)} and beam:WIDTH")
 
 
 def _none(graph: TypedGraph) -> Schedule:

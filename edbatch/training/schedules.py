@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from edbatch.base.numbers import check_integer, check_number
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 Schedule = Callable[[int], float]
 
@@ -128,7 +128,7 @@ class WarmupLinear(_Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.warmup >= self.steps:
-            raise EdBatchError(f"WarmupLinear: warmup={self.warmup}; expected fewer than steps={self.steps}")
+            raise EdBatchError(f"WarmupLinear: warmup={shown(self.warmup)}; expected fewer than steps={shown(self.steps)}")
 
     def __call__(self, step: int) -> float:
         """The learning rate of a step."""

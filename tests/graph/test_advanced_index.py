@@ -115,3 +115,20 @@ def test_what_numpy_refuses_or_we_do_not_know(key, message):
         x[1], x[0, 1]  # what is in a cache must not make a difference
         with pytest.raises(eb.EdBatchError, match=message):
             x[key]
+
+
+def test_many_entries_are_one_node_of_a_type_that_all_lists_of_that_length_share():
+    numbers = np.random.default_rng(2).integers(-3000, 3000, (2, 5000))
+    with eb.Graph(policy="sufficient") as graph:
+        x = eb.input(np.arange(3000.0))
+        ys = [x[chosen] for chosen in numbers]
+        values = eb.forward(ys)
+    np.testing.assert_array_equal(values, np.arange(3000.0)[numbers])
+    assert graph.report().batches == 1
+
+
+def test_an_entry_that_is_not_there_is_named():
+    with eb.Graph():
+        x = eb.input(X[0])
+        with pytest.raises(eb.EdBatchError, match=r"\[3,4\]\[:, \[0, 4\]\]: index 4 is out of range for 4 entries"):
+            x[:, [0, 4]]

@@ -1,6 +1,8 @@
 """Models come and go: what names parameters that are gone is given back, and disturbs nobody who is there."""
 
 import gc
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -54,6 +56,21 @@ def test_types_of_models_that_are_gone_are_given_back():
     for _ in range(10):
         train()
     assert kept() == before
+
+
+def test_nothing_of_ours_that_is_python_runs_when_a_model_goes():
+    """An interrupt there would be lost: Python only prints what a callback of a weak reference raises."""
+    net = Net()
+    assert np.isfinite(net.loss().value())
+    gc.collect()
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code) if event == "call" else None)
+    try:
+        del net
+        gc.collect()
+    finally:
+        sys.setprofile(None)
+    assert not [code for code in called if f"{os.sep}edbatch{os.sep}" in code.co_filename]
 
 
 def test_tables_are_left_when_most_of_their_models_are_gone(monkeypatch):

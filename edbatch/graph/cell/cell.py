@@ -267,7 +267,7 @@ class Cell(Described):
         if found is None:
             key = id(one)
             try:
-                held = ref(one, lambda _: self._kept.pop(key, None))
+                held = ref(one, partial(self._kept.pop, key))  # in C: no interrupt is lost in it
             except TypeError:
                 raise EdBatchError(
                     f"cell {self.name}: expected an object with a __dict__, where its traces are kept, or "

@@ -276,7 +276,7 @@ class ParameterCollection:
     def __getitem__(self, name: str) -> Parameter:
         found = self._parameters.get(self._prefix + name) if isinstance(name, str) else None
         if found is None:
-            raise MissingNameError(f"no parameter {name!r}; there are {', '.join(self.keys()) or 'none'}")
+            raise MissingNameError(f"no parameter {shown(name)}; there are {', '.join(self.keys()) or 'none'}")
         return found
 
     def get(self, name: str, default: Any = None) -> Any:

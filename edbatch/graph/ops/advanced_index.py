@@ -8,12 +8,12 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
-from edbatch.graph.ops.place import stack
-from edbatch.graph.ops.shape import is_advanced, reshape
+from edbatch.graph.ops.indices import gather
+from edbatch.graph.ops.shape import is_advanced, reshape, transpose
 
 
 def advanced_index(place: str, x: Expression, key: Any) -> Expression:
-    """`x[key]`: new axes are a reshape, several integers a stack of what each of them shows.
+    """`x[key]`: new axes are a reshape, several integers a `gather`.
 
     Args:
         place: what error messages begin with.
@@ -37,12 +37,21 @@ def advanced_index(place: str, x: Expression, key: Any) -> Expression:
     # NumPy puts the new axis where the list is, or first if integers stand apart from it.
     fixed = [number for number, part in enumerate(parts) if number == at or not isinstance(part, slice | None)]
     together = fixed[-1] - fixed[0] == len(fixed) - 1
-    if not chosen:
+    if not len(chosen):
         if not together:
             raise EdBatchError(f"{place}: expected a list of at least one integer beside integers that stand apart")
         return _with_new_axes(x, [*parts[:at], slice(0, 0), *parts[at + 1 :]])
-    found = [_with_new_axes(x, [*parts[:at], one, *parts[at + 1 :]]) for one in chosen]
-    return stack(found, fixed[0] if together else 0)
+    seen = _with_new_axes(x, [*parts[:at], slice(None), *parts[at + 1 :]])
+    along = sum(part is None or isinstance(part, slice) for part in parts[:at])
+    found = _taken(seen, chosen, along)
+    return found if together else transpose(found, (along, *(axis for axis in range(found.ndim) if axis != along)))
+
+
+def _taken(x: Expression, chosen: np.ndarray, axis: int) -> Expression:
+    """Entries by their numbers along an axis: of as many, whichever they are, the nodes are of one type."""
+    shape = (*x.shape[:axis], len(chosen), *x.shape[axis + 1 :])
+    numbers = chosen.reshape(-1, *(1,) * (x.ndim - axis - 1))
+    return gather(x, np.broadcast_to(numbers, shape), axis)
 
 
 def _without_ellipsis(place: str, ndim: int, parts: list[Any]) -> list[Any]:
@@ -63,7 +72,7 @@ def _with_new_axes(x: Expression, parts: list[Any]) -> Expression:
     return reshape(seen, [1 if part is None else next(sizes) for part in parts if isinstance(part, slice | None)])
 
 
-def _integers(place: str, given: Any, size: int) -> list[int]:
+def _integers(place: str, given: Any, size: int) -> np.ndarray:
     try:
         array = np.asarray(given)
     except ValueError:
@@ -72,4 +81,7 @@ def _integers(place: str, given: Any, size: int) -> list[int]:
         array = np.flatnonzero(array)
     if array.ndim != 1 or (array.dtype.kind not in "iu" and len(array)):
         raise EdBatchError(f"{place}: expected a list of integers, or of {size} truth values")
-    return array.tolist()
+    wrong = array[(array < -size) | (array >= size)]
+    if len(wrong):
+        raise EdBatchError(f"{place}: index {wrong[0]} is out of range for {size} entries")
+    return array.astype(np.int64)

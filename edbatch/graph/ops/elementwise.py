@@ -172,7 +172,7 @@ def clip(x: Any, low: float | None = None, high: float | None = None) -> Express
         low, high: numbers, part of the type; None: no limit on this side.
 
     Raises:
-        EdBatchError: low is greater than high.
+        EdBatchError: low is greater than high, or both are None.
 
     Example:
         >>> import edbatch as eb

@@ -89,7 +89,7 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Expressio
 
 
 def _names(index: Expression, numbers: Expression) -> Expression:
-    """1 where an index, without its fraction, is a number that an entry has."""
+    """1 where an index, rounded down, is a number that an entry has."""
     beyond = index - numbers
     return greater_equal(beyond, 0) * less(beyond, 1)
 
@@ -108,7 +108,7 @@ def one_hot(index: Any, size: int) -> Expression:
 
     Args:
         index: an integer (negative counts from the end; no part of the type), an array or a list of integers, or an
-            expression, as of `argmax`, of which fractions are cut off; of what is not in [0, size) all are zeros.
+            expression, as of `argmax`, rounded down; of what is not in [0, size) all are zeros.
         size: how many entries there are; part of the type.
 
     Returns:
@@ -242,8 +242,7 @@ def gather(x: Any, index: Any, axis: int) -> Expression:
     Args:
         x: expression or parameter.
         index: with as many axes, none but `axis` longer than that of `x`: integers (negative ones count from the end),
-            or an expression, as of `argmax`, of which fractions are cut off. What an expression names and is not there
-            is NaN.
+            or an expression, as of `argmax`, rounded down. What an expression names and is not there is NaN.
         axis: of one sample's value.
 
     Returns:

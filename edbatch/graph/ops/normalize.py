@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
@@ -170,7 +170,7 @@ def _checked_seed(seed: Any) -> Any:
         return seed
     found = checked_seed("dropout: seed", seed)
     if found >= _SEEDS:
-        raise EdBatchError(f"dropout: seed: expected an integer below 2**31, got {found}")
+        raise EdBatchError(f"dropout: seed: expected an integer below 2**31, got {shown(found)}")
     return found
 
 

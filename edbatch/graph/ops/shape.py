@@ -123,6 +123,7 @@ def _parse_index(place: str, shape: Shape, key: Any) -> Index:
                 raise EdBatchError(f"{place}: {error}") from None
             if len(range(start, stop, step)) == 0:
                 raise EdBatchError(f"{place}: the slice {start}:{stop}:{shown(step)} of {size} entries is empty")
+            step = max(-size, min(step, size))  # which shows the same, and has a text however large it was
             index.append((start, stop if stop >= 0 else None, step))
         elif isinstance(part, bool):
             raise EdBatchError(f"{place}: expected an integer, got bool")
@@ -239,6 +240,8 @@ def _picked(x: Any, index: Any) -> Expression:
 def _shown(key: Any) -> str:
     if isinstance(key, tuple):
         return ", ".join(map(_shown, key))
+    if isinstance(key, np.ndarray) and key.ndim:
+        return f"array of {len(key):,}"  # written out, it would take longer than the index
     if not isinstance(key, slice):
         return "..." if key is Ellipsis else shown(key)
     parts = [key.start, key.stop] + ([] if key.step is None else [key.step])
