@@ -128,7 +128,9 @@ class WarmupLinear(_Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.warmup >= self.steps:
-            raise EdBatchError(f"WarmupLinear: warmup={shown(self.warmup)}; expected fewer than steps={shown(self.steps)}")
+            raise EdBatchError(
+                f"WarmupLinear: warmup={shown(self.warmup)}; expected fewer than steps={shown(self.steps)}"
+            )
 
     def __call__(self, step: int) -> float:
         """The learning rate of a step."""
