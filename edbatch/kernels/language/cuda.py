@@ -142,12 +142,13 @@ class _Writer(Values):
 
     def _group(self) -> None:
         analysis = self.analysis
-        if isinstance(store := self.kernel.stores[0], StoreLargest):
-            load = self.kernel.instructions[store.value]
+        largest = next((store for store in self.kernel.stores if isinstance(store, StoreLargest)), None)
+        if largest is not None:
+            load = self.kernel.instructions[largest.value]
             assert isinstance(load, Load)
             size = self.size(self.kernel.outer)
             self.lines.append(
-                f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(store)}, {store.count}ll);"
+                f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(largest)}, {largest.count}ll);"
             )
             return
         for pass_, reductions in enumerate(analysis.reductions):

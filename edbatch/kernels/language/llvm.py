@@ -78,8 +78,9 @@ class _Writer(Values):
                 address = code.add(self.given[at], code.multiply(i, self.given[at + 1]))
                 place = code.at_address(f"i{kernel.index_bits}", address)
                 self.known[number] = self.loaded_index(place, whole(0))
-        if isinstance(kernel.stores[0], StoreLargest):
-            self._nest(sorted(self.analysis.outer), (), partial(self._largest, kernel.stores[0]), parallel=False)
+        largest = next((store for store in kernel.stores if isinstance(store, StoreLargest)), None)
+        if largest is not None:
+            self._nest(sorted(self.analysis.outer), (), partial(self._largest, largest), parallel=False)
         elif not any(self.analysis.reductions):
             self._elementwise()
         elif self.analysis.columns:
