@@ -44,7 +44,6 @@ def read():
 extensions, MADE_UP, MADE_UP_REDUCTIONS = read()
 CASES = cases_of(MADE_UP.values())
 TOLERANCES = {"float32": (2e-4, 2e-5), "float64": (1e-6, 1e-7)}  # of gradients
-FIRST = [case for case in CASES if case.id.endswith("-0")]
 
 
 def additive_attention(query, gain, *both):
@@ -139,17 +138,9 @@ def test_fused_or_not(op, sample, fuse):
             test_gradients.test_gradients_equal_finite_differences(op, sample, "rows", dtype, *tolerances)
 
 
-@pytest.mark.parametrize(("op", "sample"), FIRST)
-def test_on_an_emulated_gpu(op, sample, cuda):
-    for how, dtype in test_on_gpu.ways(op, sample):
-        unit = 1 if dtype == "float32" else 1e-7
-        with cuda, eb.options(record=False):
-            got, expected = test_on_gpu.values(op, sample, how, dtype)
-            of_gpu = test_on_gpu.gradients(op, sample, how, dtype)
-        with eb.device("cpu"):
-            of_cpu = test_on_gpu.gradients(op, sample, how, dtype)
-        for value, want in zip([*got, *of_gpu], [*expected, *of_cpu], strict=True):
-            np.testing.assert_allclose(value, want, rtol=1e-4 * unit, atol=1e-5 * unit)
+@pytest.mark.parametrize("dtype", TOLERANCES)
+def test_on_an_emulated_gpu(cuda, dtype):
+    test_on_gpu.check_ops(cuda, CASES, dtype)
 
 
 def test_as_users_call_them():

@@ -47,7 +47,7 @@ class Heuristic:
     """
 
     def __init__(self, name: str, training: Training | None = None) -> None:
-        self._rule = _rule(name)
+        _rule(name)  # there is one
         self.name = name
         self.training = training
 
@@ -56,7 +56,7 @@ class Heuristic:
 
     def schedule(self, graph: TypedGraph) -> Schedule:
         """The batches of `graph`; it must have no cycle."""
-        return self._rule(graph)
+        return _rule(self.name)(graph)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a policy file that names this rule."""
