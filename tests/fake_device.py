@@ -7,7 +7,6 @@ devices compile, is run by Python.
 
 from contextlib import nullcontext
 from functools import cache, partial
-from operator import getitem
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +15,6 @@ from numpy.lib.stride_tricks import as_strided
 from edbatch.compiling.compiled import in_python
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.language.given import INTEGER, PLACE, filled, given_of
-from edbatch.kernels.program import ADD_ROWS, LISTS, Task
 from edbatch.kernels.tables import Rows, at_index, operand_rows, placed, window_rows
 from edbatch.memory.plan.format import GATHER, GATHER_MANY
 from tests.kernels.language import interpreter as language
@@ -151,12 +149,11 @@ run_batches = interpreter(
 class FakeBackend:
     """See `edbatch.kernels.backend.Backend`."""
 
-    adds_in_groups = False
+    adds_in_groups, list_bits, block_bytes = False, 64, 200  # lists are of addresses; blocks are of a few calls
     empty, zeros, to_host, indices = map(staticmethod, (np.empty, np.zeros, np.copy, np.copy))
-    address, rows_to_host = staticmethod(lambda array: array.ctypes.data), staticmethod(getitem)
+    address = staticmethod(lambda array: array.ctypes.data)
     active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once
     from_host = staticmethod(lambda array, order="C": np.array(array, order=order))
-    calls_at_once = staticmethod(lambda *sizes: 3)
 
     def stage(self, out, values):
         out[...] = values
@@ -164,14 +161,6 @@ class FakeBackend:
     def handles(self, wanted):
         KERNELS.extend(wanted)
         return list(range(len(KERNELS) - len(wanted), len(KERNELS)))
-
-    def of_lists(self, make):
-        kernel = make(64)  # lists are of addresses
-        (handle,) = self.handles([kernel])
-        return Task(LISTS, np.dtype(kernel.dtype).itemsize, handle, operands=len(kernel.places) - 1)
-
-    def adding(self, dtype):
-        return Task(ADD_ROWS, dtype.itemsize)
 
     def prepared(self, kernel, size, given):
         return partial(run, *self.handles([kernel]), given)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.program import Task
 from edbatch.memory.plan.format import Plan
 
 if TYPE_CHECKING:  # Numba takes long to import; parameters are made without
@@ -48,9 +47,14 @@ class Backend(Protocol):
 
     Attributes:
         adds_in_groups: whether rows that occur several times in a list have to be known before they are added up.
+        list_bits: of a number in the lists and offsets that kernels of lists are given: 64, addresses of rows; or 32,
+            their numbers.
+        block_bytes: that the intermediates of those calls of a program may take that are computed at a time.
     """
 
     adds_in_groups: bool
+    list_bits: int
+    block_bytes: int
 
     # Memory
 
@@ -69,9 +73,6 @@ class Backend(Protocol):
     def to_host(self, array: Array) -> np.ndarray:
         """A device's array on the host; a copy or not. Waits until it is computed."""
 
-    def rows_to_host(self, array: Array, rows: np.ndarray) -> np.ndarray:
-        """Some rows [k, *shape] of an array, copied to the host; waits until they are computed."""
-
     def stage(self, out: Array, values: list[np.ndarray]) -> None:
         """Copy an array of the host into each row."""
 
@@ -83,16 +84,6 @@ class Backend(Protocol):
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """What programs know kernels by: addresses, or whatever the device takes."""
 
-    def of_lists(self, make: Callable[[int], Kernel]) -> Task:
-        """What computes lists.
-
-        Args:
-            make: from the bits of a number in lists and offsets to the kernel; see `list_kernels`.
-        """
-
-    def adding(self, dtype: np.dtype) -> Task:
-        """What adds rows to rows."""
-
     def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
         """What computes so many rows of `size` entries by a kernel without reductions.
 
@@ -100,15 +91,6 @@ class Backend(Protocol):
             kernel: the kernel.
             size: of rows.
             given: see `language.given`; read each time, and kept by the caller.
-        """
-
-    def calls_at_once(self, least: int, cached: int, width: int) -> int:
-        """How many calls of a program to compute at a time, at most.
-
-        Args:
-            least: for products to be worth reordering their weights.
-            cached: whose intermediates stay in a core's cache.
-            width: bytes of an intermediate row, at least 1.
         """
 
     # Running

@@ -223,8 +223,7 @@ class Task(NamedTuple):
         program: number of a program; or what stands in its place.
         itemsize: of the entries of what has no program.
         kernel: of what has no program; of `ADD_ROWS`, what adds rows one to one.
-        to_one: of `ADD_ROWS`, the kernel that adds all rows to one.
-        to_groups: of `ADD_ROWS`, the kernel that adds groups of rows to one each, where a device wants groups.
+        to_groups: of `ADD_ROWS`, the kernel that adds groups of rows to one each.
         operands: of `LISTS`, how many there are.
         each: of `LISTS`, an `Each`.
     """
@@ -232,7 +231,6 @@ class Task(NamedTuple):
     program: int
     itemsize: int = 0
     kernel: int = 0
-    to_one: int = 0
     to_groups: int = 0
     operands: int = 0
     each: int = 0

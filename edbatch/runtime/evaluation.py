@@ -15,6 +15,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.model.writes import now
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.views import NODE_BITS, NODE_MASK
+from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.format import Plan
 from edbatch.memory.plan.planner import make_plan
@@ -179,7 +180,7 @@ class Evaluation:
         for window in np.unique(windows).tolist():
             chosen = np.flatnonzero(windows == window)
             # One copy of all rows from a window; every value is a row of it.
-            found = table.backend.rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]])
+            found = rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
             for at, value in zip(chosen.tolist(), found, strict=True):
                 values[at] = value
         return values
@@ -254,3 +255,12 @@ class Evaluation:
         """In its block, what is computed is computed on the device, under the options in force."""
         options = current_options()
         return self.table.backend.computing(options.record, options.precision)
+
+
+def rows_to_host(array: Any, rows: np.ndarray, backend: Backend) -> np.ndarray:
+    """Some rows [k, *shape] of a device's array, copied to the host; those that lie side by side in one piece."""
+    first, n = int(rows[0]), len(rows)
+    with backend.active():
+        if (rows == np.arange(first, first + n)).all():
+            return np.array(backend.to_host(array[first : first + n]))
+        return backend.to_host(array[backend.from_host(rows)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import OfLists
+from edbatch.kernels.tasks import adding_rows, computing_lists
 from edbatch.memory.plan.addresses import KEPT
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
@@ -81,6 +82,7 @@ class TypeTable:
         windows: of all arenas; scattered: what reads, and adds to, those whose rows have entries that do not lie side
             by side.
         output_sets: of the types' outputs, those that gradients flow into.
+        adding_rows: from a dtype to what adds rows of it.
         local: per type id the type's number; -1 before it was seen.
         n_args, n_payload, singles, lists, is_source, window: per type; see `runtime.lower` and `memory.plan.planner`.
         has_early, has_late, looks_up: per type, whether it is a cell of which there may be something to split off (see
@@ -103,6 +105,7 @@ class TypeTable:
         self.splits: dict[Any, Any] = {}
         self.scattered = ScatteredKernels(self.windows, self.backend)
         self.output_sets = OutputSets()
+        self.adding_rows = cache(partial(adding_rows, backend=self.backend))
         # By whether kernels are fused.
         self._forward: dict[bool, ProgramTable] = defaultdict(ProgramTable)
         self._saving: dict[bool, ProgramTable] = defaultdict(ProgramTable)
@@ -138,8 +141,8 @@ class TypeTable:
         return self.list_task(partial(reduce_lists, type.op.name, type.out.dtype.name), type)
 
     def list_task(self, make: Callable[[int], Kernel], type: NodeType) -> OfLists:
-        """How compiled loops run a kernel (see `Backend.of_lists`) on the lists of a type."""
-        return OfLists(self.backend.of_lists(make), type.out.dtype.itemsize * type.out.size)
+        """How compiled loops run a kernel (see `computing_lists`) on the lists of a type."""
+        return OfLists(computing_lists(make, self.backend), type.out.dtype.itemsize * type.out.size)
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type, if it is compiled."""

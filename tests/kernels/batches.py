@@ -25,6 +25,7 @@ from edbatch.kernels.program import (
 )
 from edbatch.kernels.row_kernels import copy_rows
 from edbatch.kernels.tables import Memory, Programs
+from edbatch.kernels.tasks import adding_rows, computing_lists
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED, Columns, Kept, Rows
 from edbatch.memory.plan.format import (
     BATCH,
@@ -57,11 +58,11 @@ def no_scattered():
 
 
 def summing(backend, dtype):
-    return backend.of_lists(partial(reduce_lists, "sum_list", dtype.name))
+    return computing_lists(partial(reduce_lists, "sum_list", dtype.name), backend)
 
 
 def adding(backend, dtype):
-    return backend.adding(dtype)
+    return adding_rows(dtype, backend)
 
 
 def running(backend, dtype):
@@ -128,7 +129,7 @@ def reduced(backend, op, rows, offsets):
     n, total, width = len(offsets) - 1, len(rows), rows.shape[1]
 
     def task(backend, dtype):
-        return backend.of_lists(partial(reduce_lists, op, dtype.name))
+        return computing_lists(partial(reduce_lists, op, dtype.name), backend)
 
     found, _ = run(
         backend, [rows, np.zeros((n, width), rows.dtype)], [(0, 0, width), (1, 0, width)], [Batch(0, 0, n, 0, 0, 0)],

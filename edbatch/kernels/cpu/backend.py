@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from ctypes import addressof, c_char
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from edbatch.kernels import row_kernels
 from edbatch.kernels.backend import Backend, Order, ProgramTables
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
-from edbatch.kernels.program import ADD_ROWS, LISTS, Task
 from edbatch.memory.plan.format import Plan
 
 if TYPE_CHECKING:
@@ -38,6 +36,8 @@ class NumPyBackend:
     """What computes on the CPU: at once, so that there is nothing to wait for."""
 
     adds_in_groups = False
+    list_bits = 64
+    block_bytes = 1 << 20  # which stay in a core's second-level cache
 
     @staticmethod
     def empty(entries: int, dtype: np.dtype) -> Any:
@@ -68,11 +68,6 @@ class NumPyBackend:
         return array
 
     @staticmethod
-    def rows_to_host(array: Any, rows: np.ndarray) -> np.ndarray:
-        """See `Backend`."""
-        return array[rows]
-
-    @staticmethod
     def stage(out: Any, values: list[np.ndarray]) -> None:
         """See `Backend`."""
         np.stack(values, out=out)
@@ -88,27 +83,10 @@ class NumPyBackend:
         return [_machine_code.address_of(kernel) for kernel in wanted]
 
     @staticmethod
-    def of_lists(make: Callable[[int], Kernel]) -> Task:
-        """See `Backend`; lists are of addresses."""
-        kernel = make(64)
-        itemsize = np.dtype(kernel.dtype).itemsize
-        return Task(LISTS, itemsize, _machine_code.address_of(kernel), operands=len(kernel.places) - 1)
-
-    @staticmethod
-    def adding(dtype: np.dtype) -> Task:
-        """See `Backend`."""
-        return _adding(dtype)
-
-    @staticmethod
     def prepared(kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
         """See `Backend`."""
         function, address = _pointers.KERNEL(_machine_code.address_of(kernel)), NumPyBackend.address(given)
         return lambda n: function(n, address)
-
-    @staticmethod
-    def calls_at_once(least: int, cached: int, width: int) -> int:
-        """See `Backend`."""
-        return max(least, cached)
 
     @staticmethod
     def run_batches(
@@ -125,7 +103,7 @@ class NumPyBackend:
         if _by_address(rows) and whole.flags.c_contiguous:
             address, offsets = self.address, np.array([0, len(rows)], np.int32)
             given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0, 0]
-            _call(_adding(rows.dtype).to_one, 1, given)
+            _call(row_kernels.add_lists(rows.dtype.name), 1, given)
         else:
             whole += rows.sum(axis=0, dtype=np.float64)
 
@@ -149,8 +127,7 @@ class NumPyBackend:
         offsets = np.append(0, np.cumsum(np.bincount(to)))
         width = total[0].size
         given = [width, address(offsets), 0, 1, address(listed), address(total), total.itemsize * width, 0, 0]
-        task = self.of_lists(partial(reduce_lists, "sum_list", rows.dtype.name))
-        _call(task.kernel, len(found), given)
+        _call(reduce_lists("sum_list", rows.dtype.name, self.list_bits), len(found), given)
         return found.astype(np.int64), total
 
     @staticmethod
@@ -168,15 +145,9 @@ class NumPyBackend:
         """What has been called is done."""
 
 
-@cache
-def _adding(dtype: np.dtype) -> Task:
-    kernels = (make(dtype.name) for make in (row_kernels.add_rows, row_kernels.add_lists))
-    return Task(ADD_ROWS, dtype.itemsize, *map(_machine_code.address_of, kernels))
-
-
-def _call(kernel: int, n: int, words: list[int]) -> None:
+def _call(kernel: Kernel, n: int, words: list[int]) -> None:
     given = np.array(words, np.int64)
-    _pointers.call_kernel(kernel, n, NumPyBackend.address(given))
+    _pointers.call_kernel(_machine_code.address_of(kernel), n, NumPyBackend.address(given))
 
 
 def _by_address(rows: Any) -> bool:

@@ -129,7 +129,7 @@ def _add_to_operand(gemms: np.ndarray, task: np.void, one: np.void, sources: Sou
     scattered = memory.windows[operand["window"]]["scattered"]
     offsets = np.array([0, one["n"]], np.int32)
     if operand["access"] == SHARED:
-        kernel, n, axes = task["to_one"], 1, 1
+        kernel, n, axes = task["to_groups"], 1, 1
         given = np.zeros(2 + 2 * PLACE + 1, np.int64)
         given[0] = rows.width // task["itemsize"]
         if scattered >= 0:

@@ -52,14 +52,6 @@ class CudaArrays:
         with self.active():
             return self._driver.download(array)
 
-    def rows_to_host(self, array: Any, rows: np.ndarray) -> np.ndarray:
-        """See `Backend`."""
-        first, n = int(rows[0]), len(rows)
-        with self.active():
-            if (rows == np.arange(first, first + n)).all():
-                return self._driver.download(array[first : first + n])
-            return self._driver.download(array[self.from_host(rows)])
-
     def stage(self, out: Any, values: list[np.ndarray]) -> None:
         """See `Backend`."""
         self._driver.upload(np.stack(values), out)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from threading import local
 from typing import Any
 
 import numpy as np
 
-from edbatch.kernels import row_kernels
 from edbatch.kernels.backend import Backend, ProgramTables
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
@@ -22,16 +20,14 @@ from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.language import cuda
-from edbatch.kernels.language.analysis import analysis_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.list_kernels import reduce_lists
-from edbatch.kernels.program import ADD_ROWS, LISTS, Each, Task
+from edbatch.kernels.program import Each
 from edbatch.kernels.tables import Batches, Matrix, Memory, Sizes
 from edbatch.memory.plan.format import Plan
 
-#: Bytes of scratch memory that a block of calls may take.
-SCRATCH_BYTES = 256 << 20
-KERNELS = ("gather", "add_all_float", "add_all_double")
+#: Those that are written by hand, and where compiled code finds them.
+KERNELS = {"gather": Gpu.GATHER, "add_all_float": Gpu.ADD_ALL_FLOAT, "add_all_double": Gpu.ADD_ALL_DOUBLE}
 
 
 def open_backend(number: int) -> Backend:
@@ -51,11 +47,13 @@ class CudaBackend(CudaArrays):
     """
 
     adds_in_groups = True
+    list_bits = 32
+    block_bytes = 256 << 20  # of scratch memory
 
     def __init__(self, driver: Driver) -> None:
         super().__init__(driver)
         with driver.active():
-            self._kernels = dict(zip(KERNELS, driver.load(rows_source(), KERNELS), strict=True))
+            by_hand = driver.load(rows_source(), list(KERNELS))
         self.recordings = Recordings(driver)
         self._made: dict[Kernel, int] = {}
         gpu = np.zeros(len(Gpu), np.int64)
@@ -67,7 +65,7 @@ class CudaBackend(CudaArrays):
             Gpu.STREAM: driver.stream,
             Gpu.PROCESSORS: driver.processors,
             Gpu.COMPUTE: PRECISIONS["float32"],
-            Gpu.GATHER: self._kernels["gather"],
+            **dict(zip(KERNELS.values(), by_hand, strict=True)),
         }
         for position, value in known.items():
             gpu[position] = value
@@ -89,11 +87,6 @@ class CudaBackend(CudaArrays):
         finally:
             own.record, own.gpu[Gpu.COMPUTE] = before
 
-    @staticmethod
-    def calls_at_once(least: int, cached: int, width: int) -> int:
-        """As many as there is memory for."""
-        return max(1024, SCRATCH_BYTES // width)
-
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """The handles of generated kernels; those that are new are compiled together."""
         new = [one for one in dict.fromkeys(wanted) if one not in self._made]
@@ -101,19 +94,6 @@ class CudaBackend(CudaArrays):
             names = [f"kernel{at}" for at in range(len(new))]
             self._made |= zip(new, self._driver.load(source_of(dict(zip(names, new, strict=True))), names), strict=True)
         return [self._made[one] for one in wanted]
-
-    def of_lists(self, make: Callable[[int], Kernel]) -> Task:
-        """See `Backend`."""
-        kernel = make(32)
-        (handle,) = self.handles([kernel])
-        each = Each.COLUMN if analysis_of(kernel).grouped else Each.ELEMENT if kernel.places[-1].elements else Each.ROW
-        return Task(LISTS, np.dtype(kernel.dtype).itemsize, handle, operands=len(kernel.places) - 1, each=each)
-
-    def adding(self, dtype: np.dtype) -> Task:
-        """See `Backend`."""
-        wanted = [make(dtype.name) for make in (row_kernels.add_rows, row_kernels.add_lists)]
-        one_to_one, to_groups = self.handles(wanted)
-        return Task(ADD_ROWS, dtype.itemsize, one_to_one, self._kernels[f"add_all_{_name(dtype)}"], to_groups)
 
     def add_all(self, rows: Any, whole: Any) -> None:
         """See `Backend`."""
@@ -124,7 +104,8 @@ class CudaBackend(CudaArrays):
         total = whole if whole.flags.c_contiguous else self._driver.xp.zeros(whole.shape, whole.dtype)
         stride = rows.strides[0] // rows.itemsize
         address = self._driver.address
-        self._add_all(len(rows), address(rows), stride, address(total), total.size, total.dtype)
+        enqueue.add_all(self._gpu, rows.itemsize, len(rows), address(rows), stride, address(total), total.size)
+        check(self._gpu)
         if total is not whole:
             whole += total
 
@@ -153,11 +134,11 @@ class CudaBackend(CudaArrays):
         ends = np.cumsum(np.bincount(to, minlength=len(found)))
         lists = self._lists.upload(np.concatenate([order, [0], ends]))
         total = xp.empty((len(found), *rows.shape[1:]), rows.dtype)
-        task = self.of_lists(partial(reduce_lists, "sum_list", rows.dtype.name))
+        (kernel,) = self.handles([reduce_lists("sum_list", rows.dtype.name, self.list_bits)])
         width, address = total.size // len(found), self._driver.address
         given = [len(found), width, lists.at(len(order)), address(rows), rows.itemsize * width, lists.at(0)]
         given += [address(total), total.itemsize * width, 0, 0]
-        enqueue.lists(self._gpu, task.kernel, task.each, len(order), np.array(given, np.int64))
+        enqueue.lists(self._gpu, kernel, int(Each.COLUMN), len(order), np.array(given, np.int64))
         check(self._gpu)
         return found.astype(np.int64), total
 
@@ -200,10 +181,6 @@ class CudaBackend(CudaArrays):
         self.recordings.run(key.digest(), enqueue_all)
         kept["n"] = after
 
-    def _add_all(self, n: int, source: int, stride: int, target: int, width: int, dtype: np.dtype) -> None:
-        enqueue.add_all(self._gpu, self._kernels[f"add_all_{_name(dtype)}"], n, source, stride, target, width)
-        check(self._gpu)
-
 
 class _ThreadsOwn(local):
     """What each thread has for itself: options, and what went wrong (see `calls.Gpu`)."""
@@ -221,7 +198,3 @@ def _by_rows(x: Any) -> bool:
 def source_of(kernels: Mapping[str, Kernel]) -> str:
     """CUDA C++ of generated kernels by name."""
     return common() + "".join(cuda.source_of(kernel, name) for name, kernel in kernels.items())
-
-
-def _name(dtype: np.dtype) -> str:
-    return "float" if dtype == np.float32 else "double"

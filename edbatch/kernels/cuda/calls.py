@@ -30,8 +30,10 @@ class Gpu(IntEnum):
     STREAM = 4
     PROCESSORS = 5  # multiprocessors
     COMPUTE = 6  # of products of float32, see `PRECISIONS`
-    GATHER = 7  # a kernel written by hand
-    STATUS = 8  # the first error of a call; 0: none
+    GATHER = 7  # kernels written by hand, the last two of float32 and of float64
+    ADD_ALL_FLOAT = 8
+    ADD_ALL_DOUBLE = 9
+    STATUS = 10  # the first error of a call; 0: none
 
 
 #: cuBLAS' compute types: what a product of float32 matrices may be computed in.

@@ -81,7 +81,7 @@ def _add_to_operand(gpu: np.ndarray, task: np.void, one: np.void, sources: Sourc
     if access == SHARED:
         source = in_entries(rows, task["itemsize"])
         target = operand_rows(operand, 0, memory)
-        add_all(gpu, task["to_one"], n, source.address, source.stride, target.address, source.width)
+        add_all(gpu, task["itemsize"], n, source.address, source.stride, target.address, source.width)
         return
     if access == GATHER_MANY:
         kernel, some, members = task["to_groups"], int(operand["segments"]), first + INDEX * (operand["segments"] + 1)

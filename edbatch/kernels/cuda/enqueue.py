@@ -24,7 +24,7 @@ from edbatch.kernels.tables import PLACE, Listed, Memory, Rows, placed
 
 # Numba takes plain integers for constants.
 _LAUNCH, _STREAM, _PROCESSORS, _STATUS = map(int, (Gpu.LAUNCH, Gpu.STREAM, Gpu.PROCESSORS, Gpu.STATUS))
-_GATHER_KERNEL = int(Gpu.GATHER)
+_GATHER_KERNEL, _ADD_ALL_FLOAT, _ADD_ALL_DOUBLE = map(int, (Gpu.GATHER, Gpu.ADD_ALL_FLOAT, Gpu.ADD_ALL_DOUBLE))
 
 BLOCKS_PER_PROCESSOR = 16
 
@@ -87,8 +87,9 @@ def lists(gpu: np.ndarray, kernel: int, each: int, total: int, values: np.ndarra
 
 
 @compiled
-def add_all(gpu: np.ndarray, kernel: int, n: int, source: int, stride: int, target: int, width: int) -> None:
+def add_all(gpu: np.ndarray, itemsize: int, n: int, source: int, stride: int, target: int, width: int) -> None:
     """Enqueue the sum of rows; see `lists.cu`."""
+    kernel = gpu[_ADD_ALL_FLOAT] if itemsize == 4 else gpu[_ADD_ALL_DOUBLE]
     values = np.array([n, source, stride, target, width], np.int64)
     x, along, down = over_columns(width)
     launch(gpu, kernel, Grid(x, 1, 1, along, down), values, len(values))

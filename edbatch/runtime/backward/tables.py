@@ -110,8 +110,8 @@ class BackwardTables:
         dtypes = list(dict.fromkeys(of_values + of_buffers))
         values, buffers = (np.array([dtypes.index(dtype) for dtype in of], int) for of in (of_values, of_buffers))
         values = values[self._table.windows.columns()["arena"]]
-        adding = self._table.backend.adding
-        return np.array([adding(dtype) for dtype in dtypes], TASK)[np.concatenate([values, values, buffers])]
+        tasks = np.array(list(map(self._table.adding_rows, dtypes)), TASK)
+        return tasks[np.concatenate([values, values, buffers])]
 
     def _of_sets(
         self, rows: dict[int, TypeRows], present: list[int], plan: Plan

@@ -20,11 +20,10 @@ from edbatch.runtime.compile.places import Parts, parts_of, place_values
 from edbatch.runtime.compile.product_steps import product_steps
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step
 
-# A batch is cut into blocks of calls whose intermediates, of this many bytes, stay in a core's second-level cache.
-CACHE_BYTES = 1024 * 1024
-# But a product of a block brings its weights into another order first, unless they are small, and that has to be little
-# beside the product. Measured for TreeLSTM, batch 256, in ms: hidden 512: 128 rows 437, 512 rows 383, 1024 rows 376;
-# hidden 256: 99, 92, 96; hidden 64: 18.9, 19.1, 19.7.
+# A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
+# brings its weights into another order first, unless they are small, and that has to be little beside the product.
+# Measured for TreeLSTM, batch 256, in ms: hidden 512: 128 rows 437, 512 rows 383, 1024 rows 376; hidden 256: 99, 92,
+# 96; hidden 64: 18.9, 19.1, 19.7.
 ENTRIES_PER_ROW = 640
 LEAST_ROWS, MOST_ROWS = 128, 1024
 
@@ -89,7 +88,7 @@ class Variant:
         ]
         least = min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
         in_bytes = max(1, body.dtype.itemsize * (self.width + self.out_width))
-        rows = backend.calls_at_once(least, CACHE_BYTES // in_bytes, in_bytes)
+        rows = max(least, backend.block_bytes // in_bytes)
         self._link = Link(body, steps, parts, places, rows, backend)
         self._tables: Tables | None = None
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.list_kernels import REDUCTIONS
+from edbatch.runtime.evaluation import rows_to_host
 from tests.kernels.batches import reduced
 
 CPU = NumPyBackend()
@@ -54,7 +55,7 @@ def test_rows_to_the_host(cuda, n, consecutive, turned, seed):
     want = x
     if turned:
         there, want = there[:, ::-1, 1:], x[:, ::-1, 1:]
-    np.testing.assert_array_equal(cuda.backend.rows_to_host(there, rows.astype(np.int32)), want[rows])
+    np.testing.assert_array_equal(rows_to_host(there, rows.astype(np.int32), cuda.backend), want[rows])
 
 
 def test_reading_rows_side_by_side_copies_nothing_else(cuda):
@@ -63,7 +64,7 @@ def test_reading_rows_side_by_side_copies_nothing_else(cuda):
     if not hasattr(driver, "uploads"):
         pytest.skip("counted on the emulated GPU")
     before = driver.uploads, driver.downloads, driver.allocations
-    cuda.backend.rows_to_host(x, np.arange(2, 5, dtype=np.int32))
+    rows_to_host(x, np.arange(2, 5, dtype=np.int32), cuda.backend)
     assert (driver.uploads, driver.downloads, driver.allocations) == (before[0], before[1] + 1, before[2])
 
 
@@ -89,8 +90,3 @@ def test_rows_are_filled(cuda):
         return out
 
     same(cuda, filled)
-
-
-def test_as_many_calls_at_a_time_as_there_is_memory_for(cuda):
-    assert cuda.backend.calls_at_once(64, 128, 10**9) == 1024
-    assert cuda.backend.calls_at_once(64, 128, 1024) == 2**18
