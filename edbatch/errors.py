@@ -1,8 +1,11 @@
 """The exception and the warning of EdBatch."""
 
+import warnings
 from typing import Any
 
 import numpy as np
+
+from edbatch.base.stack import users_frame
 
 
 class EdBatchError(ValueError):
@@ -42,6 +45,14 @@ class EdBatchWarning(UserWarning):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+
+
+def warn(message: str) -> None:
+    """An `EdBatchWarning` that names the line of the user's program that led to it, not one of this package."""
+    frame = users_frame()
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
+    warnings.warn_explicit(message, EdBatchWarning, *place, registry=registry, source=None)
 
 
 def checked_flag(place: str, value: Any) -> bool:

@@ -17,7 +17,6 @@ import stat
 import sys
 import threading
 import time
-import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -30,7 +29,7 @@ from numba.core.registry import cpu_target
 
 from edbatch.base.files import write_atomically
 from edbatch.compiling.fingerprint import DIGEST
-from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.errors import EdBatchError, warn
 
 _MAGIC = b"edbatch 1\n"
 
@@ -67,7 +66,7 @@ def exists(key: bytes) -> bool:
     except FileNotFoundError:
         return False
     except (OSError, EdBatchError) as error:
-        warn(_unread(error))
+        complain(_unread(error))
         return False
     return True
 
@@ -81,11 +80,11 @@ def kept(key: bytes) -> bytes | None:
     except FileNotFoundError:
         return None
     except (OSError, EdBatchError) as error:
-        warn(_unread(error))
+        complain(_unread(error))
         return None
     content = data[len(_MAGIC) + 2 * DIGEST :]
     if not data.startswith(_MAGIC + key + _checksum(content)):
-        warn(f"{path}: damaged", heals=True)
+        complain(f"{path}: damaged", heals=True)
         return None
     return content
 
@@ -105,7 +104,7 @@ def keep(key: bytes, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, _MAGIC + key + _checksum(content) + content)
     except (OSError, EdBatchError) as error:
-        warn(str(error))
+        complain(str(error))
         return
     if not _pruned.is_set():
         _pruned.set()
@@ -168,7 +167,7 @@ def works() -> bool:
     return os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)
 
 
-def warn(problem: str, heals: bool = False) -> None:
+def complain(problem: str, heals: bool = False) -> None:
     """Say that the cache does not work, once per process; or that a file was of no use, if it is replaced (`heals`)."""
     said = _healed if heals else _warned
     if said.is_set():
@@ -180,11 +179,7 @@ def warn(problem: str, heals: bool = False) -> None:
         hint = f" (the folder {cache_folder()} may be deleted, or another be named by XDG_CACHE_HOME)"
     except EdBatchError:
         hint = ""
-    warnings.warn(
-        f"{what}: {problem}; it is compiled anew, which takes seconds, {when}{hint}",
-        EdBatchWarning,
-        stacklevel=3,
-    )
+    warn(f"{what}: {problem}; it is compiled anew, which takes seconds, {when}{hint}")
 
 
 @cache

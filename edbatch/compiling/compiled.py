@@ -300,7 +300,7 @@ class _Disk(NullCache):
                 return CompileResult._rebuild(target_context, *pickle.loads(content))
             except Exception as error:  # of another build of these versions: any error there may be
                 problem = f"cannot be used ({type(error).__name__}: {error})"
-                cache.warn(f"{cache.path_of(key)}: {problem}", heals=True)
+                cache.complain(f"{cache.path_of(key)}: {problem}", heals=True)
         return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:

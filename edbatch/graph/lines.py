@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from edbatch.base.stack import users_frame
 
 
 class LinedTypes(list[int]):
@@ -34,10 +31,5 @@ class LinedTypes(list[int]):
 
 def users_line() -> str:
     """ "file:line" of what called the package."""
-    frame = outermost = sys._getframe(2)
-    while frame.f_code.co_filename.startswith((PACKAGE, "<fast call of cell")):
-        if frame.f_back is None:
-            frame = outermost
-            break
-        frame = frame.f_back
+    frame = users_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

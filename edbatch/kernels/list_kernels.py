@@ -61,6 +61,8 @@ def share_rows(weight: Callable[[Builder, int, int], int], divided: bool, dtype:
     if divided:
         gradient = make.compute("divide", gradient, make.reduce("sum", part))
     value = make.compute("multiply", gradient, part)
+    if divided:  # an infinite gradient times a part of 0 would be NaN
+        value = make.compute("select", part, value, make.number(0.0))
     places = (Place(True), Place(), Place(), Place(True))
     outer = 1 if divided else 2  # without a sum each entry is computed by itself
     return Kernel(outer, 2 - outer, places, make.instructions, (Store(value, 3, _ENTRY),), 1, dtype, index_bits)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterable
 from typing import Self
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.errors import EdBatchError, warn
 from edbatch.policy.encodings import ENCODINGS, describe
 from edbatch.policy.fsm_dot import END, to_dot
 from edbatch.policy.fsm_loop import run
@@ -102,11 +101,9 @@ class FSM:
         self._warned = True
         unknown = [name for name in names if name not in self._letter]
         shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
-        warnings.warn(
+        warn(
             f"policy {self.name} was not trained with the types {shown}; where they are ready "
-            "the path ratio decides. Train a policy on such graphs: edbatch.learn(graphs)",
-            EdBatchWarning,
-            stacklevel=3,
+            "the path ratio decides. Train a policy on such graphs: edbatch.learn(graphs)"
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

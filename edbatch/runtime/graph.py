@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -18,7 +17,7 @@ from edbatch.base.exclusive import Whole, exclusive, original
 from edbatch.base.later import Later
 from edbatch.base.stopwatch import Moment
 from edbatch.devices import Device, current_device, opened_device
-from edbatch.errors import EdBatchError, EdBatchWarning, MissingMemoryError, checked_flag, shown
+from edbatch.errors import EdBatchError, MissingMemoryError, checked_flag, shown, warn
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.columns import DAMAGED, Columns, graphs
@@ -141,11 +140,9 @@ class Graph(Columns):
             evaluation.backward(expression, seed)
         self._opened = Moment.now()  # what is recorded from now on is construction
         if evaluation.went_back_in_vain():
-            warnings.warn(
+            warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
-                "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)",
-                EdBatchWarning,
-                stacklevel=4,
+                "or all that leads to one is stopped (numbers that were read, by value() or float(x), lead nowhere)"
             )
 
     @exclusive

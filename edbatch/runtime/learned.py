@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 from edbatch.base.stopwatch import Moment
-from edbatch.errors import EdBatchWarning
+from edbatch.errors import warn
 from edbatch.graph.lines import users_line
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
@@ -75,11 +74,9 @@ def _learn(graph: TypedGraph) -> _Learned:
         return _Learned(sufficient, 0.0)
     wasted = sum(known.seconds for known in _learned.values() if not known.reused)
     if wasted > WASTE_LIMIT:
-        warnings.warn(
+        warn(
             f"{wasted:.0f} s went into policies for sets of types that never came again (do shapes vary per sample?); "
-            f"this one, run at {users_line()}, gets what eb.Graph(policy='sufficient') has from the beginning",
-            EdBatchWarning,
-            stacklevel=2,
+            f"this one, run at {users_line()}, gets what eb.Graph(policy='sufficient') has from the beginning"
         )
         return _Learned(sufficient, 0.0)
     start = Moment.now()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, Literal, Self
@@ -13,7 +12,7 @@ import numpy as np
 from edbatch.base.exclusive import Whole, exclusive
 from edbatch.base.numbers import check_number
 from edbatch.base.stopwatch import Moment, book
-from edbatch.errors import EdBatchError, EdBatchWarning, shown
+from edbatch.errors import EdBatchError, shown, warn
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
@@ -340,7 +339,7 @@ class Trainer:
         self.skipped += 1
         self.zero_grad()
         if self.skipped == 1:
-            warnings.warn(f"{message}; such updates are skipped (counted in `skipped`)", EdBatchWarning, stacklevel=3)
+            warn(f"{message}; such updates are skipped (counted in `skipped`)")
 
 
 def _restored(

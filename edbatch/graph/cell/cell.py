@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-import warnings
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ import numpy as np
 
 from edbatch.base.exact import exact
 from edbatch.base.exclusive import lock
-from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.errors import EdBatchError, warn
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
 from edbatch.graph.cell.tables import Described
@@ -355,11 +354,9 @@ class Cell(Described):
         if count < (MANY if is_number else VERY_MANY):
             return
         traces.warned = True
-        warnings.warn(
+        warn(
             f"cell {self.name} has been traced {count} times: {what}. Each time costs more than a hundred calls; "
-            "pass what changes as an expression, as any number is that is given by position",
-            EdBatchWarning,
-            stacklevel=6,
+            "pass what changes as an expression, as any number is that is given by position"
         )
 
 

@@ -24,6 +24,7 @@ from edbatch.graph.cell.trace import ARGUMENT, Payload, Trace, traced
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, intern, parameter_of
 from edbatch.graph.op import Kind, Share, no_gradient
+from edbatch.graph.ops.compare import where
 from edbatch.graph.ops.loss import UNPICK
 from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import INDEX, TRANSPOSE
@@ -342,9 +343,10 @@ def shared(rule: Share, gradient: Expression, out: Expression, xs: Sequence[Expr
     if rule.weight is None:
         return [gradient / len(xs) if rule.divided else gradient] * len(xs)
     weights = [rule.weight(out, x) for x in xs]
-    if rule.divided:
-        gradient = gradient / sum_of(weights)
-    return [gradient * weight for weight in weights]
+    if not rule.divided:
+        return [gradient * weight for weight in weights]
+    gradient = gradient / sum_of(weights)
+    return [where(weight, gradient * weight, 0) for weight in weights]
 
 
 def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:

@@ -9,13 +9,17 @@ from typing import Any
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import expect
-from edbatch.graph.ops.compare import greater
+from edbatch.graph.ops.compare import alike, equal, greater, greater_equal, less_equal, where
 from edbatch.graph.ops.declaring import attributed_op, binary_op, two_operands, unary_op
 
+# Where no gradient flows, it is chosen to be 0: an infinite one times 0 would be NaN.
 
-def _share(a: Any, b: Any) -> Expression:
-    """1 where a is larger than b, 0 where it is smaller, 0.5 where they are equal."""
-    return 0.5 * (1 + greater(a, b) - greater(b, a))
+
+def _of_the_chosen(g: Any, out: Any, a: Any, b: Any) -> tuple[Expression, Expression]:
+    """The gradient goes to the operand that is the result, half of it to each where both are; NaN is NaN's."""
+    to_a, to_b = alike(a, out), alike(b, out)
+    part = g / (to_a + to_b)
+    return where(to_a, part, 0), where(to_b, part, 0)
 
 
 def _gelu_slope(x: Any) -> Expression:
@@ -29,8 +33,8 @@ def _silu_slope(x: Any) -> Expression:
 
 def _power_gradient(g: Any, out: Any, a: Any, b: Any) -> tuple[Expression, Expression]:
     # As PyTorch's: a ** 0 is the constant 1, and so is 0 ** b the constant 0 unless b is negative.
-    constant = is_zero(abs(a)) * (1 - greater(0, b))
-    return g * b * power(a, b - greater(abs(b), 0)), g * out * log(a + constant)
+    constant = equal(a, 0) * greater_equal(b, 0)
+    return where(b, g * b * power(a, b - 1), 0), where(constant, 0, g * out * log(a))
 
 
 def is_zero(x: Expression) -> Expression:
@@ -54,7 +58,7 @@ tanh = unary_op("tanh", "Hyperbolic tangent",
 sigmoid = unary_op("sigmoid", "1 / (1 + e⁻ˣ)",
                  lambda g, out, x: g * out * (1 - out), "0.6225", "sigmoid(x)")
 relu = unary_op("relu", "max(x, 0)",
-              lambda g, out, x: g * greater(x, 0), "0.5000", "maximum(x, 0)")
+              lambda g, out, x: where(less_equal(x, 0), 0, g), "0.5000", "maximum(x, 0)")
 gelu = unary_op("gelu", "x Φ(x), Φ the normal distribution function (exact, by erf)",
               lambda g, out, x: g * _gelu_slope(x), "0.3457",
               "0.5 * x * erfc(x * -0.7071067811865476)")
@@ -86,9 +90,9 @@ multiply = binary_op("multiply", "a · b",
 divide = binary_op("divide", "a / b",
                  lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "x / y", low=0.5)
 minimum2 = binary_op("minimum", "Smaller of a and b",
-                   lambda g, out, a, b: (g * _share(b, a), g * _share(a, b)), "2.0000", "minimum(x, y)")
+                   _of_the_chosen, "2.0000", "minimum(x, y)")
 maximum2 = binary_op("maximum", "Larger of a and b",
-                   lambda g, out, a, b: (g * _share(a, b), g * _share(b, a)), "3.0000", "maximum(x, y)")
+                   _of_the_chosen, "3.0000", "maximum(x, y)")
 # fmt: on
 _power_call = two_operands(
     "power",
@@ -98,19 +102,19 @@ _power_call = two_operands(
 )
 _leaky_relu_call = attributed_op(
     "leaky_relu",
-    lambda g, out, x, slope: g * (slope + (1 - slope) * greater(x, 0)),
+    lambda g, out, x, slope: where(greater(x, 0), g, g * slope),
     [{"slope": 0.01}, {"slope": 0.3}],
     "x if x > 0 else slope * x",
 )
 _elu_call = attributed_op(
     "elu",
-    lambda g, out, x, alpha: g * (greater(x, 0) + (1 - greater(x, 0)) * alpha * exp(minimum2(x, 0))),
+    lambda g, out, x, alpha: where(less_equal(x, 0), g * alpha * exp(minimum2(x, 0)), g),
     [{"alpha": 1.0}, {"alpha": 0.3}],
     "x if x > 0 else alpha * expm1(minimum(x, 0))",
 )
 _clip_call = attributed_op(
     "clip",
-    lambda g, out, x, low, high: g * (1 - greater(low, x)) * (1 - greater(x, high)),
+    lambda g, out, x, low, high: where(greater_equal(x, low) * less_equal(x, high), g, 0),
     [{"low": -0.5, "high": 0.7}],
     "minimum(maximum(x, low), high)",
     lambda low, high: expect(low <= high, f"clip: expected low <= high, got {low} and {high}"),

@@ -14,7 +14,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, variadic
 from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
 from edbatch.graph.operand import Operand
-from edbatch.graph.ops.compare import greater
+from edbatch.graph.ops.compare import alike, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
 from edbatch.graph.record import constant_node, entries_of, to_expression
@@ -114,9 +114,10 @@ def _logsumexp_of(*xs: Any) -> Expression:
     return log(_total(*(exp(x - bounded) for x in xs))) + top
 
 
-def _shared(g: Any, among: Any, axes: tuple[int, ...]) -> Expression:
-    """Divided evenly among equal entries."""
-    return g * among / sum(among, axes, keepdims=True)
+def _to_the_largest(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expression:
+    """Divided evenly among the entries that are the result; NaN's among all NaN."""
+    among = alike(x, out)
+    return where(among, g / sum(among, axes, keepdims=True), 0)
 
 
 def _exp_below(x: Any, out: Any) -> Expression:
@@ -125,8 +126,8 @@ def _exp_below(x: Any, out: Any) -> Expression:
 
 
 _sum_over = _reduction("sum", lambda g, out, x, axes: g)
-_max_over = _reduction("max", lambda g, out, x, axes: _shared(g, 1 - greater(out, x), axes))
-_min_over = _reduction("min", lambda g, out, x, axes: _shared(g, 1 - greater(x, out), axes))
+_max_over = _reduction("max", _to_the_largest)
+_min_over = _reduction("min", _to_the_largest)
 
 
 def _mean(x: Any, axes: tuple[int, ...]) -> Expression:
@@ -175,8 +176,8 @@ _norm_over = _written("norm", _norm)
 
 _sum_list_of = _variadic("sum_list", _total, Share())
 _mean_list_of = _variadic("mean_list", lambda *xs: _total(*xs) / len(xs), Share(divided=True))
-_maximum_list_of = _variadic("maximum_list", _largest, Share(lambda out, x: 1 - greater(out, x), divided=True))
-_minimum_list_of = _variadic("minimum_list", _smallest, Share(lambda out, x: 1 - greater(x, out), divided=True))
+_maximum_list_of = _variadic("maximum_list", _largest, Share(alike, divided=True))
+_minimum_list_of = _variadic("minimum_list", _smallest, Share(alike, divided=True))
 _logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_of, Share(lambda out, x: _exp_below(x, out)))
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 
 from edbatch.base.exclusive import Whole
-from edbatch.errors import EdBatchWarning
+from edbatch.errors import warn
 from edbatch.kernels.cuda.driver import Driver, Recording
 
 
@@ -76,10 +75,8 @@ class Recordings:
         recorded, replayed = self.recorded - self._before[0], self.replayed - self._before[1]
         self._before = self.recorded, self.replayed
         if replayed < recorded:
-            warnings.warn(
+            warn(
                 f"{self._driver.name}: {recorded} CUDA graphs were recorded of late, {self._capacity} dropped and "
                 f"{replayed} runs served by one; recording costs more than it saves here: switch it off with "
-                "eb.options(record=False)",
-                EdBatchWarning,
-                stacklevel=2,
+                "eb.options(record=False)"
             )

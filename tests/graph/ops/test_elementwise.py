@@ -40,3 +40,62 @@ def test_equal_entries(name, cells, dtype):
     np.testing.assert_array_equal(found.value(), want.detach().numpy())
     np.testing.assert_allclose(x.gradient(), a.grad.numpy(), rtol=1e-6)
     np.testing.assert_allclose(y.gradient(), b.grad.numpy(), rtol=1e-6)
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.25])
+GATES = {
+    "relu": (eb.relu, torch.relu),
+    "leaky_relu": (lambda x: eb.leaky_relu(x, 0.1), lambda x: torch.nn.functional.leaky_relu(x, 0.1)),
+    "elu": (eb.elu, torch.nn.functional.elu),
+    "clip": (lambda x: eb.clip(x, -0.5, 0.5), lambda x: torch.clamp(x, -0.5, 0.5)),
+    "low": (lambda x: eb.clip(x, 0), lambda x: torch.clamp(x, min=0)),
+}
+
+
+def _backward(call, operands, gradient, cells):
+    with eb.Graph(policy="sufficient", dtype="float64"):
+        inputs = [eb.input(x) for x in operands]
+        found = (eb.cell(call) if cells else call)(*inputs)
+    found.backward(gradient=gradient)
+    return [x.gradient() for x in inputs]
+
+
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+@pytest.mark.parametrize("g", [1.0, np.inf, -np.inf, np.nan])
+def test_what_is_shut_lets_nothing_through(name, cells, g):
+    """Not even an infinite gradient, whose product with zero would be NaN; and NaN entries are as open as PyTorch's."""
+    ours, theirs = GATES[name]
+    gradient = np.full(SPECIAL.shape, g)
+    x = torch.tensor(SPECIAL, requires_grad=True)
+    theirs(x).backward(torch.tensor(gradient))
+    (found,) = _backward(ours, [SPECIAL], gradient, cells)
+    np.testing.assert_array_equal(found, x.grad.numpy())
+
+
+PAIRS = {"maximum": (np.maximum, eb.maximum), "minimum": (np.minimum, eb.minimum)}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("how", ["two", "list", "axis"])
+@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+@pytest.mark.parametrize("g", [1.0, np.inf, -np.inf])
+def test_the_gradient_goes_to_what_is_the_result(name, how, cells, g):
+    of_two, ours = PAIRS[name]
+    a, b = (x.ravel() for x in np.meshgrid(SPECIAL, SPECIAL))
+    call = {
+        "two": ours,
+        "list": lambda a, b: ours([a, b]),
+        "axis": lambda a, b: (eb.max if name == "maximum" else eb.min)(eb.stack([a, b]), 0),
+    }[how]
+    found = _backward(call, [a, b], np.full(a.shape, g), cells)
+    best = of_two(a, b)
+    taken = [(x == best) | (np.isnan(x) & np.isnan(best)) for x in (a, b)]
+    for gradient, mine in zip(found, taken, strict=True):
+        np.testing.assert_array_equal(gradient, np.where(mine, g / (0.0 + taken[0] + taken[1]), 0.0))
+
+
+def test_a_power_of_zero_lets_nothing_through():
+    x, y = _backward(eb.power, [np.array([0.0, 2.0, np.nan]), np.zeros(3)], np.full(3, np.inf), False)
+    np.testing.assert_array_equal(x, 0)
+    np.testing.assert_array_equal(y, [0, np.inf, np.nan])
