@@ -102,10 +102,10 @@ class Parameter(Operand):
     def __dlpack__(self, **arguments: Any) -> Any:
         """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
 
-        Both sides see what either writes. A matrix is stored by columns, and a part of a stack has gaps between them,
-        so that the array has strides; libraries that take only arrays without must copy it. A cell that stacks
-        parameters moves them when it is first called: take the array again after that. As long as the parameter lives,
-        each run of a graph compares a checksum of it, to see what was written.
+        Both sides see what either writes (NumPy before 2.3 only reads). A matrix is stored by columns, and a part of a
+        stack has gaps between them, so that the array has strides; libraries that take only arrays without must copy
+        it. A cell that stacks parameters moves them when it is first called: take the array again after that. As long
+        as the parameter lives, each run of a graph compares a checksum of it, to see what was written.
 
         Example:
             >>> import edbatch as eb

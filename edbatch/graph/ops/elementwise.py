@@ -173,7 +173,7 @@ def clip(x: Any, low: float | None = None, high: float | None = None) -> Express
 
     Args:
         x: expression of any shape.
-        low, high: numbers, part of the type; None: no limit on this side.
+        low, high: numbers, part of the type; None, of one of them: no limit on this side.
 
     Raises:
         EdBatchError: low is greater than high, or both are None.

@@ -90,7 +90,8 @@ def max_pool2d(x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, d
         x: [channels, height, width].
         kernel_size: of a window: its height and width, or an integer for both; so are the others.
         stride: from one window to the next; None: as far as a window goes.
-        padding: on both sides of each axis, entries that are smaller than all; at most half a window.
+        padding: on both sides of each axis, entries of -inf, which are in no sample: what gradient goes to one is lost;
+            at most half a window.
         dilation: from one entry of a window to the next.
 
     Returns:

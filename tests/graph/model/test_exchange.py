@@ -6,6 +6,8 @@ import pytest
 import edbatch as eb
 from edbatch.graph.cell.stacking import stacked
 
+NUMPY = tuple(int(part) for part in np.__version__.split(".")[:2])
+
 
 class Tensor:
     """What is known of another library's tensor."""
@@ -67,6 +69,7 @@ def test_parameters_take_tensors():
     np.testing.assert_array_equal(W.value(), 2 * given)
 
 
+@pytest.mark.skipif(NUMPY < (2, 3), reason="this NumPy's from_dlpack gives arrays that cannot be written")
 def test_parameters_share_their_memory():
     model = eb.ParameterCollection()
     a, b = model.add_parameters((2, 3), init=1.0), model.add_parameters((3, 3), init=2.0)

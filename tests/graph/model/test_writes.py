@@ -7,6 +7,8 @@ import edbatch as eb
 from edbatch.graph.cell.stacking import stacked
 from tests.arrays import on_host
 
+NUMPY = tuple(int(part) for part in np.__version__.split(".")[:2])
+
 
 @pytest.fixture
 def model():
@@ -122,6 +124,7 @@ def test_what_does_not_need_the_changed_values(model):
         other.backward()
 
 
+@pytest.mark.skipif(NUMPY < (2, 3), reason="this NumPy's from_dlpack gives arrays that cannot be written")
 @pytest.mark.cpu
 def test_writes_to_shared_memory(model):
     arrays = {name: np.from_dlpack(model[name]) for name in ("V", "b")}
