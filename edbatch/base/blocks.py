@@ -102,10 +102,13 @@ class Blocks(Generic[T]):
 
         That of the same `with` statement. Where there is none, as for an `ExitStack`, the last of this thread or task.
         """
-        if len(entered) < 2:
-            return entered.pop() if entered else None
-        frame, here = id(sys._getframe(2)), set(self)
-        known = [block for block in entered if block in here] or entered
-        found = next((block for block in reversed(known) if block.frame == frame), known[-1])
+        all_entered = entered.copy()  # by other threads too, which go on entering and leaving
+        if not all_entered:
+            return None
+        found = all_entered[-1]
+        if len(all_entered) > 1:
+            frame, here = id(sys._getframe(2)), set(self)
+            known = [block for block in all_entered if block in here] or all_entered
+            found = next((block for block in reversed(known) if block.frame == frame), known[-1])
         entered.remove(found)
         return found

@@ -34,11 +34,12 @@ def fingerprint(value: Any) -> bytes:
         TypeError: something that compiled code must not depend on.
     """
     digest = hashlib.blake2b(digest_size=DIGEST)
-    _add_value(digest.update, value, set())
+    _add_value(digest.update, value, {})
     return digest.digest()
 
 
-def _add_value(add: Callable[[bytes], None], value: Any, seen: set[int]) -> None:
+def _add_value(add: Callable[[bytes], None], value: Any, seen: dict[int, int]) -> None:
+    # `seen`: the functions so far, each with its number: one may call itself, or be known by several names.
     def text(*parts: object) -> None:
         add("\x1f".join(map(str, parts)).encode() + b"\x1e")
 
@@ -52,8 +53,10 @@ def _add_value(add: Callable[[bytes], None], value: Any, seen: set[int]) -> None
     elif isinstance(value, FunctionType):
         if not _is_ours(value.__module__):
             text("function", value.__module__, value.__qualname__)
-        elif id(value) not in seen:  # else: calls itself
-            seen.add(id(value))
+        elif id(value) in seen:
+            text("again", seen[id(value)])
+        else:
+            seen[id(value)] = len(seen)
             _add_function(add, value, seen)
     elif isinstance(value, CodeType):
         text(value.co_name, value.co_argcount, value.co_flags, value.co_varnames, value.co_names, value.co_freevars)
@@ -86,7 +89,7 @@ def _add_value(add: Callable[[bytes], None], value: Any, seen: set[int]) -> None
         raise TypeError(f"compiled code must not depend on {value!r}")
 
 
-def _add_function(add: Callable[[bytes], None], function: FunctionType, seen: set[int]) -> None:
+def _add_function(add: Callable[[bytes], None], function: FunctionType, seen: dict[int, int]) -> None:
     """Module, code, defaults, and what the names in it stand for; annotations and positions do not matter.
 
     Numba's files name the modules of functions and classes, so what moved to another is another function.

@@ -39,7 +39,7 @@ def shown(function: Any) -> Iterator[None]:
         return
     _thread.inside = True
     try:
-        if sys.stderr is not None and sys.stderr.isatty():
+        if _is_terminal():
             with _bar(function):
                 yield
         else:
@@ -47,6 +47,11 @@ def shown(function: Any) -> Iterator[None]:
             yield
     finally:
         _thread.inside = False
+
+
+def _is_terminal() -> bool:
+    """Whether standard error is one; what a program has put in its place need not tell."""
+    return bool(getattr(sys.stderr, "isatty", bool)())
 
 
 @contextmanager

@@ -148,6 +148,22 @@ def test_exit_stacks():
     assert current_device() is eb.device("cpu")
 
 
+def test_a_block_that_another_thread_enters_meanwhile_is_not_taken_for_it():
+    """As a device that several threads enter: one of them is interrupted between two steps of leaving it."""
+    blocks = Blocks("test")
+    own = blocks.enter("own")
+
+    class Entered(list):
+        def __len__(self):
+            with ThreadPoolExecutor(1) as pool:
+                count = super().__len__()
+                pool.submit(lambda: self.append(blocks.enter("other's"))).result()
+            return count
+
+    assert blocks.left(Entered([own])) is own
+    blocks.leave(own)
+
+
 def test_blocks_that_follow_each_other_leave_nothing():
     """Each begins before the one before it ends, as where mini-batches are prefetched."""
     blocks = Blocks("test")

@@ -8,6 +8,7 @@ import sys
 import threading
 import warnings
 from functools import cache
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 
@@ -149,6 +150,26 @@ def test_types_of_records_are_names_types_and_places_of_fields():
     ]
     assert len({type_text(typeof(np.zeros(2, form))) for form in forms}) == len(forms)
     assert len({fingerprint(form) for form in forms}) == len(forms)
+
+
+def combined(f, g, h):
+    @compiled
+    def run(x):
+        return f(x) + 100 * g(x) + 10_000 * h(x)
+
+    return run
+
+
+def test_which_of_several_functions_is_called_where(folder):
+    def one(x):
+        return x + 1
+
+    def ten(x):
+        return x + 10
+
+    one, ten = compiled(one), compiled(ten)
+    for f, g, h in product((one, ten), repeat=3):
+        assert combined(f, g, h)(0) == f(0) + 100 * g(0) + 10_000 * h(0)
 
 
 def test_what_cannot_be_known_is_refused():

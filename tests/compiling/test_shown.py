@@ -61,6 +61,14 @@ def test_among_tests_and_without_stderr_nothing_is_said(monkeypatch, capsys):
     assert three(True) == 12
 
 
+def test_what_stands_for_stderr_need_not_tell_whether_it_is_a_terminal(monkeypatch):
+    class Copied:
+        write, flush = sys.__stderr__.write, sys.__stderr__.flush
+
+    monkeypatch.setattr(sys, "stderr", Copied())
+    assert three(1.5 + 1j) == 6 * (2.5 + 1j)
+
+
 def test_what_is_not_kept_is_not_said_to_be(monkeypatch, capsys):
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     warned = threading.Event()

@@ -30,15 +30,19 @@ def _target() -> Any:
     return llvm.Target.from_triple(llvm.get_process_triple())
 
 
-def _machine() -> Any:
-    """As Numba's: for this processor, code that stays where it is put."""
+@cache
+def _processor() -> tuple[str, str]:
+    """The name of this one, and what it can do. (Settings of Numba's may have it compile for another.)"""
     import llvmlite.binding as llvm
 
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def _machine() -> Any:
+    """As Numba's: for this processor, code that stays where it is put."""
     reloc = "static" if _target().name.startswith("x86") else "default"
-    features = llvm.get_host_cpu_features().flatten()
-    return _target().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, reloc=reloc, codemodel="jitdefault"
-    )
+    name, features = _processor()
+    return _target().create_target_machine(cpu=name, features=features, opt=3, reloc=reloc, codemodel="jitdefault")
 
 
 @cache
@@ -97,7 +101,8 @@ def address_of_text(text: str) -> int:
     import llvmlite.binding as llvm
 
     with Whole(), compiling, _lock:
-        key = hashlib.blake2b(environment() + b"kernel" + text.encode(), digest_size=20).digest()
+        made_of = (environment(), repr(_processor()).encode(), b"kernel", text.encode())
+        key = hashlib.blake2b(b"".join(made_of), digest_size=20).digest()
         name = f"kernel_{key.hex()}"
         for function in re.findall(r"^declare double @(\w+)\(", text, re.MULTILINE):
             _known(function)

@@ -50,6 +50,19 @@ def test_a_kernel_is_compiled_once_for_all_processes(folder, monkeypatch):
     np.testing.assert_array_equal(run(combined("add", 41), NUMBERS), want)
 
 
+def test_on_another_processor_a_kernel_is_compiled_again(folder, monkeypatch):
+    """Also where Numba is told to compile for what all of them can do, as where they share a home."""
+    monkeypatch.setattr("numba.core.config.CPU_NAME", "generic")
+    monkeypatch.setattr("numba.core.config.CPU_FEATURES", "")
+    want = run(combined("add", 42), NUMBERS)
+    forget()
+    name, features = machine_code._processor()
+    others = ",".join(reversed(features.split(",")))
+    monkeypatch.setattr(machine_code, "_processor", lambda: (name, others))
+    np.testing.assert_array_equal(run(combined("add", 42), NUMBERS), want)
+    assert len(list(folder.iterdir())) == 2
+
+
 @pytest.mark.parametrize("damage", [b"", b"edbatch 1\n", "garbled", "another"])
 def test_a_damaged_kernel_is_compiled_again(folder, damage):
     want = run(combined("add", 43), NUMBERS)
