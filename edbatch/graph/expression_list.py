@@ -34,7 +34,7 @@ class ExpressionList(tuple[Expression, ...]):
     """
 
     graph: Columns
-    spec: Spec
+    spec_of_each: Spec  # and not `spec`, by which recording functions know an operand
     ids: list[int]
 
     def __new__(cls, xs: Iterable[Any]) -> ExpressionList:
@@ -57,7 +57,7 @@ def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> Expres
     of = graph_of(name, given) if graph is None else graph
     nodes = _alike(given, of) or _converted(name, given, of)
     found: ExpressionList = tuple.__new__(ExpressionList, nodes)
-    found.graph, found.spec, found.ids = of, nodes[0].spec, [x.id for x in nodes]
+    found.graph, found.spec_of_each, found.ids = of, nodes[0].spec, [x.id for x in nodes]
     return found
 
 

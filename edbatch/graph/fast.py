@@ -279,8 +279,8 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
 
     def remember(xs: Iterable[Any]) -> Expression:
         found = listed(op.name, xs)
-        type = node_type(op, (), (found.spec,))
-        entries[found.spec] = (type.id, type.out)
+        type = node_type(op, (), (found.spec_of_each,))
+        entries[found.spec_of_each] = (type.id, type.out)
         return found.graph.add(type, [len(found), *found.ids])
 
     return call

@@ -43,7 +43,7 @@ def over_lists(
         raise EdBatchError(f"{op.name}: expected lists of one length, got {lengths}")
     graph_of(op.name, (*expressions, *(xs[0] for xs in read)))
     nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
-    type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec for xs in read)))
+    type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec_of_each for xs in read)))
     if isinstance(graph, Trace):
         if op.unrolled is None:
             raise EdBatchError(f"{op.name} in a cell: nothing says what it is of a list of a fixed length")
@@ -203,7 +203,8 @@ def attention(
         values = keys if alike else listed("attention", values, keys.graph)
     try:
         graph = query.graph
-        type_id, spec = _known[query.spec, keys.spec, values.spec, scale, heads, scale.__class__, heads.__class__]
+        specs = query.spec, keys.spec_of_each, values.spec_of_each
+        type_id, spec = _known[specs, scale, heads, scale.__class__, heads.__class__]
         if graph.__class__ is Trace or not (keys.graph is graph is values.graph and len(keys) == len(values)):
             return _remembered(query, keys, values, scale, heads)
     except (KeyError, AttributeError, TypeError):
@@ -228,8 +229,9 @@ def _remembered(query: Any, keys: ExpressionList, values: ExpressionList, scale:
     attributes = (("heads", parts), ("scale", _scale(query, scale, parts)))
     found = over_lists(ATTENTION, (query,), (keys, values), attributes)
     if query.__class__ is Expression and not isinstance(found.graph, Trace):
-        type = node_type(ATTENTION, attributes, (query.spec, keys.spec, values.spec))
-        _known[query.spec, keys.spec, values.spec, scale, heads, scale.__class__, heads.__class__] = type.id, type.out
+        specs = query.spec, keys.spec_of_each, values.spec_of_each
+        type = node_type(ATTENTION, attributes, specs)
+        _known[specs, scale, heads, scale.__class__, heads.__class__] = type.id, type.out
     return found
 
 

@@ -161,3 +161,33 @@ def test_what_does_not_fit_is_refused():
         }.items():
             with pytest.raises(eb.EdBatchError, match=message):
                 function()
+
+
+CALLS = {
+    "tanh": eb.tanh,
+    "add": lambda x: eb.add(x, x),
+    "add to an expression": lambda x: eb.add(eb.input([5.0, 6.0]), x),
+    "pick": lambda x: eb.pick(x, 1),
+    "where": lambda x: eb.where(x, x, x),
+    "reshape": lambda x: eb.reshape(x, (1, 2)),
+    "split": lambda x: eb.split(x, 2),
+    "cell": eb.cell(lambda x: x * 2),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_checked_list_is_no_expression(call):
+    """Where an expression of the shape of its entries was seen before, too; and the graph is whole afterwards."""
+    with eb.Graph():
+        call(eb.input([5.0, 6.0]))
+        xs = eb.ExpressionList([eb.input([1.0, 2.0]), eb.input([3.0, 4.0])])
+        with pytest.raises(eb.EdBatchError, match="ExpressionList"):
+            call(xs)
+        assert eb.sum(xs).value().tolist() == [4, 6]
+
+
+def test_softmax_across_a_checked_list():
+    with eb.Graph():
+        eb.softmax(eb.input([5.0, 6.0]))
+        first, second = eb.softmax(eb.ExpressionList([eb.input([1.0, 2.0]), eb.input([1.0, 2.0])]))
+        assert eb.forward([first, second])[1].tolist() == [0.5, 0.5]
