@@ -153,7 +153,7 @@ def _indices(place: str, graph: Columns, given: Any, size: int) -> Any:
     wrong = found[(found < -size) | (found >= size)]
     if wrong.size:
         raise EdBatchError(f"{place}: index {wrong.flat[0]} is out of range for {size} entries")
-    return array_input(graph, found % size)
+    return array_input(graph, found.astype(np.int64) % size)  # 8 bits may not hold the size
 
 
 def _fits(x: Shape, index: Shape, axis: int) -> None:

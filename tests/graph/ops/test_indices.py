@@ -157,3 +157,16 @@ def test_sums_of_all_entries_up_to_each(size):
 def test_what_does_not_fit_is_refused(call, message):
     with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
         call(eb.input([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint64"])
+def test_indices_of_few_bits_into_more_entries_than_these_count(dtype):
+    numbers = np.array([3, 100], dtype)
+    values = np.arange(70_000.0)
+    with eb.Graph():
+        x = eb.input(values)
+        found = [eb.gather(x, numbers, 0), x[numbers], eb.argmax(eb.one_hot(numbers, 70_000), 1)]
+        found.append(eb.scatter_add(x, numbers, -eb.gather(x, numbers, 0), 0)[np.array([3, 4, 100])])
+        got = eb.forward(found)
+    for array, want in zip(got, [[3, 100], [3, 100], [3, 100], [0, 4, 0]], strict=True):
+        assert array.tolist() == want
