@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.base.exclusive import Whole, lock
 from edbatch.errors import shown
+from edbatch.graph.model.exchange import cast
 from edbatch.models.gru import GRU, SimpleRNN
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Bidirectional, Recurrent, Stacked
@@ -65,15 +67,23 @@ def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> No
     found = [(parameter, value) for parameter, value in _values(target, source) if value is not None]
     wrong = [f"{name}: missing" for name in source.missing]
     wrong += [f"{name}: not used by {_name(target)}" for name in source.left()]
-    wrong += [
-        f"{parameter.name}: shape {value.shape} in the state, {parameter.shape} here"
-        for parameter, value in found
-        if value.shape != parameter.shape
-    ]
+    wrong += [reason for parameter, value in found if (reason := _misfit(parameter, value))]
     if wrong:
         raise eb.EdBatchError(f"from_torch: nothing was loaded: {'; '.join(wrong)}")
-    for parameter, value in found:
-        parameter.set_value(value)
+    with lock, Whole():
+        for parameter, value in found:
+            parameter.set_value(value)
+
+
+def _misfit(parameter: eb.Parameter, value: np.ndarray) -> str:
+    """Why a parameter cannot have a value; empty if it can."""
+    if value.shape != parameter.shape:
+        return f"{parameter.name}: shape {value.shape} in the state, {parameter.shape} here"
+    try:
+        cast(value, parameter.dtype, parameter.name)
+    except eb.EdBatchError as error:
+        return str(error)
+    return ""
 
 
 class _Source:

@@ -150,3 +150,11 @@ def test_layers_without_an_equivalent():
     for target in (CoupledLSTM(model, INPUT, DIM), Bidirectional(a, b), 3):
         with pytest.raises(eb.EdBatchError, match="has no equivalent in PyTorch; expected a parameter, a pair"):
             from_torch(target, lstm_state())
+
+
+def test_what_a_dtype_has_no_number_for_leaves_all_as_it_was():
+    model = eb.ParameterCollection()
+    W, b = model.add_parameters((2, 3), init=7.0, name="W"), model.add_parameters(2, init=7.0, name="b")
+    with pytest.raises(eb.EdBatchError, match=r"nothing was loaded: b: 1e\+300 is too large for float32"):
+        from_torch((W, b), {"weight": np.ones((2, 3)), "bias": np.full(2, 1e300)})
+    assert W.value().min() == 7
