@@ -126,6 +126,7 @@ class Run:
         if self.progress is not None:
             self.progress = checked_flag("Run: progress", self.progress)
         self.step = 0
+        self._drawn: dict[str, int] | None = None  # what dropout had drawn before the mini-batch that is being done
         self._settings = self._checked_settings()
         self.curve = Curve(self.steps_per_epoch)
         place = checked_path(self.folder)
@@ -177,6 +178,7 @@ class Run:
         done = self.step - epoch * steps
         with tqdm.tqdm(total=steps, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=disable) as bar:
             for at in range(done * self.batch_size, len(order), self.batch_size):
+                self._begin()
                 batch = [self.data[i] for i in order[at : at + self.batch_size].tolist()]
                 _, total, n = self._recorded(batch)
                 total.backward()
@@ -185,10 +187,19 @@ class Run:
                     self.trainer.update()
                     self.curve.losses.append(loss)
                     self.step += 1
+                    self._drawn = None
                 bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
                 bar.update()
                 if self.step % self.save_every == 0 and self.step % steps:
                     self._save()
+
+    def _begin(self) -> None:
+        """Begin a mini-batch; one that an error or an interrupt ended in its midst leaves nothing behind."""
+        with Whole():
+            if self._drawn is not None:
+                self.trainer.zero_grad()
+                draws.restore(self._drawn)
+            self._drawn = draws.state()
 
     def _recorded(self, batch: list[Any]) -> tuple[Graph, Expression, int]:
         """The graph of a mini-batch, not run yet; the sum of its losses; and how many there are."""

@@ -150,7 +150,7 @@ def test_a_killed_run_goes_on_with_the_same_curve(where, number, whole, tmp_path
 def test_a_run_that_was_stopped_in_its_process_goes_on_there(whole, tmp_path):
     """By an interrupt, say, in a notebook: anywhere."""
     net = Net()
-    calls = {"losses": 0, "evaluate": 0}
+    calls = {"losses": 0, "evaluate": 0, "lr": 0}
 
     def stopping(name, at, function):
         def call(*given):
@@ -164,11 +164,12 @@ def test_a_run_that_was_stopped_in_its_process_goes_on_there(whole, tmp_path):
     eb.seed(5)
     losses, evaluate = stopping("losses", 10, net.losses), stopping("evaluate", 2, net.right)
     run = started(tmp_path, net, losses=losses, evaluate=evaluate)
-    for _ in range(2):
+    run.trainer.lr = stopping("lr", 9, lambda step: 0.05)  # asked for when gradients have come
+    for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             list(run.epochs(3))
     list(run.epochs(3))
-    assert calls["losses"] == 2 + 15 + 1  # two to learn the policy from
+    assert calls["losses"] == 2 + 15 + 2  # two to learn the policy from
     assert_same(tmp_path, whole)
 
 
