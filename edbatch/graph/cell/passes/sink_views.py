@@ -25,29 +25,53 @@ def sink_views(body: Body, named: bool = False) -> Body:
     returned = {value.node for value in body.outputs} if named else set()
     nodes = Nodes()
     new: dict[int, int] = {}
-    sunk: dict[Value, Value] = {}
+    below: dict[Value, list[Value] | None] = {}  # the views of operands that views of results become; None: it stays
+    found: dict[Value, Value] = {}
 
     def moved(value: Value) -> Value:
-        node = body.nodes[value.node]
-        if in_order(value.view) or value.node in returned or not _is_aligned(body, node):
-            return value.moved(new)
-        assert value.view is not None
-        if value.view.out.size > value.view.root.size:
-            return value.moved(new)
-        if value not in sunk:
-            operands = []
-            for operand in node.operands:
-                view = seen_through(operand, spec_of_value(body, operand), value.view)
-                if view is None:
-                    return value.moved(new)
-                operands.append(moved(Value(operand.node, view)))
-            type = node_type(node.type.op, node.type.attributes, (value.view.out,) * len(operands))
-            sunk[value] = nodes.add(Node(type, tuple(operands), node.payload, cuts=_cuts(node, value.view)))
-        return sunk[value]
+        todo = [value]  # no recursion: there may be thousands of ops on the way down
+        while todo:
+            top = todo[-1]
+            if top not in below:
+                below[top] = None if top.node in returned else _views_of_operands(body, top)
+            operands = below[top]
+            missing = [operand for operand in operands or () if operand not in found]
+            todo += reversed(missing)
+            if missing:
+                continue
+            todo.pop()
+            if top in found:
+                continue
+            if operands is None:
+                found[top] = top.moved(new)
+                continue
+            assert top.view is not None
+            node = body.nodes[top.node]
+            type = node_type(node.type.op, node.type.attributes, (top.view.out,) * len(operands))
+            read = tuple(found[operand] for operand in operands)
+            found[top] = nodes.add(Node(type, read, node.payload, cuts=_cuts(node, top.view)))
+        return found[value]
 
     for number, node in enumerate(body.nodes):
         new[number] = nodes.add(replace(node, operands=tuple(moved(value) for value in node.operands))).node
     return rebuilt(body, nodes, new)
+
+
+def _views_of_operands(body: Body, value: Value) -> list[Value] | None:
+    """What an element-wise op reads to compute what a view shows of it; None if it has to compute more."""
+    node = body.nodes[value.node]
+    if in_order(value.view) or not _is_aligned(body, node):
+        return None
+    assert value.view is not None
+    if value.view.out.size > value.view.root.size:
+        return None
+    operands = []
+    for operand in node.operands:
+        view = seen_through(operand, spec_of_value(body, operand), value.view)
+        if view is None:
+            return None
+        operands.append(Value(operand.node, view))
+    return operands
 
 
 def _is_aligned(body: Body, node: Node) -> bool:
