@@ -60,10 +60,10 @@ class Watch:
 
         # What the garbage collector calls (finalizers, callbacks of others) is nothing that the function reads.
         collects = gc.isenabled()
-        gc.disable()
         self._imports = 0
-        sys.setprofile(event)
         try:
+            gc.disable()
+            sys.setprofile(event)
             result = function()
         finally:
             sys.setprofile(before if before is None or callable(before) else None)
