@@ -29,7 +29,7 @@ def call({arguments}):
         else:
             _last = _own["{attribute}"]
         {specs}, _type_id, _form, _out, {watched}_serial = _last.call
-        if {checks} and (_serial is _graph.serial or _last.renew(_own, _graph.serial)):
+        if {checks} and (_serial is _graph.serial or _last.renew(_own, "{attribute}" + _graph.variant, _graph.serial)):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)

@@ -22,6 +22,7 @@ from edbatch.graph.cell.trace import traced
 from edbatch.graph.cell.tracing import Arguments, is_expression, is_integer, trace_cell
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
@@ -334,6 +335,7 @@ class Cell(Described):
                 return right
             known = tuple(variant for variant in traces.get(key, ()) if not variant.guard.is_over)[: VERY_MANY - 1]
             made = trace_cell(self.name, self.function, given, graph, known)
+            traces.forget_gone()
             traces[key] = (made, *known)
         if not traces.warned:
             self._warn_of_many(traces, key, known, own)
@@ -370,4 +372,4 @@ def is_operand(x: Any) -> bool:
 
 def _may_own(x: Any) -> bool:
     """Whether an argument is an object of a class that has methods, so that it may be what others call `self`."""
-    return isinstance(x, type) or type(x).__module__ != "builtins"
+    return isinstance(x, type) or (type(x).__module__ != "builtins" and not isinstance(x, ExpressionList))

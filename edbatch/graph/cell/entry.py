@@ -10,7 +10,7 @@ from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
-from edbatch.graph.spec import Spec
+from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.watch.guard import Guard
 
 NO_BODY = Body((), (), (), 0)
@@ -115,6 +115,13 @@ class Traces(dict[Any, tuple[Variant, ...]]):
 
     warned = False
 
+    def forget_gone(self) -> None:
+        """Forget the traces of calls with parameters that are no more: a program may make many models."""
+        for key in list(self):
+            specs, *_ = key
+            if any(isinstance(spec, ParameterSpec) and spec.parameter() is None for spec in specs):
+                del self[key]
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Traces, ()
 
@@ -137,12 +144,23 @@ class LastCall:
             x = variant.entry
             self.call = *x.specs, x.type.id, x.form, x.out, *watched, variant.serial
 
-    def renew(self, own: Any, serial: int) -> bool:
-        """Whether it is right in another graph; `own` is the owner's dictionary."""
+    def renew(self, own: Any, name: str, serial: int) -> bool:
+        """Whether it is right in another graph; then another one, for that graph, takes its place.
+
+        A shallow copy of the owner (`copy.copy`) has the same last call, and may have other parameters since: what is
+        right of the one says nothing of the other.
+
+        Args:
+            own: the owner's dictionary.
+            name: under which it is there.
+            serial: of the graph.
+        """
         if self.variant is None or not self.variant.guard.holds(own.get):
             return False
         self.variant.serial = serial
-        self.call = (*self.call[:-1], serial)
+        renewed = LastCall()
+        renewed.variant, renewed.call = self.variant, (*self.call[:-1], serial)
+        own[name] = renewed
         return True
 
     def __reduce__(self) -> tuple[Any, ...]:

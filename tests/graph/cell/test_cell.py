@@ -1,6 +1,7 @@
 """Cells give the numbers of their bodies, whatever they are given and return."""
 
 import copy
+import gc
 import pickle
 import traceback
 from collections import namedtuple
@@ -235,6 +236,41 @@ def test_copies_and_pickles_have_parameters_of_their_own():
         other.W_u.set_value(other.W_u.value() + 1)
         assert np.abs(run(other) - first).max() > 1e-3
         np.testing.assert_array_equal(run(lstm), first)
+
+
+def test_a_shallow_copy_has_what_it_was_given_since():
+    class Layer:
+        def __init__(self, model, init):
+            self.W = model.add_parameters((2, 2), init=init)
+
+        @eb.cell
+        def step(self, x):
+            return self.W @ x
+
+    model = eb.ParameterCollection()
+    layer = Layer(model, 1.0)
+    with eb.Graph(policy="sufficient"):
+        layer.step(eb.ones(2))
+    other = copy.copy(layer)
+    other.W = model.add_parameters((2, 2), init=5.0)
+    for _ in range(2):
+        with eb.Graph(policy="sufficient"):
+            found = eb.forward([which.step(eb.ones(2)) for which in (layer, other, layer)])
+        assert [x[0] for x in found] == [2, 10, 2]
+
+
+def test_traces_of_parameters_that_are_gone_are_forgotten():
+    @eb.cell
+    def product(W, x):
+        return W @ x
+
+    for _ in range(5):
+        W = eb.ParameterCollection().add_parameters((2, 2))
+        with eb.Graph(policy="sufficient"):
+            product(W, eb.ones(2)).value()
+        del W
+        gc.collect()
+    assert len(product.compiled()) == 1
 
 
 class TestErrors:
