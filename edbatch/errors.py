@@ -1,6 +1,7 @@
 """The exception and the warning of EdBatch."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,22 @@ def warn(message: str) -> None:
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
     warnings.warn_explicit(message, EdBatchWarning, *place, registry=registry, source=None)
+
+
+class Place:
+    """What an error message begins with, written out only when there is one.
+
+    Args:
+        text: writes it.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: Callable[[], str]) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text()
 
 
 def checked_flag(place: str, value: Any) -> bool:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 import edbatch as eb
-from edbatch.graph.fast import attributed, binary, variadic
+from edbatch.graph.fast import attributed, binary
+from edbatch.graph.fast_lists import over_lists, variadic
 from edbatch.graph.op import Equations, Op, Sample, Share, composite, declare, expect
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import greater
-from edbatch.graph.ops.lists import over_lists
 from edbatch.graph.record import checked_number, record
 from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.policy.schedule import Schedule

@@ -99,6 +99,15 @@ class Columns:
         self.args.extend(args)
         return Expression(self, node, type.out)
 
+    def add_several(self, type: NodeType, args: list[int], count: int) -> list[Expression]:
+        """Record so many nodes of a type; `args`: those of one after the other."""
+        node = self.n
+        self.n = end = node + count
+        self.types.extend([type.id] * count)
+        self.args.extend(args)
+        out = type.out
+        return [Expression(self, id, out) for id in range(node, end)]
+
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""
         found = self.constants.get(key)

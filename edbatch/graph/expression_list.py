@@ -51,23 +51,26 @@ def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> Expres
     """
     if isinstance(xs, ExpressionList) and graph in (None, xs.graph):
         return xs
-    given = entries_of(xs)
-    if not given:
+    nodes = xs if xs.__class__ is list else entries_of(xs)
+    if not nodes:
         raise EdBatchError(f"{name}([]): expected at least one expression")
-    of = graph_of(name, given) if graph is None else graph
-    nodes = _alike(given, of) or _converted(name, given, of)
+    if nodes[0].__class__ is Expression:
+        of, entry, ids = nodes[0].graph, nodes[0].spec, []
+        for x in nodes:
+            if x.__class__ is not Expression or x.graph is not of or x.spec is not entry:
+                break
+            ids.append(x.id)
+        if len(ids) == len(nodes) and graph in (None, of):
+            return _made(nodes, ids)
+    of = graph_of(name, nodes) if graph is None else graph
+    nodes = _converted(name, nodes, of)
+    return _made(nodes, [x.id for x in nodes])
+
+
+def _made(nodes: list[Expression], ids: list[int]) -> ExpressionList:
     found: ExpressionList = tuple.__new__(ExpressionList, nodes)
-    found.graph, found.spec_of_each, found.ids = of, nodes[0].spec, [x.id for x in nodes]
+    found.graph, found.spec_of_each, found.ids = nodes[0].graph, nodes[0].spec, ids
     return found
-
-
-def _alike(given: list[Any], graph: Columns) -> list[Expression] | None:
-    """What is given, if it is all expressions of the graph and of one spec."""
-    spec = getattr(given[0], "spec", None)
-    for x in given:
-        if x.__class__ is not Expression or x.graph is not graph or x.spec is not spec:
-            return None
-    return given
 
 
 def _converted(name: str, given: list[Any], graph: Columns) -> list[Expression]:

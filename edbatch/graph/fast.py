@@ -7,16 +7,15 @@ from behind the `try`: what is raised there has then no `KeyError` before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import is_told, kinds
+from edbatch.base.exact import is_told, kinds, literal
 from edbatch.errors import shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_list import listed
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import (
@@ -24,8 +23,8 @@ from edbatch.graph.record import (
     checked_index,
     graph_of,
     number,
-    record,
     to_expression,
+    to_node,
     to_operand,
 )
 from edbatch.graph.spec import ParameterSpec
@@ -70,10 +69,11 @@ def unary(op: Op) -> Callable[[Any], Expression]:
         return remember(x)
 
     def remember(x: Any) -> Expression:
-        out = record(op, (x,))
-        if isinstance(x, Expression):
-            entries[x.spec] = (node_type(op, (), (x.spec,)).id, out.spec)
-        return out
+        if not isinstance(x, Expression):
+            return call(to_expression(op.name, x))
+        type = node_type(op, (), (x.spec,))
+        entries[x.spec] = (type.id, type.out)
+        return x.graph.add(type, (x.id,))
 
     return call
 
@@ -124,31 +124,34 @@ def binary(
         found = None if otherwise is None else otherwise(a, b)
         if found is not None:
             return found
-        out = record(op, (a, b))
-        # Only what contains an expression: two parameters alone do not say which graph they go to.
-        if Expression in (a.__class__, b.__class__) and hasattr(a, "spec") and hasattr(b, "spec"):
-            type = node_type(op, (), (a.spec, b.spec))
-            entries.setdefault(a.spec, {})[b.spec] = (type.id, out.spec)
-            if isinstance(a.spec, ParameterSpec):
-                a.spec.enters(entries, a.spec)
-            if isinstance(b.spec, ParameterSpec):
-                b.spec.enters(entries[a.spec], b.spec)
-        return out
+        graph = graph_of(op.name, (a, b))
+        left, right = to_operand(op.name, graph, a), to_operand(op.name, graph, b)
+        if not isinstance(left, Expression) and not isinstance(right, Expression):  # who says which graph it is
+            left = to_node(graph, left)
+        if left is not a or right is not b:
+            return call(left, right)
+        type = node_type(op, (), (a.spec, b.spec))
+        entries.setdefault(a.spec, {})[b.spec] = (type.id, type.out)
+        if isinstance(a.spec, ParameterSpec):
+            a.spec.enters(entries, a.spec)
+        if isinstance(b.spec, ParameterSpec):
+            b.spec.enters(entries[a.spec], b.spec)
+        return graph.add(type, [x.id for x in (a, b) if isinstance(x, Expression)])
 
     return call
 
 
 def attributed(
     op: Op,
-    attributes_of: Callable[[Any, Any], dict[str, Any]],
+    attributes_of: Callable[[Any, Any], dict[str, Any] | None],
     default: Any = None,
     otherwise: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[..., Any]:
     """The fast way for ops of one operand and an argument: an axis, a slope, or several in a tuple.
 
     Args:
-        attributes_of: (spec, argument) -> the op's attributes; checks what a caller gave. It runs once for each spec
-            and argument.
+        attributes_of: (spec, argument) -> the op's attributes, or None if the operand itself is the result; checks what
+            a caller gave. It runs once for each spec and argument that is a literal, be it of lists in a tuple.
         default: of the argument.
         otherwise: makes what the op is not made for of several nodes, or returns None; asked where x is no expression.
     """
@@ -169,16 +172,33 @@ def attributed(
         return remember(x, argument)
 
     def remember(x: Any, argument: Any) -> Any:
-        found = None if otherwise is None else otherwise(x, argument)
-        if found is not None:
-            return found
-        node = to_expression(op.name, x)
-        type = node_type(op, tuple(attributes_of(node.spec, argument).items()), (node.spec,))
-        if is_told(argument):
-            entries[node.spec, argument, kinds(argument)] = (type.id, type.out)
-        return node.graph.add(type, (node.id,))
+        if not isinstance(x, Expression):
+            found = None if otherwise is None else otherwise(x, argument)
+            return call(to_expression(op.name, x), argument) if found is None else found
+        key = x.spec, literal(argument)
+        entry = entries.get(key)
+        if entry is None:
+            attributes = attributes_of(x.spec, argument)
+            if attributes is None:
+                return x
+            type = node_type(op, tuple(attributes.items()), (x.spec,))
+            entry = type.id, type.out
+            if is_told(argument):
+                entries[x.spec, argument, kinds(argument)] = entry
+            elif key[1] is not None:
+                entries[key] = entry
+        type_id, spec = entry
+        graph = x.graph
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args.append(x.id)
+        return Expression(graph, node, spec)
 
     return call
+
+
+_GIVEN = frozenset((int, float, np.ndarray))  # what becomes an input
 
 
 def described(
@@ -186,48 +206,70 @@ def described(
 ) -> Callable[..., Expression]:
     """The fast way for ops of a few operands and several arguments, each in a tuple.
 
+    What is called takes the node's integers (see `Op.payload`) as its third, which are checked.
+
     Args:
         attributes_of: as of `attributed`, given the specs of all operands.
     """
     entries: dict[Any, tuple[int, Any]] = {}
 
-    def call(operands: tuple[Any, ...], argument: tuple[Any, ...] = ()) -> Expression:
+    def call(operands: tuple[Any, ...], argument: tuple[Any, ...] = (), payload: tuple[int, ...] = ()) -> Expression:
+        graph: Any = None
+        for x in operands:
+            if x.__class__ is Expression:
+                graph = x.graph
+                break
+        given: list[Any] = []
+        ids = []
+        entry = specs = None
         try:
-            key: list[Any] = [argument, *map(type, argument)]
-            graph: Any = None
-            ids = []
             for x in operands:
-                key.append(x.spec)
-                if x.graph is None:  # a parameter
-                    continue
-                if graph is None:
-                    graph = x.graph
-                elif x.graph is not graph:
-                    return remember(operands, argument)
-                ids.append(x.id)
-            type_id, spec = entries[tuple(key)]
-        except (KeyError, AttributeError, TypeError):
+                if x.__class__ in _GIVEN and graph is not None:
+                    x = array_input(graph, x) if x.__class__ is np.ndarray else number(graph, x)
+                given.append(x)
+                if x.graph is graph:
+                    ids.append(x.id)
+                elif x.graph is not None:  # as that of a parameter is
+                    return remember(operands, argument, payload)
+            specs = [x.spec for x in given]
+            entry = entries.get((argument, *map(type, argument), *specs))
+        except (AttributeError, TypeError):  # lists are no keys
             pass
-        else:
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            graph.args += ids
-            return Expression(graph, node, spec)
-        return remember(operands, argument)
+        if entry is None and argument and specs is not None:
+            entry = entries.get((literal(argument), *specs))
+        if entry is None or graph is None:
+            return remember((*given, *operands[len(given) :]), argument, payload)
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(entry[0])
+        args = graph.args
+        args += ids
+        args += payload
+        return Expression(graph, node, entry[1])
 
-    def remember(operands: tuple[Any, ...], argument: tuple[Any, ...]) -> Expression:
+    def remember(operands: tuple[Any, ...], argument: tuple[Any, ...], payload: tuple[int, ...]) -> Expression:
         graph = graph_of(op.name, operands)
-        given = tuple(to_operand(op.name, graph, x) for x in operands)
-        specs = tuple(x.spec for x in given)
-        out = record(op, given, **attributes_of(specs, argument))
-        if Expression in map(type, given) and is_told(argument):
-            key = (argument, *map(type, argument), *specs)
-            entries[key] = (graph.type_of(out).id, out.spec)
-            for spec in specs:
-                if isinstance(spec, ParameterSpec):
-                    spec.enters(entries, key)
-        return out
+        given = [to_operand(op.name, graph, x) for x in operands]
+        if not any(isinstance(x, Expression) for x in given):
+            given[0] = to_node(graph, given[0])
+        specs = tuple([x.spec for x in given])
+        key = (argument, *map(type, argument), *specs) if is_told(argument) else (literal(argument), *specs)
+        entry = entries.get(key)
+        if entry is None:
+            made = node_type(op, tuple(attributes_of(specs, argument).items()), specs)
+            entry = made.id, made.out
+            if key[0] is not None:
+                entries[key] = entry
+                for spec in specs:
+                    if isinstance(spec, ParameterSpec):
+                        spec.enters(entries, key)
+        type_id, out = entry
+        node = graph.n
+        graph.n = node + 1
+        graph.types.append(type_id)
+        graph.args += [x.id for x in given if isinstance(x, Expression)]
+        graph.args += payload
+        return Expression(graph, node, out)
 
     return call
 
@@ -246,42 +288,20 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], name: st
         return remember(x, argument)
 
     def remember(x: Any, argument: Any) -> Expression:
-        seen = to_expression(name or op.name, x)
-        out = look(seen, op, tuple(attributes_of(seen.spec, argument).items()))
-        if (out.id - seen.id) & NODE_MASK == 0 and is_told(argument):  # the same node: a view, no copy
-            entries[seen.spec, seen.id >> NODE_BITS, argument, kinds(argument)] = (out.id - seen.id, out.spec)
+        if not isinstance(x, Expression):
+            return call(to_expression(name or op.name, x), argument)
+        key = x.spec, x.id >> NODE_BITS, literal(argument)
+        entry = entries.get(key)
+        if entry is not None:
+            return Expression(x.graph, x.id + entry[0], entry[1])
+        out = look(x, op, tuple(attributes_of(x.spec, argument).items()))
+        if (out.id - x.id) & NODE_MASK == 0:  # the same node: a view, no copy
+            entry = out.id - x.id, out.spec
+            if is_told(argument):
+                entries[x.spec, x.id >> NODE_BITS, argument, kinds(argument)] = entry
+            elif key[2] is not None:
+                entries[key] = entry
         return out
-
-    return call
-
-
-def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
-    """The fast way for reductions over a list of expressions of one shape."""
-    entries: dict[Any, tuple[int, Any]] = {}
-
-    def call(xs: Any) -> Expression:
-        try:
-            graph, first = xs[0].graph, xs[0].spec
-            type_id, spec = entries[first]
-            for x in xs:
-                if x.graph is not graph or x.spec is not first:
-                    return remember(xs)
-        except (KeyError, AttributeError, TypeError, IndexError):
-            pass
-        else:
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            graph.args.append(len(xs))
-            graph.args += [x.id for x in xs]
-            return Expression(graph, node, spec)
-        return remember(xs)
-
-    def remember(xs: Iterable[Any]) -> Expression:
-        found = listed(op.name, xs)
-        type = node_type(op, (), (found.spec_of_each,))
-        entries[found.spec_of_each] = (type.id, type.out)
-        return found.graph.add(type, [len(found), *found.ids])
 
     return call
 

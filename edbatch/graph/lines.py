@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from edbatch.base.stack import users_frame
 
 
@@ -22,6 +24,12 @@ class LinedTypes(list[int]):
         """Append a type, and the line that it comes from."""
         self.lines.append(users_line())
         super().append(type_id)
+
+    def extend(self, type_ids: Iterable[int], /) -> None:
+        """Append several types, and as often the line that they come from."""
+        added = list(type_ids)
+        self.lines.extend([users_line()] * len(added))
+        super().extend(added)
 
     def clear(self) -> None:
         """Forget all."""

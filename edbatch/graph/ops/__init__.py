@@ -3,6 +3,7 @@
 import sys
 
 from edbatch.graph import methods
+from edbatch.graph.ops import index as _index  # noqa: F401 (it sets an operator)
 from edbatch.graph.ops.compare import equal, greater, greater_equal, less, less_equal, not_equal, where
 from edbatch.graph.ops.convolve import conv1d, conv2d
 from edbatch.graph.ops.cumulative import cumsum

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, Place, shown
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed, described
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, greater, greater_equal, less, where
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.reduce import max, min, over_axes, reduced_shape, samples_over_axes
 from edbatch.graph.ops.shape import checked_axis, embed, unsqueeze
-from edbatch.graph.record import array_input, checked_size, constant_node, graph_of, record, to_operand
+from edbatch.graph.record import FEW, array_input, checked_size, constant_node, graph_of, record, to_operand
 from edbatch.graph.sources import ONES
-from edbatch.graph.spec import Shape
+from edbatch.graph.spec import Shape, Spec
 
 # A number of an entry is a number like any other: float32 has all integers up to this one.
 _MOST_FLOAT32 = 2**24
@@ -125,35 +128,53 @@ def one_hot(index: Any, size: int) -> Expression:
         [array([0., 1., 0.], dtype=float32), array([[0., 0., 1.],
                [1., 0., 0.]], dtype=float32)]
     """
-    size = checked_size("one_hot: size", size)
     if isinstance(index, Operand):
-        return record(ONE_HOT, (index,), size=size)
+        return _one_hot(index, size)
+    if size.__class__ is not int or size < 1:
+        size = checked_size("one_hot: size", size)
     graph = current_graph()
     if isinstance(index, Payload | int | np.integer):
         return unpick(constant_node(graph, ONES, ()), index, size)
-    return record(ONE_HOT, (_indices("one_hot", graph, index, size),), size=size)
+    return _one_hot(_indices("one_hot", graph, index, size), size)
 
 
-def _indices(place: str, graph: Columns, given: Any, size: int) -> Any:
-    """Indices below `size` as an operand: an expression as it is; integers are checked, and counted from the beginning.
+_one_hot = attributed(ONE_HOT, lambda spec, size: {"size": checked_size("one_hot: size", size)})
+
+
+def told_apart(place: Any, dtype: np.dtype, size: int) -> None:
+    """Raise an error if numbers of a dtype are too few for so many entries."""
+    if size > _MOST_FLOAT32 and dtype == np.float32:
+        raise EdBatchError(f"{place}: float32 tells at most {_MOST_FLOAT32:,} entries apart, got {size:,}")
+
+
+def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
+    """Integers below `size` as an operand, checked, and counted from the beginning.
 
     Raises:
         EdBatchError: one is no integer, out of range, or larger than what the dtype of the graph tells apart.
     """
-    if graph.dtype == np.float32 and size > _MOST_FLOAT32:
-        raise EdBatchError(f"{place}: float32 tells at most {_MOST_FLOAT32:,} entries apart, got {size:,}")
-    if isinstance(given, Operand):
-        return given
+    told_apart(place, graph.dtype, size)
     try:
         found = np.asarray(given)
     except ValueError:
         found = np.empty(0)
     if found.dtype.kind not in "iu" or not found.size:
         raise EdBatchError(f"{place}: expected integers or an expression as the index, got {shown(given)}")
-    wrong = found[(found < -size) | (found >= size)]
-    if wrong.size:
+    return array_input(graph, counted(place, found, size))
+
+
+def counted(place: Any, numbers: np.ndarray, size: int) -> np.ndarray:
+    """Numbers of entries, of which negative ones count from the end, counted from the beginning.
+
+    Raises:
+        EdBatchError: one is out of range.
+    """
+    few = numbers.ravel().tolist() if numbers.size <= FEW else (numbers.min().item(), numbers.max().item())
+    least = builtins.min(few)
+    if least < -size or builtins.max(few) >= size:
+        wrong = numbers[(numbers < -size) | (numbers >= size)]
         raise EdBatchError(f"{place}: index {wrong.flat[0]} is out of range for {size} entries")
-    return array_input(graph, found.astype(np.int64) % size)  # 8 bits may not hold the size
+    return numbers.astype(np.int64) % size if least < 0 else numbers  # 8 bits may not hold the size
 
 
 def _fits(x: Shape, index: Shape, axis: int) -> None:
@@ -260,16 +281,37 @@ def gather(x: Any, index: Any, axis: int) -> Expression:
         array([[3., 1.],
                [5., 5.]], dtype=float32)
     """
-    x, index, at = _along_axis("gather", x, index, axis)
-    return record(GATHER, (x, index), axis=at)
+    return _gather_call((x, index), axis)
 
 
-def _along_axis(name: str, x: Any, index: Any, axis: int, *others: Any) -> tuple[Any, Any, int]:
-    """What is indexed and the index as operands, and the axis."""
-    graph = graph_of(name, [one for one in (x, index, *others) if isinstance(one, Operand)])
-    x = to_operand(name, graph, x)
-    at = checked_axis(name, x.spec, axis)
-    return x, _indices(f"{name}({x.spec!r})", graph, index, x.shape[at]), at
+def _along_axis(op: Op) -> Callable[[tuple[Any, ...], Any], Expression]:
+    """The fast way for ops of a value, an index and maybe more, along an axis; integers become an index."""
+
+    def attributes(specs: tuple[Spec, ...], given: tuple[Any, ...]) -> dict[str, int]:
+        at = checked_axis(op.name, specs[0], given[0])
+        told_apart(f"{op.name}({specs[0]!r})", specs[0].dtype, specs[0].shape[at])
+        return {"axis": at}
+
+    of_operands = described(op, attributes)
+
+    def call(operands: tuple[Any, ...], axis: Any) -> Expression:
+        x, index, *others = operands
+        if not isinstance(index, Operand):
+            if x.__class__ is not Expression:
+                graph = graph_of(op.name, [one for one in (x, *others) if isinstance(one, Operand)])
+                x = to_operand(op.name, graph, x)
+            else:
+                graph = x.graph
+            shape = x.spec.shape
+            known = axis.__class__ is int and 0 <= axis < len(shape)
+            size = shape[axis if known else checked_axis(op.name, x.spec, axis)]
+            index = _indices(Place(lambda: f"{op.name}({x.spec!r})"), graph, index, size)
+        return of_operands((x, index, *others), (axis,))
+
+    return call
+
+
+_gather_call = _along_axis(GATHER)
 
 
 def _scatter_shape(x: Shape, index: Shape, values: Shape, axis: int) -> Shape:
@@ -298,6 +340,8 @@ SCATTER_ADD = composite(
     _SCATTERED,
 )
 
+_scatter_call, _scatter_add_call = _along_axis(SCATTER), _along_axis(SCATTER_ADD)
+
 
 def scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
     """x with other values where an index says: `out[i, index[i, j]] = values[i, j]` along axis 1; PyTorch's `scatter`.
@@ -321,8 +365,7 @@ def scatter(x: Any, index: Any, values: Any, axis: int) -> Expression:
         >>> y.value()
         array([0., 5., 0., 6.], dtype=float32)
     """
-    x, index, at = _along_axis("scatter", x, index, axis, values)
-    return record(SCATTER, (x, index, values), axis=at)
+    return _scatter_call((x, index, values), axis)
 
 
 def scatter_add(x: Any, index: Any, values: Any, axis: int) -> Expression:
@@ -337,5 +380,4 @@ def scatter_add(x: Any, index: Any, values: Any, axis: int) -> Expression:
         >>> y.value()
         array([ 1., 12.,  1.], dtype=float32)
     """
-    x, index, at = _along_axis("scatter_add", x, index, axis, values)
-    return record(SCATTER_ADD, (x, index, values), axis=at)
+    return _scatter_add_call((x, index, values), axis)

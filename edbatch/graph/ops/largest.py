@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from edbatch.graph.expression import Expression
+from edbatch.graph.fast import attributed
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
-from edbatch.graph.ops.indices import GATHER
+from edbatch.graph.ops.indices import GATHER, gather
 from edbatch.graph.ops.shape import checked_axis
-from edbatch.graph.record import checked_size, record, to_expression
-from edbatch.graph.spec import Shape
+from edbatch.graph.record import checked_size, record
+from edbatch.graph.spec import Shape, Spec
 
 
 def _shape(shape: Shape, k: int, axis: int) -> Shape:
@@ -33,9 +35,15 @@ TOP_K = declare(Op("top_k", _shape, gradient=no_gradient, samples=_SAMPLES))  # 
 K_MAX_POOL = composite("k_max_pool", _shape, _in_order, _SAMPLES)
 
 
-def _given(name: str, x: Any, k: Any, axis: Any) -> tuple[Expression, int, int]:
-    x = to_expression(name, x)
-    return x, checked_size(f"{name}({x.spec!r}): k", k), checked_axis(name, x.spec, axis)
+def _of_largest(op: Op) -> Callable[..., Expression]:
+    def attributes(spec: Spec, given: tuple[Any, Any]) -> dict[str, int]:
+        k, axis = given
+        return {"k": checked_size(f"{op.name}({spec!r}): k", k), "axis": checked_axis(op.name, spec, axis)}
+
+    return attributed(op, attributes)
+
+
+_top_k, _k_max_pool = _of_largest(TOP_K), _of_largest(K_MAX_POOL)
 
 
 def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:
@@ -63,9 +71,8 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:
         >>> values.value(), numbers.value()
         (array([4., 4., 3.], dtype=float32), array([1., 3., 2.], dtype=float32))
     """
-    x, k, at = _given("top_k", x, k, axis)
-    numbers = record(TOP_K, (x,), k=k, axis=at)
-    return record(GATHER, (x, numbers), axis=at), numbers
+    numbers = _top_k(x, (k, axis))
+    return gather(x, numbers, axis), numbers
 
 
 def k_max_pool(x: Any, k: int, axis: int = -1) -> Expression:
@@ -80,5 +87,4 @@ def k_max_pool(x: Any, k: int, axis: int = -1) -> Expression:
         >>> y.value()
         array([4., 3., 5.], dtype=float32)
     """
-    x, k, at = _given("k_max_pool", x, k, axis)
-    return record(K_MAX_POOL, (x,), k=k, axis=at)
+    return _k_max_pool(x, (k, axis))

@@ -6,53 +6,18 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from edbatch.errors import EdBatchError
-from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_list import ExpressionList, listed
-from edbatch.graph.node_type import node_type
+from edbatch.graph.expression_list import listed
+from edbatch.graph.fast_lists import over
+from edbatch.graph.node_type import NodeType, node_type
 from edbatch.graph.op import Equations, Op, Sample, declare, expect
 from edbatch.graph.ops.elementwise import multiply
-from edbatch.graph.ops.matrix import dot
+from edbatch.graph.ops.matrix import DOT, dot
 from edbatch.graph.ops.normalize import softmax
 from edbatch.graph.ops.reduce import sum
 from edbatch.graph.ops.shape import reshape
-from edbatch.graph.record import checked_number, checked_size, graph_of, to_node, to_operand
+from edbatch.graph.record import checked_number, checked_size
 from edbatch.graph.spec import Shape, Spec
-
-
-def over_lists(
-    op: Op, singles: tuple[Any, ...], lists: tuple[Iterable[Any], ...], attributes: tuple[tuple[str, Any], ...] = ()
-) -> Expression:
-    """Record an op over lists: a node; in a cell, where lists have a fixed length, what it is written with.
-
-    Args:
-        singles: its operands before the lists.
-        lists: all of one length.
-        attributes: of the type.
-
-    Raises:
-        EdBatchError: lists are empty or of several lengths, or operands do not fit.
-    """
-    expressions = [x for x in singles if isinstance(x, Expression)]
-    graph = expressions[0].graph if expressions else None
-    read = [listed(op.name, xs, graph) for xs in lists]
-    graph = read[0].graph
-    if any(len(xs) != len(read[0]) for xs in read):
-        lengths = " and ".join(str(len(xs)) for xs in read)
-        raise EdBatchError(f"{op.name}: expected lists of one length, got {lengths}")
-    graph_of(op.name, (*expressions, *(xs[0] for xs in read)))
-    nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
-    type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec_of_each for xs in read)))
-    if isinstance(graph, Trace):
-        if op.unrolled is None:
-            raise EdBatchError(f"{op.name} in a cell: nothing says what it is of a list of a fixed length")
-        found: Expression = op.unrolled(*nodes, *(x for xs in read for x in xs), **dict(attributes))
-        return found
-    args = [len(nodes) + len(read) * len(read[0]), *(x.id for x in nodes)]
-    for xs in read:
-        args += xs.ids
-    return graph.add(type, args)
 
 
 def _halves(xs: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -144,7 +109,18 @@ def dots(query: Any, keys: Iterable[Any]) -> list[Expression]:
         >>> [score.value() for score in scores]
         [np.float32(11.0), np.float32(3.0)]
     """
-    return [dot(query, key) for key in listed("dots", keys)]
+    read = listed("dots", keys)
+    if query.__class__ is not Expression or query.graph is not read.graph:
+        return [dot(query, key) for key in read]
+    key = query.spec, read.spec_of_each
+    type = _dots.get(key)
+    if type is None:
+        type = _dots[key] = node_type(DOT, (), key)
+    first = query.id
+    return read.graph.add_several(type, [id for key in read.ids for id in (first, key)], len(read))
+
+
+_dots: dict[tuple[Spec, Spec], NodeType] = {}
 
 
 def weighted_sum(weights: Iterable[Any], values: Iterable[Any]) -> Expression:
@@ -165,7 +141,10 @@ def weighted_sum(weights: Iterable[Any], values: Iterable[Any]) -> Expression:
         >>> y.value()
         array([2., 3.], dtype=float32)
     """
-    return over_lists(WEIGHTED_SUM, (), (weights, values))
+    return _weighted_sum_call((), (weights, values))
+
+
+_weighted_sum_call = over(WEIGHTED_SUM)
 
 
 def attention(
@@ -196,43 +175,16 @@ def attention(
         >>> y.value()
         array([1.], dtype=float32)
     """
-    if keys.__class__ is not ExpressionList or values.__class__ is not ExpressionList:
-        graph = query.graph if query.__class__ is Expression else None
-        alike = values is keys
-        keys = listed("attention", keys, graph)
-        values = keys if alike else listed("attention", values, keys.graph)
-    try:
-        graph = query.graph
-        specs = query.spec, keys.spec_of_each, values.spec_of_each
-        type_id, spec = _known[specs, scale, heads, scale.__class__, heads.__class__]
-        if graph.__class__ is Trace or not (keys.graph is graph is values.graph and len(keys) == len(values)):
-            return _remembered(query, keys, values, scale, heads)
-    except (KeyError, AttributeError, TypeError):
-        pass
-    else:
-        node = graph.n
-        graph.n = node + 1
-        graph.types.append(type_id)
-        graph.args += (1 + 2 * len(keys.ids), query.id)
-        graph.args += keys.ids
-        graph.args += values.ids
-        return Expression(graph, node, spec)
-    return _remembered(query, keys, values, scale, heads)
+    return _attention_call((query,), (keys, values), (scale, heads))
 
 
-_known: dict[Any, tuple[int, Spec]] = {}
-
-
-def _remembered(query: Any, keys: ExpressionList, values: ExpressionList, scale: Any, heads: Any) -> Expression:
-    """The careful way; the next time nothing is left to check."""
+def _attention_attributes(singles: tuple[Any, ...], given: tuple[Any, Any]) -> dict[str, Any]:
+    scale, heads = given
     parts = checked_size("attention: heads", heads)
-    attributes = (("heads", parts), ("scale", _scale(query, scale, parts)))
-    found = over_lists(ATTENTION, (query,), (keys, values), attributes)
-    if query.__class__ is Expression and not isinstance(found.graph, Trace):
-        specs = query.spec, keys.spec_of_each, values.spec_of_each
-        type = node_type(ATTENTION, attributes, specs)
-        _known[specs, scale, heads, scale.__class__, heads.__class__] = type.id, type.out
-    return found
+    return {"heads": parts, "scale": _scale(singles[0], scale, parts)}
+
+
+_attention_call = over(ATTENTION, _attention_attributes)
 
 
 def _scale(query: Any, scale: float | bool | None, heads: int) -> float:

@@ -10,20 +10,29 @@ from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import binary, indexed
+from edbatch.graph.fast import binary, described, indexed
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.declaring import broadcast_shape
-from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, minimum2, square
+from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, square
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
 from edbatch.graph.ops.reduce import max, mean, sum
 from edbatch.graph.ops.shape import reshape, stop_gradient
-from edbatch.graph.record import checked_index, checked_label, checked_number, record, to_expression, to_operand
-from edbatch.graph.spec import Shape
+from edbatch.graph.record import (
+    FEW,
+    checked_index,
+    checked_label,
+    checked_number,
+    number,
+    record,
+    to_expression,
+    to_operand,
+)
+from edbatch.graph.spec import Shape, Spec
 
 
 def _vector_and_index(shape: Shape, **_: Any) -> Shape:
@@ -42,7 +51,9 @@ def _unpick_shape(shape: Shape, size: int) -> Shape:
 
 def unpick(x: Expression, index: Any, size: int) -> Expression:
     """Zeros [size, *shape of x] with x at `index`: the transpose of `pick`."""
-    return record(UNPICK, (x,), (checked_index(index, size, "unpick"),), size=size)
+    if index.__class__ is not int or not 0 <= index < size:
+        index = checked_index(index, size, "unpick")
+    return _unpick_call((x,), (size,), (index,))
 
 
 def omit(x: Any, index: Any) -> Expression:
@@ -121,6 +132,7 @@ BINARY_ENTROPY = declare(
         samples=tuple(Sample(sample.shapes, low=0.05, high=0.95) for sample in _PAIRS),
     )
 )
+_unpick_call = described(UNPICK, lambda specs, given: {"size": given[0]})
 binary_entropy_of = binary(BINARY_ENTROPY)
 CROSS_ENTROPY = composite("cross_entropy", _vector_and_index, _cross_entropy, _LABELLED, payload=1)
 HINGE = composite(
@@ -145,6 +157,16 @@ _cross_entropy_call = indexed(CROSS_ENTROPY, checked_label)
 _binary_cross_entropy_call = binary(BINARY_CROSS_ENTROPY)
 _squared_distance = binary(SQUARED_DISTANCE)
 _l1_distance = binary(L1_DISTANCE)
+_hinge_call = described(HINGE, lambda specs, given: {"margin": checked_number("hinge: margin", given[0])})
+
+
+def _huber_attributes(specs: tuple[Spec, ...], given: tuple[Any, ...]) -> dict[str, Any]:
+    delta = checked_number("huber: delta", given[0])
+    expect(delta > 0, f"huber: expected delta > 0, got {delta}")
+    return {"delta": delta}
+
+
+_huber_call = described(HUBER, _huber_attributes)
 
 
 def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
@@ -207,6 +229,8 @@ def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray
         EdBatchError: it is no array of real numbers, or one is NaN, negative or above `most`.
     """
     found = from_dlpack(target, place)
+    if found.size <= FEW and all([0 <= entry <= most for entry in found.ravel().tolist()]):  # noqa: C419
+        return found
     wrong = found[~((found >= 0) & (found <= most))]
     if wrong.size:
         raise EdBatchError(f"{place}: expected probabilities, got {wrong.flat[0]}")
@@ -241,9 +265,10 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     soft = isinstance(label, Operand | list | tuple) or (isinstance(label, np.ndarray) and label.ndim > 0)
     if not soft and not smoothing:
         return _cross_entropy_call(logits, label)
-    x = to_expression("cross_entropy", logits)
+    x = logits if logits.__class__ is Expression else to_expression("cross_entropy", logits)
     if not soft:
-        return (1 - smoothing) * _cross_entropy_call(x, label) + smoothing * -mean(log_softmax(x))
+        hard = multiply(number(x.graph, 1 - smoothing), _cross_entropy_call(x, label))
+        return add(hard, multiply(number(x.graph, -smoothing), mean(log_softmax(x))))
     if not isinstance(label, Operand):
         label = _checked_target("cross_entropy: label", label)
     target = to_operand("cross_entropy: label", x.graph, label)
@@ -267,11 +292,12 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
         >>> y.value()
         np.float32(0.5)
     """
-    x = to_expression("hinge", scores)
+    x = scores if scores.__class__ is Expression else to_expression("hinge", scores)
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
-    index = checked_label(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
-    return record(HINGE, (x,), (index,), margin=checked_number("hinge: margin", margin))
+    if label.__class__ is not int or not 0 <= label < x.spec.shape[0]:
+        label = checked_label(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
+    return _hinge_call((x,), (margin,), (label,))
 
 
 def binary_cross_entropy(p: Any, target: Any) -> Expression:
@@ -329,6 +355,4 @@ def huber(a: Any, b: Any, delta: float = 1.0) -> Expression:
         >>> y.value()
         np.float32(2.5)
     """
-    delta = checked_number("huber: delta", delta)
-    expect(delta > 0, f"huber: expected delta > 0, got {delta}")
-    return record(HUBER, (a, b), delta=delta)
+    return _huber_call((a, b), (delta,))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, Place
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import binary
 from edbatch.graph.model.parameters import Parameter
@@ -107,13 +107,18 @@ OUTER = composite("outer", _outer_shape, lambda a, b: unsqueeze(a, 1) * b, (Samp
 DOT = composite("dot", _dot_shape, lambda a, b: sum(a * b), (Sample(((4,), (4,))),))
 
 
+_HAVE_AXES = (Operand, np.ndarray)
+
+
 def _of_stacks(a: Any, b: Any) -> Expression | None:
     """The products of two stacks of matrices, as NumPy pairs them; None if there is no stack."""
-    if not any(isinstance(x, Operand | np.ndarray) and x.ndim > 2 for x in (a, b)):
+    if not any([isinstance(x, _HAVE_AXES) and x.ndim > 2 for x in (a, b)]):  # noqa: C419 (a generator takes longer)
         return None
+    if a.__class__ is b.__class__ is Expression and a.ndim == b.ndim == 3 and a.shape[0] == b.shape[0]:
+        return _stacks_call(a, b) if a.shape[2] == b.shape[1] else None
     graph = graph_of("matmul", (a, b))
     a, b = (to_operand("matmul", graph, x) for x in (a, b))
-    place = f"matmul({a.spec!r}, {b.spec!r})"
+    place = Place(lambda: f"matmul({a.spec!r}, {b.spec!r})")
     if not a.ndim or not b.ndim:
         raise EdBatchError(f"{place}: expected vectors, matrices or stacks of these")
     if a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
@@ -122,12 +127,12 @@ def _of_stacks(a: Any, b: Any) -> Expression | None:
         rows = reshape(to_node(graph, a), (-1, a.shape[-1]))
         return reshape(_matmul_call(rows, b), (*a.shape[:-1], *b.shape[1:]))
     try:
-        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        lead = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise EdBatchError(f"{place}: stacks of {a.shape[:-2]} and {b.shape[:-2]} do not broadcast") from None
     left, right = (to_node(graph, x) for x in (a, b))
     left = reshape(left, (1, -1)) if a.ndim == 1 else left
-    products = record(MATMUL_STACK, (_members(left, lead), _members(right, lead)))
+    products = _stacks_call(_members(left, lead), _members(right, lead))
     return reshape(products, (*lead, *a.shape[-2:-1], b.shape[-1]))
 
 
@@ -139,6 +144,7 @@ def _members(x: Expression, lead: Shape) -> Expression:
     return reshape(x, (count, *x.shape[-2:]))
 
 
+_stacks_call = binary(MATMUL_STACK)
 _matmul_call = binary(MATMUL, _of_stacks)
 _dot_call = binary(DOT)
 outer = binary(OUTER)

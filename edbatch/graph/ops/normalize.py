@@ -9,13 +9,14 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
-from edbatch.graph.fast import attributed, binary, described, documented
-from edbatch.graph.op import Op, Sample, composite, declare, expect
+from edbatch.graph.fast import attributed, described, documented
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
 from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
-from edbatch.graph.ops.reduce import centred, is_list, max, maximum, mean, sum
+from edbatch.graph.ops.reduce import centred, is_list, max, mean, sum
 from edbatch.graph.ops.shape import checked_axis, stop_gradient
-from edbatch.graph.record import checked_index, checked_number, graph_of, record, to_expression
-from edbatch.graph.spec import Shape
+from edbatch.graph.record import checked_index, checked_number, graph_of, to_expression
+from edbatch.graph.spec import Shape, Spec
 
 
 def _below_largest(x: Any, axis: int) -> Expression:
@@ -35,7 +36,6 @@ def _log_softmax(x: Any, axis: int) -> Expression:
 EXP_DIFFERENCE = composite(
     "exp_difference", lambda x, y: x, lambda x, y: exp(x - y), (Sample(((3,), (3,))), Sample(((), ())))
 )
-_exp_difference = binary(EXP_DIFFERENCE)
 
 
 def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
@@ -43,10 +43,32 @@ def _softmax_of_list(x: Any, axis: Any) -> list[Expression] | None:
     if not is_list("softmax", x, None if axis.__class__ is int and axis == -1 else axis):
         return None
     xs = listed("softmax", x)
-    top = stop_gradient(maximum(xs))
-    powers = [_exp_difference(x, top) for x in xs]
-    total = sum(powers)
-    return [power / total for power in powers]
+    spec, graph, ids, count = xs.spec_of_each, xs.graph, xs.ids, len(xs.ids)
+    found = _list_types.get(spec)
+    if found is None:
+        of_lists = [node_type(OPS[name], (), (spec,)).id for name in ("maximum_list", "sum_list")]
+        of_pairs = [node_type(op, (), (spec, spec)).id for op in (EXP_DIFFERENCE, OPS["divide"])]
+        node = Expression(graph, 0, spec)
+        found = _list_types[spec] = (*of_lists, *of_pairs, stop_gradient(node).id)
+    # All nodes at once: the largest, the powers, their sum, the quotients. One by one they take three times as long.
+    largest, total, power, quotient, stops = found
+    first = graph.n + 1
+    whole = first + count
+    top = (first - 1) + stops
+    args = [count, *ids]
+    for x in ids:
+        args += (x, top)
+    args += (count, *range(first, whole))
+    for x in range(first, whole):
+        args += (x, whole)
+    graph.n = whole + 1 + count
+    graph.types.extend([largest, *[power] * count, total, *[quotient] * count])
+    graph.args += args
+    return [Expression(graph, id, spec) for id in range(whole + 1, whole + 1 + count)]
+
+
+# By spec: types of the nodes, and what `stop_gradient` adds to the id of one.
+_list_types: dict[Spec, tuple[int, ...]] = {}
 
 
 _SAMPLES = (Sample(((5,),), {"axis": 0}), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": 1}))
@@ -81,7 +103,7 @@ _SEEDS = 2**31
 
 
 def _masked(x: Any, rate: float, seed: Any) -> Expression:
-    return record(DROPOUT, (x,), (checked_index(seed, _SEEDS, "dropout's seed"),), rate=float(rate))
+    return _dropout((x,), (rate,), (checked_index(seed, _SEEDS, "dropout's seed"),))
 
 
 DROPOUT = declare(
@@ -94,6 +116,7 @@ DROPOUT = declare(
         samples=(Sample(((5,),), {"rate": 0.4}, payload=(1000,)), Sample(((2, 3),), {"rate": 0.0}, payload=(9,))),
     )
 )
+_dropout = described(DROPOUT, lambda specs, given: {"rate": float(given[0])})
 
 
 softmax = documented(

@@ -11,7 +11,8 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
-from edbatch.graph.fast import attributed, variadic
+from edbatch.graph.fast import attributed
+from edbatch.graph.fast_lists import variadic
 from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, where

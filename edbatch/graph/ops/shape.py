@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exact import is_told, kinds
+from edbatch.base.exact import literal
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.cell.trace import Payload
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.op import Kind, Op, Sample, declare, expect, no_gradient
-from edbatch.graph.record import checked_index, checked_shape, entries_of, graph_of, record, to_expression, to_node
+from edbatch.graph.record import checked_index, checked_shape, entries_of, record, to_expression
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
 
@@ -104,7 +103,8 @@ def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:
     return found % ndim
 
 
-def _parse_index(place: str, shape: Shape, key: Any) -> Index:
+def parse_index(place: Any, shape: Shape, key: Any) -> Index:
+    """An index as the user writes it, as it is in a type; errors begin with `place`."""
     parts = list(key) if isinstance(key, tuple) else [key]
     ellipses = [at for at, part in enumerate(parts) if part is Ellipsis]
     if len(ellipses) > 1 or len(parts) - len(ellipses) > len(shape):
@@ -146,114 +146,6 @@ def is_advanced(part: Any) -> bool:
     return part is None or isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim > 0)
 
 
-_PLAIN = frozenset([int, slice, type(...)])
-
-# From (spec, view, key as the user writes it) to (step of the id, result spec); slices are no dictionary keys before
-# Python 3.12, their numbers are.
-_views: dict[Any, tuple[int, Spec]] = {}
-
-
-def _getitem(x: Expression, key: Any) -> Expression:
-    kind = key.__class__
-    try:
-        if kind is int:
-            step, spec = _views[x.spec, x.id >> NODE_BITS, key]
-        elif kind is slice and key.step is None:
-            start, stop = key.start, key.stop
-            step, spec = _views[x.spec, x.id >> NODE_BITS, start, stop, start.__class__, stop.__class__]
-        else:
-            step, spec = _views[x.spec, x.id >> NODE_BITS, *_flat(key)]
-    except (KeyError, TypeError, EdBatchError):  # an integer argument of a cell refuses to be looked up
-        pass
-    else:
-        return Expression(x.graph, x.id + step, spec)
-    return _index(x, key)
-
-
-def _flat(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
-    """The integers of an index, and their classes; those of a slice behind a None that is called a slice."""
-    values: list[Any] = []
-    classes: list[type] = []
-    for part in key if key.__class__ is tuple else (key,):
-        if part.__class__ is slice:
-            values += (None, part.start, part.stop, part.step)
-            classes += (slice, part.start.__class__, part.stop.__class__, part.step.__class__)
-        else:
-            values.append(part)
-            classes.append(part.__class__)
-    return tuple(values), tuple(classes)
-
-
-def _index(x: Expression, key: Any) -> Expression:
-    place = f"{x.spec!r}[{_shown(key)}]"
-    parts = key if isinstance(key, tuple) else (key,)
-    if any(part.__class__ is Payload for part in parts):
-        return _index_at_run_time(place, x, parts)
-    for part in parts:
-        if part.__class__ not in _PLAIN and is_advanced(part):
-            from edbatch.graph.ops.advanced_index import advanced_index
-
-            out = advanced_index(place, x, key)
-            if all(other is None or other.__class__ in _PLAIN for other in parts):
-                _remember(x, key, out)
-            return out
-    index = _parse_index(place, x.spec.shape, key)
-    out = look(x, INDEX, (("index", index),))
-    _remember(x, key, out)
-    return out
-
-
-def _remember(x: Expression, key: Any, out: Expression) -> None:
-    """Have an index of integers, slices and new axes be found the next time, if it is a view."""
-    if (out.id - x.id) & NODE_MASK == 0:
-        entry = (out.id - x.id, out.spec)
-        if key.__class__ is int:
-            _views[x.spec, x.id >> NODE_BITS, key] = entry
-        elif key.__class__ is slice and key.step is None and is_told((key.start, key.stop)):
-            kinds_of = key.start.__class__, key.stop.__class__
-            _views[x.spec, x.id >> NODE_BITS, key.start, key.stop, *kinds_of] = entry
-        else:
-            values, classes = _flat(key)
-            if is_told(tuple(value for value in values if value is not ...)):
-                _views[x.spec, x.id >> NODE_BITS, values, classes] = entry
-
-
-def _index_at_run_time(place: str, x: Expression, parts: tuple[Any, ...]) -> Expression:
-    """An index that begins with an integer argument of a cell: an entry is picked, what follows is of that entry."""
-    first, *others = parts
-    if first.__class__ is not Payload or any(part is not None and is_advanced(part) for part in others):
-        found = next(part for part in parts if part.__class__ is Payload)
-        raise found.refused(
-            f" ({place}: expected it as the first index, and no list beside it: "
-            f"eb.swapaxes(x, 0, axis)[{found}] is an entry of another axis)"
-        )
-    picked = _picked(x, first)
-    return picked[tuple(others)] if others else picked
-
-
-def _picked(x: Any, index: Any) -> Expression:
-    from edbatch.graph.ops.loss import pick  # which imports this
-
-    return pick(x, index)
-
-
-def _shown(key: Any) -> str:
-    if isinstance(key, tuple):
-        return ", ".join(map(_shown, key))
-    if isinstance(key, np.ndarray) and key.ndim:
-        return f"array of {len(key):,}"  # written out, it would take longer than the index
-    if not isinstance(key, slice):
-        return "..." if key is Ellipsis else shown(key)
-    parts = [key.start, key.stop] + ([] if key.step is None else [key.step])
-    return ":".join("" if part is None else shown(part) for part in parts)
-
-
-def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
-    if key.__class__ is Payload:
-        return _picked(parameter, key)
-    return _getitem(to_node(graph_of("index", ()), parameter), key)
-
-
 # From spec, view, axis, parts and their kinds to (step of the id, spec) of each part.
 _splits: dict[Any, list[tuple[int, Spec]]] = {}
 
@@ -279,7 +171,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
     try:
         if axis.__class__ is not int:
             return _split(x, parts, axis)
-        entries = _splits[x.spec, x.id >> NODE_BITS, axis, parts, kinds(parts)]
+        entries = _splits[x.spec, x.id >> NODE_BITS, axis, literal(parts)]
     except (KeyError, AttributeError, TypeError):
         pass
     else:
@@ -303,9 +195,10 @@ def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
         sizes = (entries // count,) * count
     expect(len(sizes) > 0 and sum(sizes) == entries, f"{place}: expected sizes adding to {entries}")
     keys = [(*[slice(None)] * at, slice(end - size, end)) for end, size in zip(accumulate(sizes), sizes, strict=True)]
-    out = [look(x, INDEX, (("index", _parse_index(place, x.spec.shape, key)),)) for key in keys]
-    if axis.__class__ is int and is_told(parts) and all((part.id - x.id) & NODE_MASK == 0 for part in out):
-        key = x.spec, x.id >> NODE_BITS, axis, parts, kinds(parts)
+    out = [look(x, INDEX, (("index", parse_index(place, x.spec.shape, key)),)) for key in keys]
+    told = literal(parts) if axis.__class__ is int else None
+    if told is not None and all((part.id - x.id) & NODE_MASK == 0 for part in out):
+        key = x.spec, x.id >> NODE_BITS, axis, told
         _splits[key] = [(part.id - x.id, part.spec) for part in out]
     return out
 
@@ -455,7 +348,7 @@ def flip(x: Any, axis: int = 0) -> Expression:
 
 def _flip_attributes(spec: Spec, axis: int) -> dict[str, Any]:
     key = (*[slice(None)] * checked_axis("flip", spec, axis), slice(None, None, -1))
-    return {"index": _parse_index("flip", spec.shape, key)}
+    return {"index": parse_index("flip", spec.shape, key)}
 
 
 _flip_call = viewer(INDEX, _flip_attributes)
@@ -477,6 +370,6 @@ def stop_gradient(x: Any) -> Expression:
 _stop_gradient_call = viewer(STOP_GRADIENT, lambda spec, argument: {})
 
 
-for _class, _call in {Expression: _getitem, Parameter: _parameter_getitem}.items():
-    for _name, _value in {"__getitem__": _call, "T": property(transpose)}.items():
+for _class in (Expression, Parameter):
+    for _name, _value in {"T": property(transpose)}.items():
         setattr(_class, _name, _value)

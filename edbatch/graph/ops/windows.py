@@ -15,7 +15,7 @@ from edbatch.graph.fast import attributed
 from edbatch.graph.op import Kind, Op, Sample, composite, expect
 from edbatch.graph.ops.indices import among_zeros
 from edbatch.graph.ops.reduce import sum
-from edbatch.graph.ops.shape import embed, is_several, reshape, transpose
+from edbatch.graph.ops.shape import EMBED, embed, is_several, reshape, transpose
 from edbatch.graph.record import checked_number, checked_shape, entries_of, to_expression
 from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import look
@@ -242,16 +242,24 @@ def pad(x: Any, pad_width: Any, constant_values: float = 0.0) -> Expression:
         >>> y.value()
         array([9., 9., 1., 2., 9.], dtype=float32)
     """
-    x = to_expression("pad", x)
-    place = f"pad({x.spec!r}, {shown(pad_width)})"
+    return _pad(x, (pad_width, constant_values))
+
+
+def _padding(spec: Spec, given: tuple[Any, Any]) -> dict[str, Any] | None:
+    pad_width, constant_values = given
+    place = f"pad({spec!r}, {shown(pad_width)})"
     fill = checked_number(f"{place}: constant_values", constant_values)
-    given = entries_of(pad_width)
-    if not any(is_several(pair) for pair in given):
-        given = [given * (2 if len(given) == 1 else 1)]
-    pairs = [checked_shape(place, pair, 0) for pair in given]
-    pairs = pairs * x.ndim if len(pairs) == 1 else pairs
-    if not x.ndim or len(pairs) != x.ndim or any(len(pair) != 2 for pair in pairs):
+    listed = entries_of(pad_width)
+    if not any(is_several(pair) for pair in listed):
+        listed = [listed * (2 if len(listed) == 1 else 1)]
+    pairs = [checked_shape(place, pair, 0) for pair in listed]
+    ndim = len(spec.shape)
+    pairs = pairs * ndim if len(pairs) == 1 else pairs
+    if not ndim or len(pairs) != ndim or any(len(pair) != 2 for pair in pairs):
         raise EdBatchError(f"{place}: expected an integer, a pair, or a pair for each of at least one axis")
-    shape = tuple(size + before + after for size, (before, after) in zip(x.shape, pairs, strict=True))
-    index = tuple((before, before + size, 1) for size, (before, _) in zip(x.shape, pairs, strict=True))
-    return embed(x, shape, index, fill) if shape != x.shape else x
+    shape = tuple(size + before + after for size, (before, after) in zip(spec.shape, pairs, strict=True))
+    index = tuple((before, before + size, 1) for size, (before, _) in zip(spec.shape, pairs, strict=True))
+    return {"shape_to": shape, "index": index, "fill": fill} if shape != spec.shape else None
+
+
+_pad = attributed(EMBED, _padding)

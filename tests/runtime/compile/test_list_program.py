@@ -5,8 +5,8 @@ import pytest
 
 import edbatch as eb
 from edbatch.devices import device
+from edbatch.graph.fast_lists import over_lists
 from edbatch.graph.op import Equations, Op
-from edbatch.graph.ops.lists import over_lists
 from tests.gradients import numeric
 
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")

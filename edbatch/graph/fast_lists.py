@@ -1,0 +1,144 @@
+"""From a call on lists of expressions to nodes, the fast ways; see `fast`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from edbatch.base.exact import is_told
+from edbatch.errors import EdBatchError
+from edbatch.graph.cell.trace import Trace
+from edbatch.graph.expression import Expression
+from edbatch.graph.expression_list import ExpressionList, listed
+from edbatch.graph.node_type import node_type
+from edbatch.graph.op import Op
+from edbatch.graph.record import graph_of, to_node, to_operand
+
+
+def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
+    """The fast way for reductions over a list of expressions of one shape."""
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(xs: Any) -> Expression:
+        try:
+            if xs.__class__ is ExpressionList:
+                graph, ids = xs.graph, xs.ids
+                type_id, spec = entries[xs.spec_of_each]
+            else:
+                graph, first = xs[0].graph, xs[0].spec
+                type_id, spec = entries[first]
+                for x in xs:
+                    if x.graph is not graph or x.spec is not first:
+                        return remember(xs)
+                ids = [x.id for x in xs]
+        except (KeyError, AttributeError, TypeError, IndexError):
+            pass
+        else:
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            graph.args.append(len(ids))
+            graph.args += ids
+            return Expression(graph, node, spec)
+        return remember(xs)
+
+    def remember(xs: Iterable[Any]) -> Expression:
+        found = listed(op.name, xs)
+        type = node_type(op, (), (found.spec_of_each,))
+        entries[found.spec_of_each] = (type.id, type.out)
+        return found.graph.add(type, [len(found), *found.ids])
+
+    return call
+
+
+def over(
+    op: Op, attributes_of: Callable[[tuple[Any, ...], Any], dict[str, Any]] = lambda singles, argument: {}
+) -> Callable[..., Expression]:
+    """The fast way for ops of a few operands, of lists of one length, and of several arguments, each in a tuple.
+
+    Args:
+        attributes_of: (operands that are no lists, arguments) -> the op's attributes.
+    """
+    entries: dict[Any, tuple[int, Any]] = {}
+
+    def call(singles: tuple[Any, ...], lists: tuple[Any, ...], argument: tuple[Any, ...] = ()) -> Expression:
+        graph: Any = singles[0].graph if singles and singles[0].__class__ is Expression else None
+        read: list[ExpressionList] = []
+        for xs in lists:
+            if xs.__class__ is not ExpressionList:
+                xs = read[0] if read and xs is lists[0] else listed(op.name, xs, graph)
+            read.append(xs)
+            graph = xs.graph
+        try:
+            key: list[Any] = [argument, *map(type, argument)]
+            ids = []
+            for x in singles:
+                key.append(x.spec)
+                ids.append(x.id)
+                if x.graph is not graph:
+                    return remember(singles, read, argument)
+            count = len(read[0].ids)
+            for xs in read:
+                key.append(xs.spec_of_each)
+                ids += xs.ids
+                if xs.graph is not graph or len(xs.ids) != count:
+                    return remember(singles, read, argument)
+            type_id, spec = entries[tuple(key)]
+            if graph.__class__ is Trace:
+                return remember(singles, read, argument)
+        except (KeyError, AttributeError, TypeError):
+            pass
+        else:
+            node = graph.n
+            graph.n = node + 1
+            graph.types.append(type_id)
+            args = graph.args
+            args.append(len(ids))
+            args += ids
+            return Expression(graph, node, spec)
+        return remember(singles, read, argument)
+
+    def remember(singles: tuple[Any, ...], read: list[ExpressionList], argument: tuple[Any, ...]) -> Expression:
+        attributes = tuple(attributes_of(singles, argument).items())
+        out = over_lists(op, singles, tuple(read), attributes)
+        if is_told(argument) and all(isinstance(x, Expression) for x in singles):
+            specs = (*(x.spec for x in singles), *(xs.spec_of_each for xs in read))
+            made = node_type(op, attributes, specs)
+            entries[argument, *map(type, argument), *specs] = made.id, made.out
+        return out
+
+    return call
+
+
+def over_lists(
+    op: Op, singles: tuple[Any, ...], lists: tuple[Iterable[Any], ...], attributes: tuple[tuple[str, Any], ...] = ()
+) -> Expression:
+    """Record an op over lists: a node; in a cell, where lists have a fixed length, what it is written with.
+
+    Args:
+        singles: its operands before the lists.
+        lists: all of one length.
+        attributes: of the type.
+
+    Raises:
+        EdBatchError: lists are empty or of several lengths, or operands do not fit.
+    """
+    expressions = [x for x in singles if isinstance(x, Expression)]
+    graph = expressions[0].graph if expressions else None
+    read = [listed(op.name, xs, graph) for xs in lists]
+    graph = read[0].graph
+    if any(len(xs) != len(read[0]) for xs in read):
+        lengths = " and ".join(str(len(xs)) for xs in read)
+        raise EdBatchError(f"{op.name}: expected lists of one length, got {lengths}")
+    graph_of(op.name, (*expressions, *(xs[0] for xs in read)))
+    nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
+    type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec_of_each for xs in read)))
+    if isinstance(graph, Trace):
+        if op.unrolled is None:
+            raise EdBatchError(f"{op.name} in a cell: nothing says what it is of a list of a fixed length")
+        found: Expression = op.unrolled(*nodes, *(x for xs in read for x in xs), **dict(attributes))
+        return found
+    args = [len(nodes) + len(read) * len(read[0]), *(x.id for x in nodes)]
+    for xs in read:
+        args += xs.ids
+    return graph.add(type, args)
