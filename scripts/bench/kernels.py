@@ -1,4 +1,4 @@
-"""Generated kernels against NumPy's own functions (SciPy's, where NumPy has none): float32, one thread.
+"""Generated kernels against NumPy's own functions (SciPy's, where NumPy has none): both dtypes, one thread.
 
 Rows are [256, 256]. A function is compared with NumPy's one call; what NumPy has no call for, with the calls that it
 takes, written into arrays that are there (softmax, layer norm), or with those that a user would write (lists). Asked is
@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 
 from edbatch.kernels.cpu.machine_code import address_of
-from edbatch.kernels.cpu.pointers import call_kernel
+from edbatch.kernels.cpu.pointers import KERNEL
 from edbatch.kernels.language.analysis import scratch_rows
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.functions import FUNCTIONS
@@ -47,10 +48,11 @@ def called(kernel: Kernel, n: int, sizes: list[int], places: list[Any], *given: 
         alive += [array, listed]
     scratch = np.empty(scratch_rows(kernel) * WIDTH + 1, kernel.dtype)
     array = filled(kernel, sizes, words, *given, scratch=scratch.ctypes.data)
-    address = address_of(kernel)
+    function = KERNEL(address_of(kernel))  # once: to make it costs more than a call, and compiled loops need none
+    words_address = array.ctypes.data
 
-    def run(_alive: Any = (alive, scratch)) -> None:
-        call_kernel.python(address, n, array.ctypes.data)  # type: ignore[attr-defined, misc]
+    def run(_alive: Any = (alive, scratch, array)) -> None:
+        function(n, words_address)
 
     return run
 
@@ -105,17 +107,25 @@ def list_sums() -> Kernel:
     return Kernel(1, 1, (Place(True), Place()), make.instructions, (Store(value, 1, (NEXT, SAME)),), list_axis=1)
 
 
-def cases() -> dict[str, Case]:
+def power_of(exponent: float) -> Kernel:
+    """Of rows, with an exponent that is a part of the kernel."""
+    make = Builder()
+    value = make.compute("power", make.add(Load(0, (NEXT,))), make.number(exponent))
+    return Kernel(1, 0, (Place(), Place()), make.instructions, (Store(value, 1, (NEXT,)),))
+
+
+def cases(dtype: type[np.float32] | type[np.float64]) -> dict[str, Case]:
     """All that is compared."""
     random = np.random.default_rng(0)
-    x = random.standard_normal((ROWS, WIDTH), np.float32)
-    y = np.abs(random.standard_normal((ROWS, WIDTH), np.float32)) + np.float32(0.1)
+    x = random.standard_normal((ROWS, WIDTH), dtype)
+    y = np.abs(random.standard_normal((ROWS, WIDTH), dtype)) + dtype(0.1)
     found: dict[str, Case] = {}
 
     def compare(
         name: str, kernel: Kernel, arrays: list[Any], numpys: Callable[[np.ndarray], Any], *given: Any, **how: Any
     ) -> None:
-        out, wanted = (np.zeros(how.get("shape", (ROWS, WIDTH)), np.float32) for _ in range(2))
+        out, wanted = (np.zeros(how.get("shape", (ROWS, WIDTH)), dtype) for _ in range(2))
+        kernel = replace(kernel, dtype=np.dtype(dtype).name)
         call = called(kernel, how.get("n", ROWS), how.get("sizes", [WIDTH]), [*arrays, out], *given)
         alive = how.get("alive")
         found[name] = Case(lambda _alive=alive: call(), lambda: numpys(wanted), out, wanted)
@@ -134,12 +144,13 @@ def cases() -> dict[str, Case]:
         np.exp(out, out=out)
         out /= out.sum(axis=1, keepdims=True)
 
+    compare("power of 3", power_of(3), [y], lambda out: np.power(y, dtype(3), out=out))
     compare("softmax, last axis", softmax(), [x], numpys_softmax)
     gain, bias = y[0].copy(), x[0].copy()
 
     def numpys_layer_norm(out: np.ndarray) -> None:
         np.subtract(x, x.mean(axis=1, keepdims=True), out=out)
-        scale = 1 / np.sqrt((out * out).mean(axis=1, keepdims=True) + np.float32(1e-5))
+        scale = 1 / np.sqrt((out * out).mean(axis=1, keepdims=True) + dtype(1e-5))
         out *= scale
         out *= gain
         out += bias
@@ -155,7 +166,7 @@ def cases() -> dict[str, Case]:
     compare("gather of rows + add", of_function("add"), [(x, rows), y], lambda out: np.add(x[rows], y, out=out))
     lengths = random.integers(2, 21, ROWS)
     offsets = np.cumsum([0, *lengths]).astype(np.int32)
-    elements = random.standard_normal((1000, 64), np.float32)
+    elements = random.standard_normal((1000, 64), dtype)
     listed = random.integers(0, 1000, offsets[-1]).astype(np.int32)
 
     def numpys_list_sums(out: np.ndarray) -> None:
@@ -168,20 +179,28 @@ def cases() -> dict[str, Case]:
 
 def tables(options: argparse.Namespace) -> Tables:
     """Everything."""
-    rows = []
-    for name, case in cases().items():
-        case.ours(), case.numpys()
-        np.testing.assert_allclose(case.out, case.wanted, rtol=2e-5, atol=2e-5, err_msg=name)
+    found = {}
+    for dtype, tolerance in ((np.float32, 2e-5), (np.float64, 1e-12)):
+        rows = []
+        for name, case in cases(dtype).items():
+            case.ours(), case.numpys()
+            np.testing.assert_allclose(case.out, case.wanted, rtol=tolerance, atol=tolerance, err_msg=name)
+            rows.append({"kernel": name, **_compared(case, options)})
+        slowest = max(rows, key=lambda row: row["ratio"])
+        title = f"Generated kernels, {np.dtype(dtype)}; slowest {slowest['kernel']}"
+        found[f"{title}, asked at most {ASKED} times NumPy's time"] = rows
+    return found
 
-        def often(function: Callable[[], Any]) -> Callable[[], None]:
-            return lambda: [function() for _ in range(options.repeats)] and None
 
-        runs = interleaved({"ours": often(case.ours), "NumPy": often(case.numpys)}, options.rounds)
-        ours, numpys = (min(runs[which].cpu) / options.repeats for which in ("ours", "NumPy"))
-        rows.append({"kernel": name, "us": 1e6 * ours, "NumPy's us": 1e6 * numpys, "ratio": ours / numpys})
-    slowest = max(rows, key=lambda row: row["ratio"])
-    title = f"Generated kernels; slowest {slowest['kernel']}, asked at most {ASKED} times NumPy's time"
-    return {title: rows}
+def _compared(case: Case, options: argparse.Namespace) -> dict[str, Any]:
+    """The rest of a case's row."""
+
+    def often(function: Callable[[], Any]) -> Callable[[], None]:
+        return lambda: [function() for _ in range(options.repeats)] and None
+
+    runs = interleaved({"ours": often(case.ours), "NumPy": often(case.numpys)}, options.rounds)
+    ours, numpys = (min(runs[which].cpu) / options.repeats for which in ("ours", "NumPy"))
+    return {"us": 1e6 * ours, "NumPy's us": 1e6 * numpys, "ratio": ours / numpys}
 
 
 main = command(__doc__, tables, repeats={"type": int, "default": 50, "help": "calls in one measurement (default: 50)"})
