@@ -53,11 +53,11 @@ def _engine() -> Any:
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
 
 
-def _object_of(text: str, name: str) -> bytes:
-    """Machine code, as an object file."""
+def optimized(text: str) -> Any:
+    """A module of LLVM's text, as what machine code is made of."""
     import llvmlite.binding as llvm
 
-    module = llvm.parse_assembly(text.replace("@kernel", f"@{name}"))
+    module = llvm.parse_assembly(text)
     machine = _machine()
     module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(2)
@@ -71,7 +71,12 @@ def _object_of(text: str, name: str) -> bytes:
         again.add_instruction_combine_pass()
         again.add_simplify_cfg_pass()
         again.run(module, builder)
-    found: bytes = machine.emit_object(module)
+    return module
+
+
+def _object_of(text: str, name: str) -> bytes:
+    """Machine code, as an object file."""
+    found: bytes = _machine().emit_object(optimized(text.replace("@kernel", f"@{name}")))
     return found
 
 

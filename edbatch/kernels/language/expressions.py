@@ -66,6 +66,19 @@ def terms(text: str) -> tuple[Term, ...]:
         raise EdBatchError(f"the scalar expression {text!r}: {error}") from None
 
 
+def polynomial(x: str, *coefficients: float) -> str:
+    """The text of a polynomial by Horner, highest power first.
+
+    Example:
+        >>> polynomial("x", 3.0, 2.0, 1.0)
+        '((3.0 * x + 2.0) * x + 1.0)'
+    """
+    text = repr(coefficients[0])
+    for coefficient in coefficients[1:]:
+        text = f"({text} * {x} + {coefficient!r})"
+    return text
+
+
 def names_of(text: str) -> list[str]:
     """The names that an expression reads, in their order."""
     return [term.text for term in terms(text) if isinstance(term, Name)]

@@ -1,11 +1,12 @@
 """The table of scalar functions that kernels compute: what each means, and how each device computes it.
 
-NaN, infinities and the sign of zero are NumPy's. In float32 on the CPU everything is arithmetic that compilers turn
-into vector instructions; errors, in units in the last place and over the whole range, against float64:
+NaN, infinities and the sign of zero are NumPy's. On the CPU they are arithmetic that compilers turn into vector
+instructions; errors, in units in the last place and over the whole range, against more exact numbers:
 
-    tanh 4.7, sigmoid 2.5, exp 1, expm1 1.5, log 1, log1p 1, sin and cos 1.6, erf 2.5, erfc 4.5, power 1.1
+    float32: tanh 4.7, sigmoid 2.5, exp 1, expm1 1.5, log 1, log1p 1, sin and cos 1.6, erf 2.5, erfc 4.5, power 1.1
+    float64: tanh 1.5, sigmoid 1.7, exp 1, expm1 1.3, log 0.9, log1p 0.9, power 1.4
 
-In float64 they are the C library's, as NumPy's are; on GPUs CUDA's accurate ones.
+In float64 sin, cos, erf and erfc are the C library's. On GPUs all are CUDA's accurate ones.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import struct
 from dataclasses import dataclass
 
-from edbatch.kernels.language import single
+from edbatch.kernels.language import double, single
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Function:
         arguments: their names.
         meaning: an expression (see `expressions`) of other functions, for every dtype; empty if there is none.
         single: one for float32 on the CPU, in numbers of 32 and 64 bits and their bits (see `llvm.SCALARS`).
-        anywhere: the same where `single` is not right for all arguments (it ends in `usual`).
+        double: one for float64 on the CPU; what it leaves out (it ends in `usual`), or all, is the C library's.
+        anywhere: the same as `single` where that is not right for all arguments (it ends in `usual`).
         library: the name of the C library's function for float64, which CUDA has too (with an f for float32).
         cuda: a function of common.cu that is used instead.
         costly: takes so long that its value is kept, not computed again.
@@ -34,6 +36,7 @@ class Function:
     arguments: tuple[str, ...]
     meaning: str = ""
     single: str = ""
+    double: str = ""
     anywhere: str = ""
     library: str = ""
     cuda: str = ""
@@ -66,19 +69,19 @@ FUNCTIONS = {
     "minimum": Function(_AB, "a if a <= b or a != a else b", cuda="minimum"),
     # Equal, or both NaN: where the first of the largest entries is.
     "alike": Function(_AB, "a == b or (a != a and b != b)"),
-    "exp": Function(_X, single=single.EXP, library="exp", costly=True),
-    "expm1": Function(_X, single=single.EXPM1, library="expm1", costly=True),
-    "log": Function(_X, single=single.LOG, library="log", costly=True),
-    "log1p": Function(_X, single=single.LOG1P, library="log1p", costly=True),
-    "tanh": Function(_X, single=single.TANH, library="tanh", costly=True),
-    "sigmoid": Function(
-        _X, "small = exp(-abs(x))\n(1 if x >= 0 else small) / (1 + small)", single.SIGMOID, cuda="sigmoid", costly=True
-    ),
+    "exp": Function(_X, single=single.EXP, double=double.EXP, library="exp", costly=True),
+    "expm1": Function(_X, single=single.EXPM1, double=double.EXPM1, library="expm1", costly=True),
+    "log": Function(_X, single=single.LOG, double=double.LOG, library="log", costly=True),
+    "log1p": Function(_X, single=single.LOG1P, double=double.LOG1P, library="log1p", costly=True),
+    "tanh": Function(_X, single=single.TANH, double=double.TANH, library="tanh", costly=True),
+    "sigmoid": Function(_X, single=single.SIGMOID, double=double.SIGMOID, cuda="sigmoid", costly=True),
     "sin": Function(_X, single=single.SIN, anywhere=single.SIN_ANYWHERE, library="sin", costly=True),
     "cos": Function(_X, single=single.COS, anywhere=single.COS_ANYWHERE, library="cos", costly=True),
     "erf": Function(_X, single=single.ERF, library="erf", costly=True),
     "erfc": Function(_X, single=single.ERFC, library="erfc", costly=True),
-    "power": Function(_AB, single=single.POWER, anywhere=single.POWER_ANYWHERE, library="pow", costly=True),
+    "power": Function(
+        _AB, single=single.POWER, double=double.POWER, anywhere=single.POWER_ANYWHERE, library="pow", costly=True
+    ),
     # A number in [0, 1) of a row's seed and an entry's number, both integers.
     "uniform": Function(("seed", "position"), single.UNIFORM, cuda="uniform", costly=True),
 }

@@ -42,7 +42,7 @@ class Calls:
 
     def text(self) -> str:
         """Their definitions."""
-        return "\n".join([*(text for text in self._defined.values() if text), kept(self._quick)])
+        return "\n".join([*(text for text in self._defined.values() if text), kept(self.number, self._quick)])
 
     def call(self, code: Code, name: str, operands: list[Value]) -> Value:
         """The value of a function of the table; its operands are converted as needed."""
@@ -57,33 +57,26 @@ class Calls:
             raise unexpected(f"function {name!r}")
         arguments = FUNCTIONS[name].arguments
         kind = "i64" if arguments == ("seed", "position") else self.number
-        self._define(name, FUNCTIONS[name], kind)
+        self._define(f"ed_{name}", FUNCTIONS[name], kind)
         given = ", ".join(f"{kind} {code.converted(value, kind).name}" for value in operands)
-        return code.call(self.number, self._symbol(name), given)
-
-    def _symbol(self, name: str) -> str:
-        library = FUNCTIONS[name].library
-        return library if library and self.number == "double" else f"ed_{name}"
+        return code.call(self.number, f"ed_{name}", given)
 
     def _declare_intrinsic(self, name: str, type: str, arguments: int) -> None:
         symbol = f"llvm.{_INTRINSICS[name]}.{_WIDTHS[type]}"
         self._defined[symbol] = f"declare {type} @{symbol}({', '.join([type] * arguments)})"
 
-    def _define(self, name: str, function: Function, kind: str) -> None:
-        symbol, number = self._symbol(name), self.number
+    def _define(self, symbol: str, function: Function, kind: str) -> None:
         if symbol in self._defined:
             return
         self._defined[symbol] = ""
-        if symbol == function.library:
-            self._defined[symbol] = (
-                f"declare {number} @{symbol}({', '.join([kind] * len(function.arguments))}) nounwind"
-            )
-            return
-        if number == "float" and function.anywhere:
+        library = f"library({', '.join(function.arguments)})" if function.library else ""
+        text, anywhere = function.single or function.meaning, function.anywhere
+        if self.number == "double":
+            text, anywhere = function.double or function.meaning or library, library
+        if "usual(" in text:
             self._quick.append((symbol, len(function.arguments)))
-            self._write(f"{symbol}_anywhere", function, function.anywhere, kind)
-            self._defined[f"{symbol}_chosen"] = chosen(symbol, function.arguments)
-        text = function.single if number == "float" and function.single else function.meaning
+            self._write(f"{symbol}_anywhere", function, anywhere, kind)
+            self._defined[f"{symbol}_chosen"] = chosen(self.number, symbol, function.arguments)
         self._write(symbol, function, text, kind)
 
     def _write(self, symbol: str, function: Function, text: str, kind: str) -> None:
@@ -92,6 +85,11 @@ class Calls:
         given = ", ".join(f"{kind} %{argument}" for argument in function.arguments)
 
         def call(name: str, operands: list[Value]) -> Value:
+            if name == "library":
+                types = ", ".join([kind] * len(operands))
+                pure = " willreturn readnone" if "usual(" in function.double else ""
+                self._defined[function.library] = f"declare {number} @{function.library}({types}) nounwind{pure}"
+                return code.call(number, function.library, given)
             if name != "usual":
                 return self.call(code, name, operands)
             test, value = operands

@@ -10,36 +10,42 @@ from __future__ import annotations
 
 from edbatch.kernels.language.llvm_code import Code, Value, pointer
 
-_LANES = (4, 8, 16)
+_LANES = {"float": (4, 8, 16), "double": (2, 4, 8)}
 _PURE = "nounwind willreturn"
 
 
-def chosen(name: str, arguments: tuple[str, ...]) -> str:
-    """The definition of float @NAME_chosen(arguments, float quick, i1 usual), given @NAME_anywhere(arguments)."""
-    given = ", ".join(f"float %{argument}" for argument in arguments)
-    variants = ",".join(f"_ZGV_LLVM_N{n}{'v' * (len(arguments) + 2)}_{name}_chosen({name}_chosen{n})" for n in _LANES)
+def chosen(number: str, name: str, arguments: tuple[str, ...]) -> str:
+    """The definition of @NAME_chosen(arguments, quick, i1 usual), given @NAME_anywhere(arguments).
+
+    Args:
+        number: the type of them, "float" or "double".
+    """
+    given = ", ".join(f"{number} %{argument}" for argument in arguments)
+    lanes, kinds = _LANES[number], "v" * (len(arguments) + 2)
+    variants = ",".join(f"_ZGV_LLVM_N{n}{kinds}_{name}_chosen({name}_chosen{n})" for n in lanes)
     alone = f"""\
-define internal float @{name}_chosen({given}, float %quick, i1 %usual) noinline {_PURE} "vector-function-abi-variant"="{variants}" {{
+define internal {number} @{name}_chosen({given}, {number} %quick, i1 %usual)
+  noinline {_PURE} "vector-function-abi-variant"="{variants}" {{
 entry:
   br i1 %usual, label %end, label %other
 other:
-  %slow = call float @{name}_anywhere({given})
+  %slow = call {number} @{name}_anywhere({given})
   br label %end
 end:
-  %value = phi float [ %quick, %entry ], [ %slow, %other ]
-  ret float %value
-}}"""  # noqa: E501
-    many = [_variant(name, arguments, n) for n in _LANES]
-    return "\n".join([alone, _of_array(name, arguments), *many])
+  %value = phi {number} [ %quick, %entry ], [ %slow, %other ]
+  ret {number} %value
+}}"""
+    many = [_variant(number, name, arguments, n) for n in lanes]
+    return "\n".join([alone, _of_array(number, name, arguments), *many])
 
 
-def _of_array(name: str, arguments: tuple[str, ...]) -> str:
+def _of_array(number: str, name: str, arguments: tuple[str, ...]) -> str:
     """@NAME_array: the text for all, of the numbers in arrays, which is vectorised like a kernel."""
-    code, floats = Code(), pointer("float")
+    code, floats = Code(), pointer(number)
     with code.loop(Value("i64", "%n")) as at:
-        read = [code.load("float", code.entry("float", Value(floats, f"%{name}"), at)) for name in arguments]
-        value = code.call("float", f"{name}_anywhere", ", ".join(f"float {x.name}" for x in read))
-        code.store(value, code.entry("float", Value(floats, "%out"), at))
+        read = [code.load(number, code.entry(number, Value(floats, f"%{name}"), at)) for name in arguments]
+        value = code.call(number, f"{name}_anywhere", ", ".join(f"{number} {x.name}" for x in read))
+        code.store(value, code.entry(number, Value(floats, "%out"), at))
     given = "".join(f"{floats} noalias %{argument}, " for argument in arguments)
     head = f"define internal void @{name}_array({given}{floats} noalias %out, i64 %n) noinline cold {_PURE} {_WIDE} {{"
     return "\n".join([head, "entry:", *code.lines, "  ret void", "}"])
@@ -48,13 +54,15 @@ def _of_array(name: str, arguments: tuple[str, ...]) -> str:
 _WIDE = '"prefer-vector-width"="512" "min-legal-vector-width"="512"'
 
 
-def _variant(name: str, arguments: tuple[str, ...], lanes: int) -> str:
+def _variant(number: str, name: str, arguments: tuple[str, ...], lanes: int) -> str:
     """@NAME_chosenLANES, of vectors."""
-    vector, truths, bits = f"<{lanes} x float>", f"<{lanes} x i1>", f"i{lanes}"
+    vector, truths, bits = f"<{lanes} x {number}>", f"<{lanes} x i1>", f"i{lanes}"
     code = Code()
     places = [code.local(vector) for _ in (*arguments, "out")]
     first = [
-        place if pointer("float") == "ptr" else code.emit("float*", f"bitcast {vector}* {place.name} to float*")
+        place
+        if pointer(number) == "ptr"
+        else code.emit(pointer(number), f"bitcast {vector}* {place.name} to {pointer(number)}")
         for place in places
     ]
     addresses, begun = code.lines, code.begin
@@ -82,16 +90,17 @@ def _variant(name: str, arguments: tuple[str, ...], lanes: int) -> str:
     )  # fmt: skip
 
 
-def kept(names: list[tuple[str, int]]) -> str:
+def kept(number: str, names: list[tuple[str, int]]) -> str:
     """Variants stay until the vectoriser calls them: of functions, by name and number of arguments."""
     if not names:
         return ""
     listed = []
     for name, arguments in names:
-        for lanes in _LANES:
-            vector, symbol = f"<{lanes} x float>", f"@{name}_chosen{lanes}"
+        vectors = [(f"<{n} x {number}>", f"<{n} x i1>", str(n)) for n in _LANES[number]]
+        for value, truth, suffix in vectors:
+            symbol = f"@{name}_chosen{suffix}"
             if pointer("i8") != "ptr":
-                type = f"{vector} ({', '.join([vector] * (arguments + 1))}, <{lanes} x i1>)*"
+                type = f"{value} ({', '.join([value] * (arguments + 1))}, {truth})*"
                 symbol = f"bitcast ({type} {symbol} to i8*)"
             listed.append(f"{pointer('i8')} {symbol}")
     array = f"[{len(listed)} x {pointer('i8')}] [{', '.join(listed)}]"

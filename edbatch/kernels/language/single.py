@@ -14,14 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 
-
-def _polynomial(x: str, *coefficients: float) -> str:
-    """By Horner, highest power first."""
-    text = repr(coefficients[0])
-    for coefficient in coefficients[1:]:
-        text = f"({text} * {x} + {coefficient!r})"
-    return text
-
+from edbatch.kernels.language.expressions import polynomial
 
 # e^c = p * 2^n for the integer n next to c / log 2; where that is no normal number, or more than the largest, in two
 # steps.
@@ -31,7 +24,7 @@ n = shifted - 12582912.0
 whole = bits(shifted) - 0x4B400000
 r = c - n * 0.693359375
 r = r - n * -2.12194440e-4
-p = {_polynomial("r", 0.00019790346, 0.001394466, 0.008333497, 0.041666295, 0.16666666, 0.5)} * r * r + r + 1
+p = {polynomial("r", 0.00019790346, 0.001394466, 0.008333497, 0.041666295, 0.16666666, 0.5)} * r * r + r + 1
 half = whole >> 1
 e = p * from_bits((half + 127) << 23) * from_bits((whole - half + 127) << 23)
 """
@@ -59,7 +52,7 @@ shifted = c * 1.44269504088896341 + 12582912.0
 n = shifted - 12582912.0
 r = c - n * 0.693359375
 r = r - n * -2.12194440e-4
-p = {_polynomial("r", 0.00019845877, 0.0013940628, 0.00833339, 0.041666362, 0.16666666, 0.5)} * r * r + r
+p = {polynomial("r", 0.00019845877, 0.0013940628, 0.00833339, 0.041666362, 0.16666666, 0.5)} * r * r + r
 half = from_bits((bits(shifted) - 0x4B400000 + 126) << 23)
 value = half * p + (half - 0.5)
 x if abs(x) < 5e-8 else value + value
@@ -69,7 +62,7 @@ x if abs(x) < 5e-8 else value + value
 _LOG_OF_F = (
     "z = f * f\n"
     "y = "
-    + _polynomial(
+    + polynomial(
         "f", -0.0763443, 0.1276155, -0.13160194, 0.14201762, -0.16623357, 0.20001227, -0.25000823, 0.3333333,
     )
     + " * f * z\n"
@@ -112,7 +105,7 @@ c = -7.90531110763549805 if x < -7.90531110763549805 else x
 c = 7.90531110763549805 if c > 7.90531110763549805 else c
 t = c * c
 p = {
-    _polynomial(
+    polynomial(
         "t",
         -2.76076847742355e-16,
         2.00018790482477e-13,
@@ -123,7 +116,7 @@ p = {
         4.89352455891786e-03,
     )
 }
-q = {_polynomial("t", 1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)}
+q = {polynomial("t", 1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03)}
 r = c * quotient(p, q)
 r = 1 if x > 8.3 else r
 -1 if x < -8.3 else r
@@ -132,8 +125,8 @@ r = 1 if x > 8.3 else r
 # Of an angle r that is less than an eighth of a turn, and a number of quarter turns.
 _SINE_AND_COSINE = f"""
 t = r * r
-sine = {_polynomial("t", -0.00019515249, 0.00833216, -0.16666655)} * t * r + r
-cosine = {_polynomial("t", 2.4433119e-05, -0.0013887316, 0.041666646)} * t * t + (1 - 0.5 * t)
+sine = {polynomial("t", -0.00019515249, 0.00833216, -0.16666655)} * t * r + r
+cosine = {polynomial("t", 2.4433119e-05, -0.0013887316, 0.041666646)} * t * t + (1 - 0.5 * t)
 """
 _SIN = """
 value = sine if (quarter & 1) == 0 else cosine
@@ -186,7 +179,7 @@ COS, COS_ANYWHERE = _where_near(_NEAR + _COS), _ANYWHERE + _COS
 _ERFC_OF_A = f"""
 t = (a - 3) / (a + 3)
 w = {
-    _polynomial(
+    polynomial(
         "t",
         -0.00026812908,
         -0.0007775861,
@@ -205,11 +198,9 @@ front = from_bits(bits(a) & -4096)
 c = -(front * front)
 rest = (front - a) * (front + a)
 {_EXP_OF_C}
-tail = e * (rest * {_polynomial("rest", 0.041666668, 0.16666667, 0.5, 1.0)} + 1) * (w / (1 + 2 * a))
+tail = e * (rest * {polynomial("rest", 0.041666668, 0.16666667, 0.5, 1.0)} + 1) * (w / (1 + 2 * a))
 """
-_INSIDE = _polynomial(
-    "s", 7.853858e-05, -0.00080101925, 0.0051883277, -0.026853811, 0.112835854, -0.37612626, 1.1283791
-)
+_INSIDE = polynomial("s", 7.853858e-05, -0.00080101925, 0.0051883277, -0.026853811, 0.112835854, -0.37612626, 1.1283791)
 ERFC = f"""
 size = abs(x)
 a = 10.2 if size > 10.2 else size
@@ -267,7 +258,7 @@ m = from_bits(i - (k << 52))
 s = (m - 1) / (m + 1)
 z = s * s
 p = {
-    _polynomial(
+    polynomial(
         "z",
         0.28291008131575957,
         0.31990497269194845,
@@ -283,7 +274,7 @@ t = -200.0 if t < -200.0 else t
 shifted = t + 6755399441055744.0
 r = t - (shifted - 6755399441055744.0)
 q = {
-    _polynomial(
+    polynomial(
         "r",
         1.5201896747758856e-05,
         0.00015469317305585588,

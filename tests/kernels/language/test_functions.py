@@ -57,13 +57,17 @@ def test_errors(name, most, numbers):
     np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
 
 
-@pytest.mark.parametrize("name", ["tanh", "sigmoid", "erf"])
-def test_what_rounds_to_one_is_one(name):
+@pytest.mark.parametrize(
+    ("name", "dtype", "first"),
+    [("tanh", "float32", 9.1), ("sigmoid", "float32", 20), ("erf", "float32", 9.1),
+     ("tanh", "float64", 19.1), ("sigmoid", "float64", 38), ("erf", "float64", 9.1)],
+)  # fmt: skip
+def test_what_rounds_to_one_is_one(name, dtype, first):
     """Or a derivative that is made of it would not be 0 there."""
-    far = np.array([9.1, 20, 80, 1e4, 1e30, np.inf], np.float32)
-    far = far if name != "sigmoid" else far[1:]
-    np.testing.assert_array_equal(run(of_function(name), far), 1)
-    np.testing.assert_array_equal(run(of_function(name), -far[-1:]), 0 if name == "sigmoid" else -1)
+    far = np.array([first, 40, 80, 1e4, 1e30, np.inf], dtype)
+    kernel = of_function(name, dtype)
+    np.testing.assert_array_equal(run(kernel, far), 1)
+    np.testing.assert_array_equal(run(kernel, -far[-1:]), 0 if name == "sigmoid" else -1)
 
 
 def test_power(numbers):
