@@ -91,13 +91,17 @@ def _variant(number: str, name: str, arguments: tuple[str, ...], lanes: int) -> 
 
 
 def kept(number: str, names: list[tuple[str, int]]) -> str:
-    """Variants stay until the vectoriser calls them: of functions, by name and number of arguments."""
+    """Variants stay until the vectoriser calls them, and the function itself as it is: its arguments may be constant.
+
+    Args:
+        names: of functions, with their numbers of arguments.
+    """
     if not names:
         return ""
     listed = []
     for name, arguments in names:
         vectors = [(f"<{n} x {number}>", f"<{n} x i1>", str(n)) for n in _LANES[number]]
-        for value, truth, suffix in vectors:
+        for value, truth, suffix in ((number, "i1", ""), *vectors):
             symbol = f"@{name}_chosen{suffix}"
             if pointer("i8") != "ptr":
                 type = f"{value} ({', '.join([value] * (arguments + 1))}, {truth})*"

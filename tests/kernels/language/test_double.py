@@ -117,10 +117,13 @@ def test_position_and_neighbours_change_nothing(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_powers_are_computed_in_vectors(dtype):
+@pytest.mark.parametrize("constant", [False, True])
+def test_powers_are_computed_in_vectors(dtype, constant):
+    """Of exponents that are constants, too, though the function with the slower text has one argument less then."""
     make = Builder()
     x = make.add(Load(0, (NEXT,)))
-    value = make.compute("power", x, make.add(Load(1, (NEXT,))))
+    exponent = make.number(3.0) if constant else make.add(Load(1, (NEXT,)))
+    value = make.compute("power", x, exponent)
     kernel = Kernel(1, 0, (Place(),) * 3, make.instructions, (Store(value, 2, (NEXT,)),), dtype=dtype)
     number = {"float32": "float", "float64": "double"}[dtype]
     found = re.findall(rf"call <\d+ x {number}> @llvm\.fma", str(optimized(llvm.source_of(kernel))))
