@@ -57,7 +57,7 @@ class Executor:
         programs, backend, end = types.programs, self._backend, len(plan.batches)
         if n_sources == end:
             return indices
-        programs.prepare(set(plan.batches["type"][n_sources:].tolist()), types)
+        _held = programs.prepare(set(plan.batches["type"][n_sources:].tolist()), types)
         scratch = self._room(programs.scratch(plan))
         # Rows of all arenas are reserved: they stay where they are.
         scattered = table.scattered.tables(adding=False)

@@ -194,6 +194,8 @@ class TypeTable:
         key = present.tobytes()
         found = self._names.get(key)
         if found is None:
+            if len(self._names) >= MAX_SETS:
+                self._names.clear()
             seen: dict[str, int] = {}
             names = []
             for kind in np.flatnonzero(present).tolist():
@@ -227,6 +229,8 @@ class TypeTable:
 MAX_TYPES = 1000
 MAX_WINDOWS = 10_000
 MAX_GONE = 100  # types whose parameters are gone
+
+MAX_SETS = 1000  # of types, whose names are remembered
 
 _shared: dict[Device, TypeTable] = {}
 

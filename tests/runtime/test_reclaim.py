@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -56,6 +57,19 @@ def test_types_of_models_that_are_gone_are_given_back():
     for _ in range(10):
         train()
     assert kept() == before
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_memory_of_a_model_that_is_gone_is_given_back_at_once(recompute):
+    """Programs that read it are compiled for as long as their types are there, but they hold none of it."""
+    net = Net()
+    with eb.options(recompute=recompute):
+        net.loss().backward()
+    held = [ref(parameter.array) for parameter in (net.W, net.U, net.b, net.table)]
+    held += [ref(net.W.stack.array)]
+    del net
+    gc.collect()
+    assert [array() for array in held] == [None] * 5
 
 
 def test_nothing_of_ours_that_is_python_runs_when_a_model_goes():
@@ -157,3 +171,16 @@ def test_a_parameter_that_is_replaced():
         net.table = net.model.add_lookup_parameters((5, 3), name="table")
         kept()
         assert net.loss().value() == pytest.approx(net.expected(), rel=1e-4)
+
+
+def test_names_of_sets_of_types_are_forgotten(monkeypatch):
+    """Mini-batches in which one type or another is missing are without end; the table of their types is the same."""
+    monkeypatch.setattr(type_table, "MAX_SETS", 10)
+    ops = [eb.tanh, eb.sigmoid, eb.exp, eb.sin, eb.cos, eb.abs]
+    for chosen in range(1, 2 ** len(ops)):
+        with eb.Graph(policy="sufficient") as graph:
+            x = eb.ones(3)
+            used = [op for at, op in enumerate(ops) if chosen >> at & 1]
+            eb.forward([op(x) for op in used])
+        assert graph.report().types == len(used)
+        assert len(type_table.shared_table(graph._evaluation.table.device)._names) <= 10

@@ -72,7 +72,7 @@ class BackwardTables:
             1 + max((arena.rows for arena in arenas.arenas), default=0),
         )
         programs = table.derivative_programs
-        programs.prepare([*self.of_program, *self.over_lists], programs)
+        self._held = programs.prepare([*self.of_program, *self.over_lists], programs)
         additions = len(programs.tables.tasks)
         names = batches["type"]
         with_gradients = operands["window"], ADDITION - names[names <= ADDITION]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Tables:
     Attributes:
         slots, arguments, steps, places, kernels, addresses: as of a `Programs`.
         calls, itemsize, lists: as of an `Extent`.
-        parameters: the arrays of parameters that the addresses are of.
+        parameters: that addresses are of, each with its array there; not held, since tables outlive models.
         constants: the other arrays that addresses are of.
     """
 
@@ -63,21 +64,25 @@ class Tables:
     calls: int
     itemsize: int
     lists: int
-    parameters: list[tuple[ParameterSpec, Any]]
+    parameters: list[tuple[ParameterSpec, ref[Any]]]
     constants: list[Any]
 
-    def is_valid(self) -> bool:
-        """Whether all parameters are where they were: tracing another cell may have stacked some.
+    def held(self) -> list[Any] | None:
+        """The arrays of the parameters, to be held while the tables are read; None: some are no longer where they were.
+
+        Tracing another cell may have stacked some.
 
         Raises:
             EdBatchError: a parameter is gone.
         """
-        for spec, array in self.parameters:
+        held = []
+        for spec, known in self.parameters:
             parameter = spec.parameter()
-            if parameter is None or parameter.array is not array:
-                parameter_array(spec)
-                return False
-        return True
+            array = parameter_array(spec) if parameter is None else parameter.array
+            if array is not known():
+                return None
+            held.append(array)
+        return held
 
 
 class Link:
@@ -122,13 +127,15 @@ class Link:
         self._place_list: list[Position] = []
         self._fixed: list[Any] = []
         self._arrays: dict[Any, Any] = {}
-        self._parameters: list[tuple[ParameterSpec, Any]] = []
+        self._constants: list[Any] = []
+        self._parameters: list[tuple[ParameterSpec, ref[Any]]] = []
         self._as_rows: set[int] = set()
         for number, node in enumerate(body.nodes):
             if node.type.op is PARAMETER:
                 self._array(number, node.type.attributes[0][1])
             elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
                 self._arrays[number] = self._backend.from_host(_constant(node), "C")
+                self._constants.append(self._arrays[number])
         steps: list[Step] = []
         read_as_rows = {value.node for value in body.outputs}
         for step in self._steps:
@@ -151,7 +158,7 @@ class Link:
             move = Move.IF_NOT_ROWS if slot in self._as_rows else move
             move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._parts.homes else move
             arguments.append(Argument(slot, spec.size, move))
-        return Tables(
+        made = Tables(
             np.array(self._slots, SLOT),
             np.array(arguments, ARGUMENT_OF),
             step_table(steps),
@@ -162,8 +169,10 @@ class Link:
             itemsize=body.dtype.itemsize,
             lists=-1,
             parameters=self._parameters,
-            constants=self._fixed,
+            constants=self._constants,
         )
+        del self._fixed, self._arrays  # which are parameters' arrays, too
+        return made
 
     def at(self, operand: Operand) -> tuple[int, int]:
         """Slot and column of a value or a vector of parameters."""
@@ -249,7 +258,7 @@ class Link:
     def _array(self, of: Any, spec: ParameterSpec) -> None:
         if of not in self._arrays:
             array = parameter_array(spec)
-            self._parameters.append((spec, array))
+            self._parameters.append((spec, ref(array)))
             self._arrays[of] = array[None]
 
 

@@ -93,12 +93,12 @@ class Variant:
         self._tables: Tables | None = None
 
     def tables(self) -> Tables:
-        """What the interpreter reads; made anew where the storage of a parameter has changed.
+        """What the interpreter reads, see `Tables.held`; made anew where the storage of a parameter has changed.
 
         Raises:
             EdBatchError: a parameter is gone.
         """
-        if self._tables is None or not self._tables.is_valid():
+        if self._tables is None or self._tables.held() is None:
             self._tables = self._link.tables()
         return self._tables
 

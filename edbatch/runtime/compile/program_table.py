@@ -57,15 +57,19 @@ class ProgramTable:
         self._changed = False  # since the programs were joined
         self._join(0)
 
-    def prepare(self, kinds: Iterable[int], table: Any) -> None:
+    def prepare(self, kinds: Iterable[int], table: Any) -> list[Any]:
         """Have the programs of these types ready.
 
         Args:
             table: a `TypeTable`, or what has its `count`, `program` and `of_lists`.
 
+        Returns:
+            Arrays of parameters, to be held while the programs run: another thread may let go of a model.
+
         Raises:
             EdBatchError: a parameter is gone.
         """
+        held: list[Any] = []
         for kind in kinds:
             variant = self._variants.get(kind)
             if variant is None:
@@ -80,14 +84,16 @@ class ProgramTable:
                     self._seen.add(kind)
                     continue
                 variant = self._variants[kind] = program.variant()
-            tables = variant.tables()
-            if self._tables.get(kind) is not tables:
+            tables = self._tables.get(kind)
+            while tables is None or (arrays := tables.held()) is None:
                 # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
                 self._changed = True
-                self._tables[kind] = tables
+                tables = self._tables[kind] = variant.tables()
+            held += arrays
         if self._changed or len(self.tables.tasks) < table.count:
             self._join(table.count)
             self._changed = False
+        return held
 
     def scratch(self, plan: Any) -> int:
         """Bytes of scratch that the largest of a plan's batches needs."""

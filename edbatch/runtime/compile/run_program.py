@@ -35,7 +35,7 @@ def run_program(
         backend: of the arrays.
     """
     number, pool = programs.number(program), pool_of(backend)
-    programs.prepare([number], programs)
+    _held = programs.prepare([number], programs)
     n, address, some = len(out), backend.address, len(given)
     arrays = [*(x if x.flags.c_contiguous else x.copy() for x in given), out]
     widths = [x.itemsize * (x.size // len(x)) for x in arrays]
