@@ -86,18 +86,23 @@ def place_values(body: Body, steps: list[CellStep], parts: Parts) -> tuple[dict[
     for node in parts.homes:  # arguments in a concatenation that needs no step
         if body.nodes[node].type.op is ARGUMENT:
             first[parts.root(node)[0]] = before
+    begin_at: dict[int, list[int]] = {}
+    end_at: dict[int, list[int]] = {}
+    for found, at_step in ((first, begin_at), (last, end_at)):
+        for root, number in found.items():
+            at_step.setdefault(number, []).append(root)
     begins: dict[int, int] = {}
     free: dict[int, list[int]] = {}
     width = 0
     for number in range(before, len(steps)):
-        for root in [root for root, at in first.items() if at == number and root not in parts.in_result]:
+        for root in [root for root in begin_at.get(number, ()) if root not in parts.in_result]:
             size = body.nodes[root].type.out.size
             if free.get(size):
                 begins[root] = free[size].pop()
             else:
                 begins[root] = width
                 width += size
-        for root in [root for root, at in last.items() if at == number and root in begins]:
+        for root in [root for root in end_at.get(number, ()) if root in begins]:
             free.setdefault(body.nodes[root].type.out.size, []).append(begins[root])
     places = {root: Place(begin, 0, body.nodes[root].type.out.size) for root, begin in begins.items()}
     for node in parts.homes:
