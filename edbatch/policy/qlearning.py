@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
 
 from tqdm import tqdm
 
@@ -54,7 +56,8 @@ def learn(
             the rewards of later decisions; steps (5), the n of the n-step return.
 
     Raises:
-        EdBatchError: no graphs, a graph with a cycle, an unknown encoding, or a number out of range.
+        EdBatchError: no graphs, a graph with a cycle, an unknown encoding or number of how to explore, or a number that
+            is none or out of range.
 
     Example:
         >>> tree = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
@@ -65,10 +68,12 @@ def learn(
     graphs = _checked(graphs)
     if not isinstance(encoding, str) or encoding not in ENCODINGS:
         raise EdBatchError(f"learn: no state encoding is named {shown(encoding)}; there are {', '.join(ENCODINGS)}")
-    how = Exploration(**exploration)  # type: ignore[arg-type]
-    if episodes < 0 or not how.is_possible():
+    how = _checked_exploration(exploration)
+    episodes, seed = (_checked_number(name, value, int) for name, value in (("episodes", episodes), ("seed", seed)))
+    if episodes < 0 or seed < 0 or not how.is_possible():
         raise EdBatchError(
-            "learn: needs episodes >= 0, 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1, steps >= 1"
+            "learn: needs episodes >= 0, seed >= 0, 0 <= alpha < inf, 0 <= epsilon <= 1, 0 < rate <= 1, "
+            "0 <= discount <= 1, steps >= 1"
         )
     started = time.perf_counter()
     trainer = Trainer(graphs, ENCODINGS[encoding], seed)
@@ -84,6 +89,21 @@ def learn(
         trainer.improve(episodes)
     trainer.evaluate(how)
     return trainer.policy(encoding, seed, started)
+
+
+def _checked_exploration(given: Mapping[str, Any]) -> Exploration:
+    known = Exploration._field_defaults
+    for name in given:
+        if name not in known:
+            raise EdBatchError(f"learn: there is no {name!r}; there are {', '.join(known)}")
+    return Exploration(**{name: _checked_number(name, value, type(known[name])) for name, value in given.items()})
+
+
+def _checked_number(name: str, value: Any, of: type[Any]) -> Any:
+    """A number as compiled loops take it: `of`, which is int or float."""
+    if isinstance(value, bool) or not isinstance(value, Integral if of is int else Real):
+        raise EdBatchError(f"learn: {name}: expected {'an integer' if of is int else 'a number'}, got {shown(value)}")
+    return of(value)
 
 
 def _checked(graphs: Sequence[TypedGraph]) -> list[TypedGraph]:

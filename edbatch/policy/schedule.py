@@ -59,8 +59,9 @@ class Schedule:
                 raise EdBatchError(f"{name}: expected a list of integers as an array, got {shown}")
         if not np.array_equal(np.sort(self.order), np.arange(len(graph))):
             raise EdBatchError(f"order must hold each of the {len(graph)} nodes once")
-        sizes = np.diff(self.offsets)
-        if len(sizes) != len(self) or self.offsets[0] != 0 or self.offsets[-1] != len(graph):
+        offsets = self.offsets.astype(np.int64)  # differences of unsigned ones are never negative
+        sizes = np.diff(offsets)
+        if len(offsets) != len(self) + 1 or offsets[0] != 0 or offsets[-1] != len(graph):
             raise EdBatchError(f"offsets must have {len(self) + 1} entries from 0 to {len(graph)}")
         if (empty := np.flatnonzero(sizes < 1)).size:
             raise EdBatchError(f"batch {empty[0]} is empty")

@@ -46,7 +46,8 @@ class Exploration(NamedTuple):
 
     def is_possible(self) -> bool:
         """Whether all are in range."""
-        return 0 <= self.epsilon <= 1 and 0 < self.rate <= 1 and 0 <= self.discount <= 1 and self.steps >= 1
+        shares = 0 <= self.epsilon <= 1 and 0 < self.rate <= 1 and 0 <= self.discount <= 1
+        return shares and 0 <= self.alpha < float("inf") and self.steps >= 1
 
 
 class Candidate(NamedTuple):

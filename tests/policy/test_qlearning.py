@@ -117,6 +117,15 @@ def test_the_reward_is_equation_1(tree):
         ({"epsilon": 2.0}, "epsilon <= 1"),
         ({"rate": 0.0}, "0 < rate"),
         ({"steps": 0}, "steps >= 1"),
+        ({"seed": -1}, "seed >= 0"),
+        ({"alpha": float("nan")}, "alpha < inf"),
+        ({"alpha": float("inf")}, "alpha < inf"),
+        ({"alpha": "x"}, "learn: alpha: expected a number, got 'x'"),
+        ({"steps": 2.5}, "learn: steps: expected an integer, got 2.5"),
+        ({"episodes": 10.5}, "learn: episodes: expected an integer, got 10.5"),
+        ({"episodes": None}, "learn: episodes: expected an integer, got None"),
+        ({"seed": True}, "learn: seed: expected an integer, got True"),
+        ({"gamma": 1.0}, "there is no 'gamma'; there are alpha, epsilon, rate, discount, steps"),
     ],
 )
 def test_bad_arguments_are_named(tree, wrong, message):
