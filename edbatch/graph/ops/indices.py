@@ -44,8 +44,14 @@ def _argmin(x: Any, axes: tuple[int, ...], keepdims: bool) -> Expression:
     return first(alike(x, min(x, axes, keepdims=True)), (axes, keepdims))
 
 
-_argmax_over = over_axes(composite("argmax", reduced_shape, _argmax, samples_over_axes(), flat=True))
-_argmin_over = over_axes(composite("argmin", reduced_shape, _argmin, samples_over_axes(), flat=True))
+def told_apart(place: Any, dtype: np.dtype, size: int) -> None:
+    """Raise an error if numbers of a dtype are too few for so many entries."""
+    if size > _MOST_FLOAT32 and dtype == np.float32:
+        raise EdBatchError(f"{place}: float32 tells at most {_MOST_FLOAT32:,} entries apart, got {size:,}")
+
+
+_argmax_over = over_axes(composite("argmax", reduced_shape, _argmax, samples_over_axes(), flat=True), told_apart)
+_argmin_over = over_axes(composite("argmin", reduced_shape, _argmin, samples_over_axes(), flat=True), told_apart)
 
 
 def _one_axis(name: str, axis: Any) -> Any:
@@ -66,7 +72,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Expressio
         keepdims: leave the axis (or all) in with size 1.
 
     Raises:
-        EdBatchError: there is no such axis, or several are given.
+        EdBatchError: there is no such axis, or several are given, or it has more entries than the dtype tells apart.
 
     Example:
         >>> import edbatch as eb
@@ -139,12 +145,6 @@ def one_hot(index: Any, size: int) -> Expression:
 
 
 _one_hot = attributed(ONE_HOT, lambda spec, size: {"size": checked_size("one_hot: size", size)})
-
-
-def told_apart(place: Any, dtype: np.dtype, size: int) -> None:
-    """Raise an error if numbers of a dtype are too few for so many entries."""
-    if size > _MOST_FLOAT32 and dtype == np.float32:
-        raise EdBatchError(f"{place}: float32 tells at most {_MOST_FLOAT32:,} entries apart, got {size:,}")
 
 
 def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
@@ -290,6 +290,8 @@ def _along_axis(op: Op) -> Callable[[tuple[Any, ...], Any], Expression]:
     def attributes(specs: tuple[Spec, ...], given: tuple[Any, ...]) -> dict[str, int]:
         at = checked_axis(op.name, specs[0], given[0])
         told_apart(f"{op.name}({specs[0]!r})", specs[0].dtype, specs[0].shape[at])
+        if op is SCATTER and at < len(specs[1].shape):  # which counts the entries of the index
+            told_apart(f"scatter({specs[0]!r}): index", specs[1].dtype, specs[1].shape[at])
         return {"axis": at}
 
     of_operands = described(op, attributes)

@@ -8,7 +8,7 @@ from typing import Any
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
-from edbatch.graph.ops.indices import GATHER, gather
+from edbatch.graph.ops.indices import GATHER, gather, told_apart
 from edbatch.graph.ops.shape import checked_axis
 from edbatch.graph.record import checked_size, record
 from edbatch.graph.spec import Shape, Spec
@@ -38,7 +38,10 @@ K_MAX_POOL = composite("k_max_pool", _shape, _in_order, _SAMPLES)
 def _of_largest(op: Op) -> Callable[..., Expression]:
     def attributes(spec: Spec, given: tuple[Any, Any]) -> dict[str, int]:
         k, axis = given
-        return {"k": checked_size(f"{op.name}({spec!r}): k", k), "axis": checked_axis(op.name, spec, axis)}
+        place, at = f"{op.name}({spec!r})", checked_axis(op.name, spec, axis)
+        found = {"k": checked_size(f"{place}: k", k), "axis": at}
+        told_apart(place, spec.dtype, spec.shape[at])
+        return found
 
     return attributed(op, attributes)
 
@@ -62,7 +65,7 @@ def top_k(x: Any, k: int, axis: int = -1) -> tuple[Expression, Expression]:
         index for `gather`.
 
     Raises:
-        EdBatchError: there are fewer than k entries, or there is no such axis.
+        EdBatchError: there are fewer than k entries, or more than the dtype tells apart, or there is no such axis.
 
     Example:
         >>> import edbatch as eb

@@ -43,8 +43,12 @@ def samples_over_axes() -> tuple[Sample, ...]:
     return tuple(Sample((shape,), {"axes": axes, "keepdims": keepdims}) for shape, axes, keepdims in cases)
 
 
-def over_axes(op: Op) -> Callable[..., Expression]:
-    """The fast way for ops over axes of one operand."""
+def over_axes(op: Op, check: Callable[[str, np.dtype, int], None] = lambda *_: None) -> Callable[..., Expression]:
+    """The fast way for ops over axes of one operand.
+
+    Args:
+        check: raises if (op and operand, its dtype, how many entries are reduced to one) make no sense.
+    """
 
     def attributes(spec: Spec, over: tuple[Axis, bool] | None) -> dict[str, Any]:
         axis, keepdims = over or (None, False)
@@ -55,6 +59,7 @@ def over_axes(op: Op) -> Callable[..., Expression]:
         expect(
             isinstance(keepdims, int | np.bool_), f"{op.name}({spec!r}): keepdims={shown(keepdims)}; expected a bool"
         )
+        check(f"{op.name}({spec!r})", spec.dtype, math.prod(spec.shape[axis] for axis in axes))
         return {"axes": axes, "keepdims": bool(keepdims)}
 
     return attributed(op, attributes)

@@ -170,3 +170,22 @@ def test_indices_of_few_bits_into_more_entries_than_these_count(dtype):
         got = eb.forward(found)
     for array, want in zip(got, [[3, 100], [3, 100], [3, 100], [0, 4, 0]], strict=True):
         assert array.tolist() == want
+
+
+@pytest.mark.parametrize(
+    "numbered",
+    [
+        lambda x, i: eb.argmax(x),
+        lambda x, i: eb.argmin(x, axis=1),
+        lambda x, i: eb.top_k(x, 2),
+        lambda x, i: eb.k_max_pool(x, 2, axis=1),
+        lambda x, i: eb.gather(x, i, axis=1),
+        lambda x, i: eb.scatter(i, x, x, axis=1),
+    ],
+)
+def test_numbers_that_float32_does_not_tell_apart_are_refused(numbered):
+    large = np.broadcast_to(np.float32(0), (1, 2**24 + 2))
+    with pytest.raises(eb.EdBatchError, match=r"\[1,16777218\].*apart|\[1,2\].*apart"), eb.Graph():
+        numbered(eb.input(large), eb.input([[0.0, 1.0]]))
+    with eb.Graph():
+        eb.argmax(eb.input(large), axis=0), eb.top_k(eb.input(large[:, :-2]), 1)
