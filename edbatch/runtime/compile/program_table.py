@@ -157,9 +157,10 @@ class DerivativePrograms(ProgramTable):
 
     def number(self, program: Program | ListProgram) -> int:
         """The number of a program."""
-        found = self._numbers.setdefault(program, len(self._programs))
-        if found == len(self._programs):
-            self._programs.append(program)
+        found = self._numbers.get(program)
+        if found is None:
+            self._programs.append(program)  # before its number is known: an interrupt leaves one that nobody uses
+            found = self._numbers[program] = len(self._programs) - 1
         return found
 
     @property

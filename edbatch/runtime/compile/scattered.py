@@ -28,7 +28,9 @@ class ScatteredKernels:
         self._backend = backend
         self._records = np.zeros(0, SCATTERED)
         self._words = np.zeros(0, np.int64)
-        self._adding = 0  # windows that kernels are there for which add
+        # Windows that kernels are there for which read, and which add. They count once all are made: an interrupt may
+        # come at any time.
+        self._reading = self._adding = 0
 
     def tables(self, adding: bool) -> tuple[np.ndarray, np.ndarray]:
         """Per scattered window its record `Scattered`, and the words that kernels are given.
@@ -37,14 +39,15 @@ class ScatteredKernels:
             adding: whether kernels that add are needed.
         """
         self._windows.columns()  # numbers those that are new
-        known, windows = len(self._records), self._windows.scattered
-        if known < len(windows):
-            self._records = np.append(self._records, np.zeros(len(windows) - known, SCATTERED))
-            for number in range(known, len(windows)):
+        windows = self._windows.scattered
+        if self._reading < len(windows):
+            self._records = np.append(self._records, np.zeros(len(windows) - len(self._records), SCATTERED))
+            for number in range(self._reading, len(windows)):
                 record, seen = self._records[number], windows[number]
                 record["entries"], record["axes"] = seen.entries, len(seen.shape)
                 there, here = seen.strides, by_rows(seen.shape)
                 self._make(number, "read", "read", row_kernels.copy_rows, (there, here))
+            self._reading = len(windows)
         if adding:
             for number in range(self._adding, len(windows)):
                 there, here = windows[number].strides, by_rows(windows[number].shape)
