@@ -1,4 +1,4 @@
-"""How a batch is computed: the NumPy backend, gathers, fused element-wise kernels (for the CPU, and as CUDA source).
+"""How a batch is computed: the kernel language, the interpreter of programs, and what each device does with a step.
 
 Sees arrays and offsets only.
 """

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
+from edbatch.base.exclusive import Whole
 from edbatch.kernels.cpu.products import gemms
 
 # Per library, names of the functions that tell and set the number of threads. Those of MKL and OpenMP are the thread's.
@@ -67,6 +68,8 @@ def one_thread() -> Iterator[None]:
                 control.set(1)
         yield
     finally:
-        for control, threads in before:
-            if threads != 1:
-                control.set(threads)
+        several = [(control, threads) for control, threads in before if threads != 1]
+        if several:
+            with Whole():  # or an interrupt would leave the process with one
+                for control, threads in several:
+                    control.set(threads)

@@ -103,7 +103,7 @@ def each_entry(gpu: np.ndarray, kernel: int, n: int, d: int, values: np.ndarray)
 
 @compiled
 def groups(gpu: np.ndarray, kernel: int, n: int, lanes: int, values: np.ndarray) -> None:
-    """Enqueue a kernel that computes n groups, each by so many threads, of one y; `values` as of `entries`."""
+    """Enqueue a kernel that computes n groups, each by so many threads, of one y; `values` as of `each_entry`."""
     y = THREADS // lanes
     launch(gpu, kernel, Grid(min(parts(n, y), MOST_BLOCKS_OF_X), 1, 1, lanes, y), values, 2)
 

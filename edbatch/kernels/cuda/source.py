@@ -8,7 +8,7 @@ from importlib.resources import files
 
 @cache
 def rows() -> str:
-    """Gathers, scatters and reductions, for NVRTC."""
+    """What moves rows, and adds all of them to one, for NVRTC."""
     return "\n".join([common(), *map(_text, ("rows.cu", "lists.cu"))])
 
 

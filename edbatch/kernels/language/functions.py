@@ -25,7 +25,7 @@ class Function:
     Args:
         arguments: their names.
         meaning: an expression (see `expressions`) of other functions, for every dtype; empty if there is none.
-        single: one for float32 on the CPU, in numbers of 32 and 64 bits and their bits (see `llvm.SCALARS`).
+        single: one for float32 on the CPU, in numbers of 32 and 64 bits and their bits (see `llvm_functions`).
         double: one for float64 on the CPU; what it leaves out (it ends in `usual`), or all, is the C library's.
         anywhere: the same as `single` where that is not right for all arguments (it ends in `usual`).
         library: the name of the C library's function for float64, which CUDA has too (with an f for float32).
@@ -54,7 +54,7 @@ def as_float32(number: float) -> float:
 
 _X, _AB = ("x",), ("a", "b")
 
-# What both languages have as an operator or instruction (see `llvm.SCALARS` and `cuda.SCALARS`).
+# What both languages have as an operator or instruction (see `llvm_functions` and `cuda_functions`).
 _OPERATORS = {
     "same": _X, "negate": _X, "abs": _X, "floor": _X, "no": _X,
     **dict.fromkeys(("add", "subtract", "multiply", "divide"), _AB),

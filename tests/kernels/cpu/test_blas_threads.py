@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import threading
+from signal import SIGINT, raise_signal
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import edbatch as eb
 from edbatch.kernels.cpu import blas_threads, emitter
-from edbatch.kernels.cpu.blas_threads import controls, one_thread
+from edbatch.kernels.cpu.blas_threads import Control, controls, one_thread
 
 pytestmark = pytest.mark.cpu
 
@@ -85,6 +86,17 @@ def interrupted():
 def test_blocks_in_blocks_and_an_interrupt():
     with pytest.raises(KeyboardInterrupt):
         interrupted()
+    assert set(counts()) == {2}
+
+
+def test_an_interrupt_while_the_number_is_set_back(monkeypatch):
+    def interrupting(control):
+        return Control(control.get, lambda number: (control.set(number), number > 1 and raise_signal(SIGINT)))
+
+    found = [interrupting(control) for control in controls()]
+    monkeypatch.setattr(blas_threads, "controls", lambda: found)
+    with pytest.raises(KeyboardInterrupt), one_thread():
+        assert set(counts()) == {1}
     assert set(counts()) == {2}
 
 
