@@ -3,7 +3,6 @@
 import os
 import stat
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -67,12 +66,13 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
         target = Path(os.path.realpath(target))
         mode = _mode_of(target)
         _delete_abandoned(target)
-        descriptor, temporary = _own_temporary(target)
+        descriptor, temporary = _own_temporary(target, mode)
         with os.fdopen(descriptor, "wb") as file:
             file.write(encoded)
             file.flush()
             os.fsync(file.fileno())
-            os.chmod(temporary, mode)  # mkstemp makes private files
+            if mode is not None:
+                os.chmod(temporary, mode)
             if sys.platform == "win32":
                 file.close()  # there, an open file cannot be renamed
             os.replace(temporary, target)  # while it is locked: no other process may take it for abandoned
@@ -83,22 +83,29 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
             os.unlink(temporary)
 
 
-def _mode_of(target: Path) -> int:
-    """Who may read and write a file: as of the one that is there, or as the user's mask wants it of a new one."""
+def _mode_of(target: Path) -> int | None:
+    """Who may read and write a file that is there; None: there is none."""
     if not os.path.lexists(target):
-        umask = os.umask(0)
-        os.umask(umask)
-        return 0o666 & ~umask
+        return None
     found = os.stat(target).st_mode
     if not stat.S_ISREG(found):
         raise EdBatchError(f"{target}: cannot be written (it is no file, and would be replaced)")
     return stat.S_IMODE(found)
 
 
-def _own_temporary(target: Path) -> tuple[int, str]:
-    """A new file beside `target`, locked as long as it is open: a lock ends with its process, however that ends."""
+def _own_temporary(target: Path, mode: int | None) -> tuple[int, str]:
+    """A new file beside `target`, locked as long as it is open: a lock ends with its process, however that ends.
+
+    It is private, or (mode None) as the user's mask wants a new file; to ask for the mask would be to change it for
+    what other threads make meanwhile.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        descriptor, path = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        path = str(target.parent / f".{target.name}.{os.urandom(4).hex()}.part")
+        try:
+            descriptor = os.open(path, flags, 0o666 if mode is None else 0o600)
+        except FileExistsError:
+            continue
         # Before it was locked, another process may have deleted it.
         if not _lock(descriptor, wait=True) or os.path.exists(path):
             return descriptor, path

@@ -87,6 +87,18 @@ def test_a_link_is_followed_and_the_mode_of_a_file_stays(tmp_path):
     assert os.listdir(tmp_path / "disk") == ["first"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
+def test_a_new_file_is_as_the_mask_wants_it_which_other_threads_do_not_notice(tmp_path, monkeypatch):
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "umask", None)  # what they make meanwhile would be anybody's
+            write_atomically(tmp_path / "new", "x")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o640
+
+
 def test_what_is_no_file_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "."):
