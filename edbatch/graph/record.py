@@ -16,7 +16,7 @@ from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.model.writes import last_write
+from edbatch.graph.model.writes import is_shared, last_write
 from edbatch.graph.node_type import intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER
@@ -147,11 +147,16 @@ def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:
 def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     """A parameter as a node: for ops that batch over different parameters of one shape.
 
-    Another one after the parameter was written to: what has run keeps the value of then.
+    Another one after the parameter was written to: what has run keeps the value of then. Who writes through memory that
+    is shared does not say so before the next run.
     """
+    key = parameter, last_write(parameter)
+    found = graph.constants.get(key)
+    if found is not None and found[0] < graph.n - len(graph.types) and is_shared(parameter):
+        del graph.constants[key]
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     attributes = (("parameter", parameter.spec),)
-    return graph.constant((parameter, last_write(parameter)), lambda: intern(PARAMETER, attributes, (), out))
+    return graph.constant(key, lambda: intern(PARAMETER, attributes, (), out))
 
 
 _NO_LISTS = (Mapping, Set, str, bytes, bytearray)  # though Python lists what they hold

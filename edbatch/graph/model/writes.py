@@ -40,6 +40,11 @@ def share(parameter: Parameter) -> None:
         _shared[parameter] = _checksum(parameter)
 
 
+def is_shared(parameter: Parameter) -> bool:
+    """Whether others may write to a parameter."""
+    return parameter in _shared
+
+
 def last_write(parameter: Parameter) -> int:
     """When a parameter was last written to; 0: never."""
     return max(member.written for member in parameter.members())

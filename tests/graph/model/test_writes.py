@@ -140,3 +140,14 @@ def test_writes_to_shared_memory(model):
         loss = network(model, eb.input([0.1, 0.2, 0.3]))
     arrays["V"][1, 2] += 1.0
     loss.backward()
+
+
+@pytest.mark.skipif(NUMPY < (2, 3), reason="NumPy's view is read-only")
+def test_what_is_recorded_after_a_write_to_shared_memory_reads_what_was_written():
+    W = eb.ParameterCollection().add_parameters(2, init=1.0)
+    shared = np.from_dlpack(W)
+    with eb.Graph(policy="sufficient"):
+        for number in (1.0, 5.0):
+            shared[...] = number
+            found = eb.forward([eb.parameter(W) * 1, W + W, W * eb.ones(2), eb.concatenate([W])])
+            assert [x[0] for x in found] == [number, 2 * number, number, number]
