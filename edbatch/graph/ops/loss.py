@@ -73,7 +73,7 @@ def _hinge(x: Any, label: Any, margin: float) -> Expression:
 
 def _binary_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:
     # Where p is 0 or 1, logarithms are cut off as in the loss, and the slope is large but finite (as PyTorch's).
-    odds = log(maximum2(p, 1e-38)) - log(maximum2(1 - p, 1e-38))
+    odds = maximum2(log(p), -100) - maximum2(log(1 - p), -100)
     return g * (p - target) / maximum2(p * (1 - p), 1e-12), -g * odds
 
 

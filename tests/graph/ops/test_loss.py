@@ -172,3 +172,15 @@ def test_small_hinges_are_not_lost_in_the_margin(cells):
     with eb.Graph():
         y = loss_of(eb.input(x))
     assert y.value() == 2.0**-20 + 2.0**-24
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("p", [0.0, 1e-40, 0.3, 1.0])
+def test_gradients_of_targets_are_the_slopes_of_the_loss_that_is_cut_off(dtype, p):
+    with eb.Graph(policy="sufficient", dtype=dtype):
+        given, target = eb.scalar(p), eb.scalar(0.5)
+        loss = eb.binary_cross_entropy(given, target)
+        ends = [eb.binary_cross_entropy(given, at) for at in (1.0, 0.0)]
+    loss.backward()
+    with_target, without = (x.value() for x in ends)
+    np.testing.assert_allclose(target.gradient(), with_target - without, rtol=1e-6)
