@@ -20,6 +20,7 @@ import numpy as np
 from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
+from edbatch.graph.model.parameters import own_value
 from edbatch.graph.spec import Shape
 
 Initializer = Callable[[np.random.Generator, Shape], Any]
@@ -212,12 +213,12 @@ def initial_value(init: Any, rng: np.random.Generator, shape: Shape, dtype: np.d
         init = NAMES[init]
     if callable(init):
         try:
-            found = init(rng, shape)
+            found = own_value(init(rng, shape))
         except (TypeError, ValueError, OverflowError) as error:
             raise EdBatchError(f"{place}: init: {error}") from error
         array = from_dlpack(found, f"{place}: init")
     else:
-        array = from_dlpack(init, f"{place}: init")
+        array = from_dlpack(own_value(init), f"{place}: init")
         array = np.broadcast_to(array, shape) if array.shape == () else array
     if array.shape != shape:
         raise EdBatchError(f"{place}: init has shape {array.shape}, expected {shape}")

@@ -5,6 +5,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.cell.stacking import stacked
+from edbatch.graph.model.writes import is_shared
 
 NUMPY = tuple(int(part) for part in np.__version__.split(".")[:2])
 
@@ -104,3 +105,15 @@ def test_torch():
     with eb.Graph(policy="sufficient"):
         y = W @ eb.input(torch.ones(3))
     assert torch.from_dlpack(y.value()).tolist() == [3.0, 12.0]
+
+
+def test_numbers_that_are_copied_from_a_parameter_leave_it_alone():
+    """Of one that is shared, each run compares a checksum."""
+    model = eb.ParameterCollection()
+    A = model.add_parameters((2, 2), init=3.0)
+    B = model.add_parameters((2, 2), init=A)
+    C = model.add_parameters((2, 2), init=lambda rng, shape: A)
+    C.set_value(A)
+    C.set_grad(A)
+    assert B.value().tolist() == C.value().tolist() == C.grad().tolist() == [[3, 3], [3, 3]]
+    assert not is_shared(A)
