@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer
+from edbatch.base.numbers import check_integer, is_real
 from edbatch.errors import shown
 
 
@@ -23,6 +23,6 @@ def checked_rate(rate: float, what: str) -> float:
     Raises:
         EdBatchError: it is no number in [0, 1).
     """
-    if not isinstance(rate, int | float) or not 0 <= rate < 1:
+    if not is_real(rate) or not 0 <= rate < 1:
         raise eb.EdBatchError(f"{what}: expected a rate in [0, 1), got {shown(rate)}")
     return float(rate)
