@@ -71,16 +71,17 @@ class Curve:
             raise EdBatchError(f"{path}: Matplotlib is not installed; expected pip install 'edbatch[plot]'") from None
         if not self.epochs:
             raise EdBatchError(f"{path}: nothing to draw before the first epoch has ended")
-        measured = [name for name in self.epochs[0] if name not in ("epoch", "loss")]
+        measured = dict.fromkeys(name for epoch in self.epochs for name in epoch if name not in OWN)
         if unknown := set(names or ()) - set(measured):
-            raise EdBatchError(f"{path}: no figure is named {', '.join(sorted(unknown))}; there are {measured}")
+            raise EdBatchError(f"{path}: no figure is named {', '.join(sorted(unknown))}; there are {list(measured)}")
         left, right = figure.subplots(1, 2)
         window = max(1, self.steps_per_epoch // 10)
         smooth = np.convolve(self.losses, np.ones(window) / window, "valid")
         left.plot((np.arange(len(smooth)) + window) / self.steps_per_epoch, smooth)
         left.set(xlabel="epoch", ylabel="training loss")
         for name in measured if names is None else names:
-            right.plot([x["epoch"] for x in self.epochs], [x[name] for x in self.epochs], marker=".", label=name)
+            found = [x for x in self.epochs if name in x]
+            right.plot([x["epoch"] for x in found], [x[name] for x in found], marker=".", label=name)
         right.set(xlabel="epoch", ylabel="on dev")
         if right.lines:
             right.legend()

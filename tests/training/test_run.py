@@ -205,6 +205,15 @@ def test_a_picture(whole, tmp_path):
         started(tmp_path / "new").curve.plot(tmp_path / "curve.png")
 
 
+def test_a_picture_of_figures_that_not_every_epoch_has(tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra plot")
+    curve = eb.training.Curve(1, [2.0, 1.0])
+    curve.end_epoch({})
+    curve.end_epoch({"F1": 0.5})
+    for names in (None, ["F1"]):
+        curve.plot(tmp_path / "curve.png", names)
+
+
 def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(EdBatchError, match=r"Matplotlib is not installed; expected pip install 'edbatch\[plot\]'"):
