@@ -64,7 +64,9 @@ def _parts(body: Body, value: Value) -> np.ndarray:
     cuts = _cuts(node)
     if not cuts:
         return np.zeros(1, np.int64)
-    parts = np.searchsorted(np.array(cuts), np.arange(node.type.out.size), side="right")
+    parts = np.arange(node.type.out.size)
+    if node.type.op is not ARGUMENT:  # of which each entry is a part
+        parts = np.searchsorted(np.array(cuts), parts, side="right")
     return parts if value.view is None else value.view.look(parts.reshape(1, *node.type.out.shape)).ravel()
 
 

@@ -1,5 +1,9 @@
 """What gradients reach in a body, from a set of its outputs."""
 
+from time import thread_time
+
+import numpy as np
+
 import edbatch as eb
 from edbatch.graph.cell.flow import closed, reached
 from edbatch.graph.options import Options
@@ -57,3 +61,14 @@ def test_nodes_that_were_merged_are_told_apart():
     assert merged
     found = reached(body, [1])
     assert all(found[number].tolist() == [False, True] for number in merged)
+
+
+def test_a_large_argument_takes_no_search_of_its_entries():
+    n = 1_000_000
+    body = trace(lambda x: eb.sum(eb.square(x) * x), (n,))
+    start = thread_time()
+    np.searchsorted(np.array(range(1, n)), np.arange(n))
+    searched = thread_time() - start
+    start = thread_time()
+    assert reached(body, [0])[0].all()
+    assert thread_time() - start < searched
