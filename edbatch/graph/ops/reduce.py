@@ -128,7 +128,7 @@ def _to_the_largest(g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> Expressi
 
 def _exp_below(x: Any, out: Any) -> Expression:
     """exp(x - out) for x <= out; 0 where both are -inf."""
-    return exp(x - maximum2(out, -3e38))
+    return exp(x - maximum2(out, float(np.finfo(out.spec.dtype).min)))
 
 
 _sum_over = _reduction("sum", lambda g, out, x, axes: g)

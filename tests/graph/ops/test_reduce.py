@@ -117,3 +117,13 @@ def test_the_deviation_of_very_large_and_very_small_numbers(cells):
         np.testing.assert_allclose(y.value(), spread, rtol=1e-6, err_msg=f"{size}")
         slope = (exact - exact.mean()) / (4 * spread)
         np.testing.assert_allclose(given.gradient(), slope, rtol=1e-5, err_msg=f"{size}")
+
+
+@pytest.mark.parametrize(("values", "want"), [([-1e300, -np.inf], [1, 0]), ([-np.inf, -np.inf], [0, 0])])
+@pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])
+def test_gradients_of_logsumexp_of_a_list_far_below_float32s_range(values, want, cells):
+    total = eb.cell(lambda a, b: eb.logsumexp([a, b])) if cells else lambda a, b: eb.logsumexp([a, b])
+    with eb.Graph(policy="sufficient", dtype="float64"):
+        xs = [eb.scalar(value) for value in values]
+        total(*xs).backward()
+    assert [x.gradient() for x in xs] == want
