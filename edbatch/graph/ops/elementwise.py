@@ -208,6 +208,8 @@ def power(a: Any, b: Any) -> Expression:
         return square(a)
     if b == 0.5:
         return sqrt(a)
+    if b == -1:
+        return divide(1, a)
     return _power_of(a, (b,))
 
 

@@ -99,3 +99,16 @@ def test_a_power_of_zero_lets_nothing_through():
     x, y = _backward(eb.power, [np.array([0.0, 2.0, np.nan]), np.zeros(3)], np.full(3, np.inf), False)
     np.testing.assert_array_equal(x, 0)
     np.testing.assert_array_equal(y, [0, np.inf, np.nan])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_power_of_minus_one_is_a_division(dtype):
+    numbers = np.array([2.0, -4.0, 3.0, 0.0, -0.0, np.inf, np.nan], dtype)
+    with eb.Graph(policy="sufficient", dtype=dtype):
+        x = eb.input(numbers)
+        found = [x**-1, x**-1.0]
+    with np.errstate(divide="ignore"):
+        for y in found:
+            np.testing.assert_array_equal(y.value(), numbers**-1)
+    found[0].backward(gradient=np.ones(7))
+    np.testing.assert_allclose(x.gradient()[:3], [-1 / 4, -1 / 16, -1 / 9], rtol=1e-6)
