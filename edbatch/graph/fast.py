@@ -16,6 +16,7 @@ import numpy as np
 from edbatch.base.exact import is_told, kinds, literal
 from edbatch.errors import shown
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import (
@@ -198,7 +199,25 @@ def attributed(
     return call
 
 
-_GIVEN = frozenset((int, float, np.ndarray))  # what becomes an input
+def _with_inputs(operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Operands with inputs for numbers and arrays; None if others than these are left, or no expression is."""
+    for first in operands:
+        if first.__class__ is Expression:
+            graph = first.graph
+            break
+    else:
+        return None
+    given = []
+    for x in operands:
+        kind = x.__class__
+        if kind is int or kind is float:
+            x = number(graph, x)
+        elif kind is np.ndarray:
+            x = array_input(graph, x)
+        elif kind is not Expression and kind is not Parameter:
+            return None
+        given.append(x)
+    return tuple(given)
 
 
 def described(
@@ -215,30 +234,30 @@ def described(
 
     def call(operands: tuple[Any, ...], argument: tuple[Any, ...] = (), payload: tuple[int, ...] = ()) -> Expression:
         graph: Any = None
+        ids: list[int] = []
+        key: list[Any] = [argument]
+        for part in argument:
+            key.append(type(part))  # noqa: PERF401 (for so few, `extend` takes longer)
         for x in operands:
             if x.__class__ is Expression:
-                graph = x.graph
-                break
-        given: list[Any] = []
-        ids = []
-        entry = specs = None
+                if x.graph is not graph:
+                    if graph is not None:
+                        return remember(operands, argument, payload)
+                    graph = x.graph
+                ids.append(x.id)
+            elif x.__class__ is not Parameter:
+                given = _with_inputs(operands)
+                return remember(operands, argument, payload) if given is None else call(given, argument, payload)
+            key.append(x.spec)
         try:
-            for x in operands:
-                if x.__class__ in _GIVEN and graph is not None:
-                    x = array_input(graph, x) if x.__class__ is np.ndarray else number(graph, x)
-                given.append(x)
-                if x.graph is graph:
-                    ids.append(x.id)
-                elif x.graph is not None:  # as that of a parameter is
-                    return remember(operands, argument, payload)
-            specs = [x.spec for x in given]
-            entry = entries.get((argument, *map(type, argument), *specs))
-        except (AttributeError, TypeError):  # lists are no keys
-            pass
-        if entry is None and argument and specs is not None:
-            entry = entries.get((literal(argument), *specs))
-        if entry is None or graph is None:
-            return remember((*given, *operands[len(given) :]), argument, payload)
+            entry = entries.get(tuple(key))
+        except TypeError:  # lists are no keys
+            entry = None
+        if entry is None:
+            if argument:
+                entry = entries.get((literal(argument), *key[len(argument) + 1 :]))
+            if entry is None:  # nor is there one of parameters alone, which have no graph
+                return remember(operands, argument, payload)
         node = graph.n
         graph.n = node + 1
         graph.types.append(entry[0])

@@ -174,6 +174,10 @@ WRONG = {
     "delta": (lambda x: eb.huber(x, x), lambda x: eb.huber(x, x, 0.0)),
     "lengths": (lambda x: eb.weighted_sum(x[0], x.T), lambda x: eb.weighted_sum(x[0], x)),
     "sizes of dots": (lambda x: eb.dots(x[0], x), lambda x: eb.dots(x[:, 0], x)),
+    "bias": (
+        lambda x: eb.conv1d(x, eb.ones((2, 3, 2)), padding=[1]),
+        lambda x: eb.conv1d(x, eb.ones((2, 3, 2)), "1", padding=[1]),
+    ),
     "rate": (lambda x: eb.dropout(x, 0.5), lambda x: eb.dropout(x, 1.0)),
 }
 
