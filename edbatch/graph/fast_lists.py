@@ -52,62 +52,62 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
 
 
 def over(
-    op: Op, attributes_of: Callable[[tuple[Any, ...], Any], dict[str, Any]] = lambda singles, argument: {}
+    op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]] = lambda single, argument: {}
 ) -> Callable[..., Expression]:
-    """The fast way for ops of a few operands, of lists of one length, and of several arguments, each in a tuple.
+    """The fast way for ops of two lists of one length, of an operand before them, if the op has one, and of arguments.
+
+    What is called takes the operand, or None, the lists, the arguments in a tuple and their `kinds`.
 
     Args:
-        attributes_of: (operands that are no lists, arguments) -> the op's attributes.
+        attributes_of: (operand before the lists, arguments) -> the op's attributes.
     """
     entries: dict[Any, tuple[int, Any]] = {}
 
-    def call(singles: tuple[Any, ...], lists: tuple[Any, ...], argument: tuple[Any, ...] = ()) -> Expression:
-        graph: Any = singles[0].graph if singles and singles[0].__class__ is Expression else None
-        read: list[ExpressionList] = []
-        for xs in lists:
-            if xs.__class__ is not ExpressionList:
-                xs = read[0] if read and xs is lists[0] else listed(op.name, xs, graph)
-            read.append(xs)
-            graph = xs.graph
+    def call(single: Any, one: Any, other: Any, argument: tuple[Any, ...] = (), kinds: Any = ()) -> Expression:
+        if one.__class__ is not ExpressionList or other.__class__ is not ExpressionList:
+            one, other = _read(op.name, single, one, other)
+        graph, ids = one.graph, one.ids
         try:
-            key: list[Any] = [argument, *map(type, argument)]
-            ids = []
-            for x in singles:
-                key.append(x.spec)
-                ids.append(x.id)
-                if x.graph is not graph:
-                    return remember(singles, read, argument)
-            count = len(read[0].ids)
-            for xs in read:
-                key.append(xs.spec_of_each)
-                ids += xs.ids
-                if xs.graph is not graph or len(xs.ids) != count:
-                    return remember(singles, read, argument)
-            type_id, spec = entries[tuple(key)]
-            if graph.__class__ is Trace:
-                return remember(singles, read, argument)
+            before = None if single is None else single.spec
+            type_id, spec = entries[argument, kinds, before, one.spec_of_each, other.spec_of_each]
         except (KeyError, AttributeError, TypeError):
             pass
         else:
-            node = graph.n
-            graph.n = node + 1
-            graph.types.append(type_id)
-            args = graph.args
-            args.append(len(ids))
-            args += ids
-            return Expression(graph, node, spec)
-        return remember(singles, read, argument)
+            if other.graph is graph and len(other) == len(ids) and graph.__class__ is not Trace:
+                args = graph.args
+                if before is None:
+                    args.append(2 * len(ids))
+                elif single.graph is graph:
+                    args += (1 + 2 * len(ids), single.id)
+                else:
+                    return remember(single, one, other, argument, kinds)
+                node = graph.n
+                graph.n = node + 1
+                graph.types.append(type_id)
+                args += ids
+                args += other.ids
+                return Expression(graph, node, spec)
+        return remember(single, one, other, argument, kinds)
 
-    def remember(singles: tuple[Any, ...], read: list[ExpressionList], argument: tuple[Any, ...]) -> Expression:
-        attributes = tuple(attributes_of(singles, argument).items())
-        out = over_lists(op, singles, tuple(read), attributes)
+    def remember(
+        single: Any, one: ExpressionList, other: ExpressionList, argument: tuple[Any, ...], kinds: Any
+    ) -> Expression:
+        attributes = tuple(attributes_of(single, argument).items())
+        singles = (single,) if op.singles else ()
+        out = over_lists(op, singles, (one, other), attributes)
         if is_told(argument) and all(isinstance(x, Expression) for x in singles):
-            specs = (*(x.spec for x in singles), *(xs.spec_of_each for xs in read))
+            specs = *(x.spec for x in singles), one.spec_of_each, other.spec_of_each
             made = node_type(op, attributes, specs)
-            entries[argument, *map(type, argument), *specs] = made.id, made.out
+            entries[argument, kinds, *(() if singles else (None,)), *specs] = made.id, made.out
         return out
 
     return call
+
+
+def _read(name: str, single: Any, one: Any, other: Any) -> tuple[ExpressionList, ExpressionList]:
+    """Both lists, checked, of the graph of the operand before them; one that is given twice is read once."""
+    first = listed(name, one, single.graph if single.__class__ is Expression else None)
+    return first, first if other is one else listed(name, other, first.graph)
 
 
 def over_lists(

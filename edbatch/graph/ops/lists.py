@@ -141,7 +141,7 @@ def weighted_sum(weights: Iterable[Any], values: Iterable[Any]) -> Expression:
         >>> y.value()
         array([2., 3.], dtype=float32)
     """
-    return _weighted_sum_call((), (weights, values))
+    return _weighted_sum_call(None, weights, values)
 
 
 _weighted_sum_call = over(WEIGHTED_SUM)
@@ -175,13 +175,13 @@ def attention(
         >>> y.value()
         array([1.], dtype=float32)
     """
-    return _attention_call((query,), (keys, values), (scale, heads))
+    return _attention_call(query, keys, values, (scale, heads), (scale.__class__, heads.__class__))
 
 
-def _attention_attributes(singles: tuple[Any, ...], given: tuple[Any, Any]) -> dict[str, Any]:
+def _attention_attributes(query: Any, given: tuple[Any, Any]) -> dict[str, Any]:
     scale, heads = given
     parts = checked_size("attention: heads", heads)
-    return {"heads": parts, "scale": _scale(singles[0], scale, parts)}
+    return {"heads": parts, "scale": _scale(query, scale, parts)}
 
 
 _attention_call = over(ATTENTION, _attention_attributes)
