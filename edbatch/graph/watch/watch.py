@@ -94,6 +94,7 @@ class Watch:
         module = scope.get("__name__", "")
         if module == "importlib._bootstrap" and code.co_name == "_find_and_load":
             self._imports += (kind == "call") - (kind == "return")
+            return
         if self._imports:
             return  # by hooks, and by what is imported for the first time: the next run would not
         if kind == "call" and (module, code.co_qualname) in READS_VALUES:
