@@ -12,11 +12,11 @@ from weakref import ref
 
 import numpy as np
 
-from edbatch.base.exact import exact
 from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
+from edbatch.graph.cell.keywords import keyword_key
 from edbatch.graph.cell.tables import Described
 from edbatch.graph.cell.trace import traced
 from edbatch.graph.cell.tracing import Arguments, is_expression, is_integer, trace_cell
@@ -286,7 +286,7 @@ class Cell(Described):
         shapes = tuple(None if is_integer(x) else x.spec for x in given.operands)
         named = given.labels[len(shapes) - given.keywords :]
         try:
-            static = tuple(exact(item) for item in sorted(given.static.items()))
+            static = tuple((name, keyword_key(given.static[name])) for name in sorted(given.static))
         except TypeError as error:
             raise EdBatchError(
                 f"cell {self.name}: what is given by keyword must be hashable ({error}), or be an expression"
@@ -345,12 +345,13 @@ class Cell(Described):
         """Say so if a cell is traced again and again, and what for."""
         *alike, static = key
         values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
-        numbers = [name for _, (_, name), (kind, *_) in static if kind is float] if values else []
+        numbers = [name for name, (kind, *_) in static if kind is float] if values else []
         change = known[0].guard.change(own.get) if known else None
         if change is not None:
             what, is_number, count = *change, len(known) + 1
         elif values:
-            what, is_number, count = f"{', '.join(numbers) or 'a keyword'} is another", bool(numbers), len(values) + 1
+            what, is_number = f"{', '.join(numbers) or 'a keyword'} is another", bool(numbers)
+            count = len(values) + traces.gone + 1
         else:
             return
         if count < (MANY if is_number else VERY_MANY):

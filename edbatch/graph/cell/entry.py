@@ -7,6 +7,7 @@ from typing import Any
 
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.keywords import is_gone
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
@@ -111,15 +112,23 @@ class Traces(dict[Any, tuple[Variant, ...]]):
     """The variants of a cell that its owner keeps, by specs and keywords, those that were right last before others.
 
     A copy of the owner has parameters of its own, and starts anew.
+
+    Attributes:
+        warned: whether there are known to be many.
+        gone: how many have been forgotten because what was given by keyword is no more.
     """
 
     warned = False
+    gone = 0
 
     def forget_gone(self) -> None:
-        """Forget the traces of calls with parameters that are no more: a program may make many models."""
+        """Forget the traces of calls with what is no more: a program may make many models."""
         for key in list(self):
-            specs, *_ = key
-            if any(isinstance(spec, ParameterSpec) and spec.parameter() is None for spec in specs):
+            specs, *_, static = key
+            if is_gone(static):
+                del self[key]
+                self.gone += 1
+            elif any(isinstance(spec, ParameterSpec) and spec.parameter() is None for spec in specs):
                 del self[key]
 
     def __reduce__(self) -> tuple[Any, ...]:

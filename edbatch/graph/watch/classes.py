@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
-from edbatch.graph.watch.guard import Get
+from edbatch.graph.watch.getters import Get
 from edbatch.graph.watch.modules import is_standard
 
 _abc: Any = import_module("_abc")

@@ -14,6 +14,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from edbatch.base.exact import exact
+from edbatch.graph.watch.getters import Get
 
 MISSING: Any = object()  # the value of what is not there
 
@@ -21,12 +22,12 @@ ATOMS = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis
 CONTENTS = (list, tuple, deque, dict, MappingProxyType, set, frozenset, np.ndarray, np.generic, bytearray, array)
 WRAPPERS = (MethodType, partial, ReferenceType, slice)
 
-#: `get(key, MISSING)`; None stands for that of the dictionary of the cell's owner, which a guard must not hold.
-Get = Callable[[Any, Any], Any]
-
 
 class Read(NamedTuple):
-    """A place that was read: where it is, what it is called, and what was there."""
+    """A place that was read: where it is, what it is called, and what was there.
+
+    None stands for `get` of the dictionary of the cell's owner, which a guard must not hold.
+    """
 
     get: Get | None
     key: Any
@@ -34,21 +35,13 @@ class Read(NamedTuple):
     value: Any
 
 
-def weak_get(value: Any) -> Get:
-    """`getattr` of an object that it does not keep alive, if that can be."""
-    try:
-        held = ref(value)
-    except TypeError:
-        return partial(getattr, value)
-    return lambda name, missing: getattr(held(), name, missing)
-
-
 class Same:
     """An object that is equal to itself alone, and that this keeps alive only if it must."""
 
-    __slots__ = ("held",)
+    __slots__ = ("held", "number")
 
     def __init__(self, value: Any) -> None:
+        self.number = id(value)  # while it is a key, also after the object's end: what has that number then is unequal
         try:
             self.held: Callable[[], Any] = ref(value)
         except TypeError:
@@ -58,7 +51,7 @@ class Same:
         return isinstance(other, Same) and (mine := self.held()) is not None and mine is other.held()
 
     def __hash__(self) -> int:
-        return id(self.held())
+        return self.number
 
     def __repr__(self) -> str:
         return repr(self.held())

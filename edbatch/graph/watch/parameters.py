@@ -8,7 +8,8 @@ from weakref import ref
 
 from edbatch.graph.model.names import Names
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.watch.guard import MISSING, Get, Read, weak_get
+from edbatch.graph.watch.getters import Get, weak_get
+from edbatch.graph.watch.guard import MISSING, Read
 
 # What reads numbers that a trace would freeze: they are others after each step.
 _VALUES = ("value", "grad", "sparse_grad", "has_grad", "gradient_array", "gradient_rows", "__dlpack__")

@@ -34,7 +34,8 @@ import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.watch.classes import SPECIAL, Registered, arrivals, holders, is_changeable, is_data
-from edbatch.graph.watch.guard import ATOMS, CONTENTS, MISSING, Get, Read, weak_get
+from edbatch.graph.watch.getters import Get, closure_get, there_get, weak_get, weak_vars_get
+from edbatch.graph.watch.guard import ATOMS, CONTENTS, MISSING, Read
 from edbatch.graph.watch.modules import is_pure, is_standard
 from edbatch.graph.watch.parts import LARGE, Remembered, cached, inner, is_python, opened, parts, size
 from edbatch.graph.watch.state import draws, draws_by_name
@@ -93,6 +94,7 @@ class Search:
         self._reads: dict[Any, Read] = {}
         self._functions: dict[CodeType, list[FunctionType]] = {}
         self._lacking: dict[int, tuple[type, str, set[str]]] = {}
+        self._containers: list[tuple[int, Any]] = []  # keys of reads of what is in containers, wherever these are
         self._kept: list[Any] = []  # so that no `id` is used twice
 
     def reads_of(self, function: Any) -> Iterable[Read]:
@@ -121,7 +123,20 @@ class Search:
             get = arrivals(kind, names)
             if get is not None:
                 self.read(kind, get, None, f"{path}: what class {kind.__name__} has got", ())
-        return self._reads.values()
+        return self._let_go().values()
+
+    def _let_go(self) -> dict[Any, Read]:
+        """The places; where a container has been found in one, it is read there and not kept alive."""
+        places = {
+            id(read.value): read
+            for key, read in self._reads.items()
+            if isinstance(read.value, CONTENTS) and read.get is not None and key not in self._containers
+        }
+        for key in self._containers:
+            place = places.get(key[0])
+            if place is not None and place.get is not None:
+                self._reads[key] = self._reads[key]._replace(get=there_get(place.get, place.key, place.value))
+        return self._reads
 
     def lacks(self, kind: type, names: Iterable[str], path: str) -> None:
         """Note that names were looked for in a class, of which each of its bases may get some that it has not."""
@@ -132,6 +147,11 @@ class Search:
         self._kept.append(holder)
         own = isinstance(holder, dict) and self._owner is not None and holder is getattr(self._owner, "__dict__", None)
         self._reads.setdefault((id(holder), key), Read(None if own else get, key, path, value))
+
+    def contents(self, value: Any, path: str) -> None:
+        """Note what is in a container, which cannot be referenced weakly."""
+        self.read(value, lambda key, missing: value, None, path, value)
+        self._containers.append((id(value), None))
 
     def _note(self, value: Any) -> None:
         """Note a function, and those that it wraps."""
@@ -201,18 +221,17 @@ class _Sight:
             if name in self.ran.code.co_freevars:
                 continue  # see `look_into`
             if isinstance(value, CONTENTS) and not isinstance(value, tuple | frozenset | np.generic):
-                self._search.read(value, lambda key, missing, value=value: value, None, name, value)  # type: ignore[misc]
+                self._search.contents(value, name)
             self.visit(value, name, checked=False)
 
     def look_into(self, function: FunctionType) -> None:
         """At closure and defaults."""
         names = function.__code__.co_freevars
         for name, cell in zip(names, function.__closure__ or (), strict=True):
-            self._place(cell, functools.partial(getattr, cell), "cell_contents", name)
+            self._place(cell, closure_get(function, name), "cell_contents", name)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             if getattr(function, name):
-                get = functools.partial(getattr, function)
-                self._place(function, get, name, f"{function.__name__}.{name}")
+                self._place(function, weak_get(function), name, f"{function.__name__}.{name}")
 
     def _place(self, holder: Any, get: Get, key: Any, path: str, absent: bool = True, checked: bool = True) -> None:
         value = get(key, MISSING)
@@ -289,7 +308,7 @@ class _Sight:
         own: Any = getattr(value, "__dict__", {})
         for name in self._names:
             if name in own and isinstance(own[name], ATOMS):
-                self._place(own, own.get, name, f"{path}.{name}")
+                self._place(own, weak_vars_get(value), name, f"{path}.{name}")
 
     def _class(self, value: type, path: str) -> None:
         """At what a class holds for the code's names, or may get."""
@@ -308,7 +327,8 @@ class _Sight:
 
     def _object(self, value: Any, path: str) -> None:
         kind, own = type(value), getattr(value, "__dict__", None)
-        self._search.read(value, weak_get(value), "__class__", f"{path}.__class__", kind)
+        if own is not None or not isinstance(value, tuple):  # what holds a tuple, or finds it, tells its class
+            self._search.read(value, weak_get(value), "__class__", f"{path}.__class__", kind)
         in_vain = kind in self._dynamic or self._in_vain or hasattr(kind, "__getattr__")
         names = dict.fromkeys([*self._names, *self._matched(kind)])
         if kind in self._dynamic and own is not None:
@@ -325,7 +345,7 @@ class _Sight:
             if own is not None and (name in own or base is not None or in_vain):
                 large = not named and isinstance(own.get(name), CONTENTS) and size(own[name]) > LARGE
                 if not large:
-                    self._place(own, own.get, name, where, checked=named)
+                    self._place(own, weak_vars_get(value), name, where, checked=named)
             if isinstance(held, MemberDescriptorType):
                 self._place(value, weak_get(value), name, where)
             elif base is not None and (own is None or name not in own or self._past or is_data(held)):

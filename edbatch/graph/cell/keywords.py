@@ -1,0 +1,64 @@
+"""Keys of what is given to a cell by keyword, which keep no model alive."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import fields, is_dataclass
+from types import MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from edbatch.base.exact import exact
+from edbatch.graph.watch.guard import ATOMS, CONTENTS, Same
+from edbatch.graph.watch.parts import parts
+
+
+def keyword_key(value: Any) -> Hashable:
+    """As `exact`, but objects that may hold parameters are held weakly, and equal to themselves alone.
+
+    What is by value stays so: numbers, texts, tuples, objects that say what they are equal to and hold nothing else,
+    and what cannot be referenced weakly.
+
+    Raises:
+        TypeError: the value, or a part of it, is not hashable.
+    """
+    kind: type = value.__class__
+    if kind in ATOMS or isinstance(value, np.generic):
+        return exact(value)
+    if isinstance(value, tuple):
+        return (kind, *map(keyword_key, value))
+    if isinstance(value, frozenset):
+        return kind, frozenset(map(keyword_key, value))
+    if kind is MethodType:  # another object each time it is asked for
+        return kind, Same(value.__self__), Same(value.__func__)
+    hash(value)  # or raise
+    if not kind.__weakrefoffset__ or _is_value(value):
+        return exact(value)
+    if is_dataclass(value) and _says_equal(kind):
+        return (kind, *(keyword_key(getattr(value, field.name)) for field in fields(value) if field.compare))
+    return kind, Same(value)
+
+
+def is_gone(key: Any) -> bool:
+    """Whether a key has a part that is no more, so that no call has it again."""
+    if isinstance(key, Same):
+        return key.held() is None
+    return isinstance(key, tuple | frozenset) and any(map(is_gone, key))
+
+
+def _says_equal(kind: type) -> bool:
+    equal: Any = kind.__eq__
+    return equal is not object.__eq__
+
+
+def _is_value(value: Any, depth: int = 3) -> bool:
+    """Whether a value holds nothing but what is equal by what it is; so far down, everything counts as an object."""
+    kind = value.__class__
+    if kind in ATOMS or isinstance(value, np.generic | type | ModuleType):
+        return True
+    if not depth:
+        return False
+    if isinstance(value, CONTENTS):
+        return all(_is_value(part, depth - 1) for _, part in parts(value))
+    return _says_equal(kind) and all(_is_value(part, depth - 1) for part in getattr(value, "__dict__", {}).values())
