@@ -180,10 +180,22 @@ def lookup(table: LookupParameters, index: int) -> Expression:
 
 
 def _rows_of(table: LookupParameters, key: Any) -> Expression:
-    """A row, or several as a matrix."""
+    """A row, what an index with more parts shows of it, or several rows as a matrix."""
+    if key.__class__ is tuple:
+        return _part_of_row(table, key)
     if key.__class__ is int or key is None or not is_advanced(key):
         return lookup(table, key)
     return stack([lookup(table, row) for row in key])
+
+
+def _part_of_row(table: LookupParameters, key: tuple[Any, ...]) -> Expression:
+    if not key or key[0] is Ellipsis or isinstance(key[0], slice) or is_advanced(key[0]):
+        raise EdBatchError(
+            f"{table.spec!r}: expected an index that begins with the number of one row, got {shown(key)}; several "
+            f"rows, as a matrix, are {table.name}[[0, 1]], and the whole table is eb.parameter({table.name})"
+        )
+    row = lookup(table, key[0])
+    return row[key[1:]] if len(key) > 1 else row
 
 
 LookupParameters.__getitem__ = _rows_of  # type: ignore[method-assign, assignment]

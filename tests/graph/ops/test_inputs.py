@@ -23,6 +23,43 @@ def test_several_rows_are_an_index_of_the_table():
         assert table[[1, 2]].shape == (2, 2)
 
 
+TABLE = np.arange(24.0).reshape(3, 4, 2)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [(0, 1), (2, -1, 1), (-1, slice(1, 3)), (1, ..., 0), (1, [0, 2]), (np.int64(1), None), (1,), [0, 1]],
+)
+def test_an_index_of_a_table_is_that_of_an_array(key):
+    table = eb.ParameterCollection().add_lookup_parameters(TABLE.shape, init=TABLE)
+    with eb.Graph(policy="sufficient"):
+        part = table[key]
+        loss = eb.sum(eb.square(part))
+    loss.backward()
+    np.testing.assert_array_equal(part.value(), TABLE[key])
+    want = np.zeros_like(TABLE)
+    want[key] = 2 * TABLE[key]
+    np.testing.assert_array_equal(table.grad(), want)
+
+
+def test_an_index_of_a_table_begins_in_a_cell_with_a_number():
+    table = eb.ParameterCollection().add_lookup_parameters(TABLE.shape, init=TABLE)
+
+    @eb.cell
+    def entry(row: int):
+        return table[row, 1]
+
+    with eb.Graph():
+        np.testing.assert_array_equal(entry(2).value(), TABLE[2, 1])
+
+
+@pytest.mark.parametrize("key", [(), ([0, 1], 1), (slice(0, 2), 1), (..., 0), (None, 0), ((0, 1), 1)])
+def test_other_indices_of_a_table_say_what_to_write(key):
+    table = eb.ParameterCollection().add_lookup_parameters(TABLE.shape, name="E")
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"number of one row.*E\[\[0, 1\]\].*eb.parameter\(E\)"):
+        table[key]
+
+
 def test_integers_beyond_64_bits_are_refused():
     with eb.Graph():
         for value in ([1, 2**70], [[-(2**70)]], 2**64):
