@@ -72,6 +72,9 @@ def type_name(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: S
     return f"{op.name}({', '.join(parts)})" + ("" if operands else f"->{out!r}")
 
 
+DELETED = "was deleted, and a graph has still to run with it, or to go back through it; keep its model alive"
+
+
 class Types(dict[int, NodeType]):
     """All types by their ids, but for those whose parameters are gone; no id is ever used again.
 
@@ -82,7 +85,7 @@ class Types(dict[int, NodeType]):
     made = 0
 
     def __missing__(self, id: int) -> NodeType:
-        raise EdBatchError("a parameter was deleted before the graph that uses it ran; keep its model alive")
+        raise EdBatchError(f"a parameter {DELETED}")
 
 
 TYPES = Types()
@@ -138,7 +141,7 @@ def parameter_of(spec: ParameterSpec) -> Parameter:
     """
     parameter = spec.parameter()
     if parameter is None:
-        raise EdBatchError(f"parameter {spec!r} was deleted before the graph that uses it ran; keep its model alive")
+        raise EdBatchError(f"parameter {spec!r} {DELETED}")
     return parameter
 
 
