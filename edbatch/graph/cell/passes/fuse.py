@@ -74,11 +74,12 @@ def fuse(body: Body) -> list[Run | int]:
             runs[least].append(joined)
         of_node[number] = joined
         stages.append(joined.stage)
+    readers = _readers(body)
     order: list[Run | int] = []
     for stage in sorted({*others, *runs}):
         order += others[stage]
         for run in runs[stage]:
-            order += _runs(body, tuple(run.nodes), tuple(run.sizes), tuple(run.reduced))
+            order += _runs(body, readers, tuple(run.nodes), tuple(run.sizes), tuple(run.reduced))
     return order
 
 
@@ -162,22 +163,29 @@ def _begun(number: int, node: Node, through: GoesThrough, stage: int) -> _Growin
     return run
 
 
-def _runs(body: Body, nodes: tuple[int, ...], sizes: Shape, reduced: tuple[bool, ...]) -> list[Run]:
+def _runs(
+    body: Body, readers: list[set[int]], nodes: tuple[int, ...], sizes: Shape, reduced: tuple[bool, ...]
+) -> list[Run]:
     """One run, or as many as it takes."""
-    run = Run(nodes, sizes, reduced, _stores(body, set(nodes)))
+    inside = set(nodes)
+    stores = tuple(number for number in sorted(inside) if not readers[number] <= inside)
+    run = Run(nodes, sizes, reduced, stores)
     if len(nodes) == 1 or len(reads(body, run)[0]) + len(run.stores) <= MOST_PLACES:
         return [run]
     half = len(nodes) // 2
-    return _runs(body, nodes[:half], sizes, reduced) + _runs(body, nodes[half:], sizes, reduced)
+    first = _runs(body, readers, nodes[:half], sizes, reduced)
+    return first + _runs(body, readers, nodes[half:], sizes, reduced)
 
 
-def _stores(body: Body, inside: set[int]) -> tuple[int, ...]:
-    """Which nodes of a run are read outside."""
-    read = {value.node for value in body.outputs}
+def _readers(body: Body) -> list[set[int]]:
+    """By which nodes each is read; -1: it is returned."""
+    readers: list[set[int]] = [set() for _ in body.nodes]
     for number, node in enumerate(body.nodes):
-        if number not in inside:
-            read |= {value.node for value in node.operands}
-    return tuple(sorted(inside & read))
+        for value in node.operands:
+            readers[value.node].add(number)
+    for value in body.outputs:
+        readers[value.node].add(-1)
+    return readers
 
 
 def is_contiguous(body: Body, value: Value) -> bool:
@@ -195,12 +203,13 @@ def reads(body: Body, run: Run) -> tuple[list[Value | ParameterSpec], dict[tuple
     """What a run reads from outside, each once; and (node, operand slot) -> position in that list."""
     found: dict[Value | ParameterSpec, int] = {}
     places: dict[tuple[int, int], int] = {}
+    inside = set(run.nodes)
     for number in run.nodes:
         node = body.nodes[number]
         values = iter(node.operands)
         for slot, spec in enumerate(node.type.operands):
             operand: Value | ParameterSpec = spec if isinstance(spec, ParameterSpec) else next(values)
-            if isinstance(operand, Value) and operand.node in run.nodes:
+            if isinstance(operand, Value) and operand.node in inside:
                 continue
             places[number, slot] = found.setdefault(operand, len(found))
     return list(found), places

@@ -1,5 +1,7 @@
 """Runs reach no more values than a kernel has places for, and what is computed in several runs is the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,27 @@ def test_a_run_of_many_operands_becomes_several(count):
     assert len(runs) > 1
     assert all(isinstance(run, Run) and places(body, run) <= MOST_PLACES for run in runs)
     assert [node for run in runs for node in run.nodes] == list(range(count, len(body.nodes)))
+
+
+def test_many_runs_take_as_many_steps_as_few():
+    """The body is gone through a fixed number of times, not once for every run."""
+
+    class Counted(tuple):
+        times = 0
+
+        def __iter__(self):
+            Counted.times += 1
+            return super().__iter__()
+
+    def steps(x, W):
+        for _ in range(40):
+            x = eb.tanh(W @ x)
+        return x
+
+    body = trace(steps, (3,), (3, 3), dtype="float32")
+    runs = fuse.fuse(replace(body, nodes=Counted(body.nodes)))
+    assert [run.stores for run in runs if isinstance(run, Run)] == [(number,) for number in range(3, 82, 2)]
+    assert 1 <= Counted.times <= 4
 
 
 def test_a_node_of_many_operands_stays_whole(monkeypatch):
