@@ -5,7 +5,7 @@ all of them, held by whoever changes one, and by whoever runs a graph: compiled 
 locks for each table would have to be taken in one order, also by the garbage collector. Recording a graph takes it for
 what is new only.
 
-An interrupt (Ctrl-C) may come between any two calls. What must not be left half done then - an update of the
+An interrupt (Ctrl-C, a timer's) may come between any two calls. What must not be left half done then - an update of the
 parameters, gradients added to them, parameters moved into a stack - makes it wait.
 """
 
@@ -17,13 +17,15 @@ import threading
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from signal import SIGINT
+from signal import Signals
 from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
 # What `signal` wraps: its functions turn numbers into enums and back, which takes ten times as long as they do.
 _signal: Any = import_module("_signal")
-_INTERRUPT = int(SIGINT)
+# Those that programs catch to end what runs: Ctrl-C, a timer, a batch system that takes the machine back.
+_NAMES = ("SIGINT", "SIGTERM", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT", "SIGVTALRM", "SIGPROF", "SIGBREAK")
+_SIGNALS = [int(getattr(_signal, name)) for name in _NAMES if hasattr(_signal, name)]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,12 +65,13 @@ def original(error: BaseException) -> BaseException:
 
 
 class Whole:
-    """In its block, interrupts wait: the block is left as a whole, and what the interrupt does comes after it.
+    """In its block, signals wait: the block is left as a whole, and what an interrupt or a timer does comes after it.
 
-    Only the main thread gets interrupts; in others there is nothing to do.
+    Only the main thread gets signals; in others there is nothing to do. Handlers of C, and what ends the process
+    without one, are left as they are.
 
     Args:
-        last: whether nothing of Python runs after the block that could raise (a finalizer): the interrupt is then sent
+        last: whether nothing of Python runs after the block that could raise (a finalizer): the signals are then sent
             once more, by another thread, to whatever runs next.
 
     Example:
@@ -82,29 +85,57 @@ class Whole:
         True
     """
 
-    __slots__ = ("_came", "_handler", "_last")
+    __slots__ = ("_came", "_handlers", "_last")
 
     def __init__(self, last: bool = False) -> None:
         self._last = last
-        self._came = False
-        self._handler: Any = None
+        self._came: list[int] = []
+        self._handlers: list[tuple[int, Any]] = []  # of the signals that wait
 
     def __enter__(self) -> Self:
         if _thread.get_ident() == threading.main_thread().ident:
-            handler = _signal.getsignal(_INTERRUPT)
-            if callable(handler):  # and not ignored, or of C
-                self._handler = handler
-                _signal.signal(_INTERRUPT, self._note)
+            try:
+                for number in _SIGNALS:
+                    handler = _signal.getsignal(number)
+                    if callable(handler):  # and not ignored, or of C
+                        self._handlers.append((number, handler))
+                        _signal.signal(number, self._note)
+            except BaseException:  # by a signal whose turn had not come
+                self._restore()
+                raise
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._came = True
+        if number not in self._came:
+            self._came.append(number)
+
+    def _restore(self) -> None:
+        """Put the handlers back: all of them, whatever one that is back raises meanwhile."""
+        try:
+            while self._handlers:
+                _signal.signal(*self._handlers[-1])
+                self._handlers.pop()
+        finally:
+            if self._handlers:
+                self._restore()
 
     def __exit__(self, *_: object) -> None:
-        if self._handler is None:
+        if not self._handlers:
             return
-        _signal.signal(_INTERRUPT, self._handler)
-        if self._came and self._last:
-            _thread.start_new_thread(_thread.interrupt_main, ())
-        elif self._came:
-            _signal.raise_signal(_INTERRUPT)
+        try:
+            self._restore()
+        finally:
+            self._send()
+
+    def _send(self) -> None:
+        """Send what came once more, whatever the handler of one raises."""
+        try:
+            while self._came:
+                number = self._came.pop(0)
+                if self._last:
+                    _thread.start_new_thread(_thread.interrupt_main, (Signals(number),))
+                else:
+                    _signal.raise_signal(number)
+        finally:
+            if self._came:
+                self._send()
