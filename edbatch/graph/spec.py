@@ -129,8 +129,8 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
 def float_dtype(dtype: object) -> np.dtype:
     """float32 or float64 as a NumPy dtype; anything else is an error."""
     try:
-        # None is float64 to NumPy, also where a dtype is compared with it.
-        found = None if dtype is None else np.dtype(dtype)  # type: ignore[call-overload]
+        # To NumPy None is float64, also where a dtype is compared with it, and whatever has a dtype is one.
+        found = np.dtype(dtype) if isinstance(dtype, str | type | np.dtype) else None
     except Exception:  # whatever an object of another library makes of it
         found = None
     for known in FLOATS:

@@ -374,7 +374,7 @@ class TestErrors:
 
 
 @pytest.mark.parametrize(
-    "dtype", [None, "abc", 3, (2, 2), "int32", "float16", ">f4", {}, np.ones(2), complex, object()]
+    "dtype", [None, "abc", 3, (2, 2), "int32", "float16", ">f4", {}, np.ones(2), np.float32(1), complex, object()]
 )
 def test_a_dtype_that_no_value_has_is_refused_where_it_is_given(dtype):
     for owner in (eb.Graph, eb.ParameterCollection):

@@ -13,6 +13,7 @@ from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed, described
+from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, greater, greater_equal, less, where
@@ -154,9 +155,11 @@ def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
         EdBatchError: one is no integer, out of range, or larger than what the dtype of the graph tells apart.
     """
     told_apart(place, graph.dtype, size)
+    if given.__class__ is not np.ndarray:
+        refuse_masked(given, place)
     try:
         found = np.asarray(given)
-    except ValueError:
+    except UNREADABLE:
         found = np.empty(0)
     if found.dtype.kind not in "iu" or not found.size:
         raise EdBatchError(f"{place}: expected integers or an expression as the index, got {shown(given)}")

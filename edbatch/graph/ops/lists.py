@@ -192,5 +192,6 @@ def _scale(query: Any, scale: float | bool | None, heads: int) -> float:
         return 1.0
     if scale is None or scale is True:
         size = math.prod(getattr(query, "shape", ()))
+        expect(size > 0, "attention: expected a query with entries, got an empty one")
         return 1.0 / math.sqrt(size / heads)
     return checked_number("attention: scale", scale)

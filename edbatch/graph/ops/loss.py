@@ -17,7 +17,7 @@ from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.declaring import broadcast_shape
-from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, square
+from edbatch.graph.ops.elementwise import abs, add, exp, log, maximum2, minimum2, multiply, relu, square
 from edbatch.graph.ops.matrix import dot
 from edbatch.graph.ops.normalize import log_softmax
 from edbatch.graph.ops.reduce import max, mean, sum
@@ -68,7 +68,7 @@ def _cross_entropy(x: Any, label: Any) -> Expression:
 
 
 def _hinge(x: Any, label: Any, margin: float) -> Expression:
-    return sum(omit(maximum2(x - pick(x, label) + margin, 0), label))
+    return sum(omit(relu(x - pick(x, label) + margin), label))
 
 
 def _binary_entropy_gradient(g: Any, out: Any, p: Any, target: Any) -> tuple[Expression, Expression]:

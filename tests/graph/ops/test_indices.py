@@ -189,3 +189,24 @@ def test_numbers_that_float32_does_not_tell_apart_are_refused(numbered):
         numbered(eb.input(large), eb.input([[0.0, 1.0]]))
     with eb.Graph():
         eb.argmax(eb.input(large), axis=0), eb.top_k(eb.input(large[:, :-2]), 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, index: eb.gather(x, index, 0),
+        lambda x, index: eb.scatter(x, index, eb.ones(2), 0),
+        lambda x, index: eb.scatter_add(x, index, eb.ones(2), 0),
+        lambda x, index: eb.one_hot(index, 4),
+    ],
+)
+def test_indices_that_would_be_taken_for_others(call):
+    torch = pytest.importorskip("torch")
+    with eb.Graph():
+        x = eb.ones(4)
+        with pytest.raises(eb.EdBatchError, match="expected an array without a mask"):
+            call(x, np.ma.array([1, 2], mask=[False, True]))
+        for index in (torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([1, 2], dtype=torch.bfloat16)):
+            with pytest.raises(eb.EdBatchError, match="expected integers or an expression as the index"):
+                call(x, index)
+        call(x, torch.tensor([1, 2]))

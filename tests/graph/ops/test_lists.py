@@ -191,3 +191,8 @@ def test_softmax_across_a_checked_list():
         eb.softmax(eb.input([5.0, 6.0]))
         first, second = eb.softmax(eb.ExpressionList([eb.input([1.0, 2.0]), eb.input([1.0, 2.0])]))
         assert eb.forward([first, second])[1].tolist() == [0.5, 0.5]
+
+
+def test_an_empty_query_is_refused():
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="attention: expected a query with entries"):
+        eb.attention(np.zeros(0), [eb.ones(3)], [eb.ones(3)])

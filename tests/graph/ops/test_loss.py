@@ -184,3 +184,14 @@ def test_gradients_of_targets_are_the_slopes_of_the_loss_that_is_cut_off(dtype, 
     loss.backward()
     with_target, without = (x.value() for x in ends)
     np.testing.assert_allclose(target.gradient(), with_target - without, rtol=1e-6)
+
+
+@pytest.mark.parametrize("cells", [False, True])
+def test_a_hinge_that_is_just_kept_has_no_slope(cells):
+    """As PyTorch's `multi_margin_loss`."""
+    loss = (lambda x: eb.hinge(x, 0)) if not cells else eb.cell(lambda x: eb.hinge(x, 0))
+    with eb.Graph(policy="sufficient"):
+        x = eb.input([2.0, 1.0, 1.5])
+        y = loss(x)
+    y.backward()
+    np.testing.assert_array_equal(x.gradient(), [-1, 0, 1])
