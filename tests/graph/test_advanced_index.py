@@ -75,7 +75,7 @@ def test_of_a_parameter_and_in_a_cell():
     np.testing.assert_allclose(h.gradient()[0], X[0][[2, 0]].sum(axis=0)[::-1])
 
 
-@pytest.mark.parametrize("words", [[2, 0, 2, -1], (1,), range(3), np.array([1, 1])], ids=str)
+@pytest.mark.parametrize("words", [[2, 0, 2, -1], [1], range(3), np.array([1, 1])], ids=str)
 def test_rows_of_a_table(words):
     table = eb.ParameterCollection(dtype="float64").add_lookup_parameters((3, 4), init=X[0])
     with eb.Graph(dtype="float64"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from edbatch.base.blocks import Block
+from edbatch.base.exclusive import Whole
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns, graphs
 from edbatch.graph.expression import Expression
@@ -123,8 +125,17 @@ class Trace(Columns):
 
 def traced(trace: Columns, function: Callable[[], Any]) -> Any:
     """Run `function` with `trace` as the current graph; what it returns."""
-    block = graphs.enter(trace)
+    block: Block[Columns] | None = None
     try:
+        with Whole():  # or an interrupt left the trace open for whatever comes next
+            block = graphs.enter(trace)
         return function()
     finally:
-        graphs.leave(block)
+        if block is not None:
+            try:
+                with Whole():
+                    graphs.leave(block)
+            except BaseException:
+                if block.token is not None:  # it came before signals waited
+                    graphs.leave(block)
+                raise
