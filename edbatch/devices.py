@@ -59,13 +59,11 @@ class Device:
         self.backend.synchronize()
 
     def __enter__(self) -> Device:
-        self._entered.append(_blocks.enter(self))
+        _blocks.enter(self, self._entered)
         return self
 
     def __exit__(self, *_: object) -> None:
-        block = _blocks.left(self._entered)
-        if block is not None:
-            _blocks.leave(block)
+        _blocks.leave_one(self._entered)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.name,)

@@ -9,6 +9,8 @@ from hypothesis import settings
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
+from edbatch.graph.columns import graphs
+from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
 
@@ -93,3 +95,11 @@ def recordings_of_this_test():
     backend = vars(eb.device("cuda")).get("backend")  # if it was opened
     if backend is not None:
         backend.recordings = Recordings(backend._driver)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open():
+    """What a test leaves open would be in force in those that follow it."""
+    yield
+    assert graphs.innermost() is None
+    assert current_options() == Options()

@@ -13,6 +13,8 @@ from contextvars import ContextVar, Token
 from threading import get_ident
 from typing import Any, Generic, TypeVar
 
+from edbatch.base.exclusive import Whole
+
 T = TypeVar("T")
 
 
@@ -45,12 +47,12 @@ class Blocks(Generic[T]):
         top: the one entered last, or one that is always there and has the value None.
 
     Example:
-        >>> blocks = Blocks("example")
-        >>> first, second = blocks.enter("first"), blocks.enter("second")
-        >>> blocks.leave(first)
+        >>> blocks, entered = Blocks("example"), []
+        >>> first, second = blocks.enter("first", entered), blocks.enter("second", entered)
+        >>> blocks.leave(first, entered)
         >>> blocks.innermost()
         'second'
-        >>> blocks.leave(second)
+        >>> blocks.leave(second, entered)
         >>> blocks.innermost()
     """
 
@@ -69,19 +71,69 @@ class Blocks(Generic[T]):
             yield block
             block = block.below
 
-    def enter(self, value: T) -> Block[T]:
-        """Begin a block; called by the `__enter__` of a `with` statement."""
+    def enter(self, value: T, entered: list[Block[T]]) -> Block[T]:
+        """Begin a block, wholly or not at all; called by the `__enter__` of a `with` statement.
+
+        Args:
+            entered: those that are open with this value, to which it is added.
+        """
         below = self.top.get()
         while below.value is None and below.below is not None:
             below = below.below
         block = Block(value, below, id(sys._getframe(2)))
-        block.token = self.top.set(block)
-        return block
+        try:
+            with Whole():  # or an interrupt left it open for whatever comes next
+                block.token = self.top.set(block)
+                entered.append(block)
+            return block
+        except BaseException:
+            self.leave(block, entered)
+            raise
 
-    def leave(self, block: Block[T]) -> None:
-        """End a block, in any order, thread and task."""
+    def leave(self, block: Block[T], entered: list[Block[T]]) -> None:
+        """End a block, in any order, thread and task; it is taken out of the list."""
+        try:
+            with Whole():
+                self._leave(block, entered)
+        finally:
+            self._leave(block, entered)  # if an interrupt came before they waited
+
+    def leave_one(self, entered: list[Block[T]]) -> bool:
+        """End one of the blocks with one value, the one that is left by the `__exit__` that calls this.
+
+        That of the same `with` statement. Where there is none, as for an `ExitStack`, the last of this thread or task.
+
+        Returns:
+            Whether there was one.
+        """
+        found: bool | None = None
+        try:
+            with Whole():
+                found = self._leave_one(entered, id(sys._getframe(2)))
+            return found
+        finally:
+            if found is None:  # an interrupt came before they waited
+                self._leave_one(entered, id(sys._getframe(2)))
+
+    def _leave_one(self, entered: list[Block[T]], frame: int) -> bool:
+        """End the block that this frame has entered, or the last of this thread or task; whether there was one."""
+        all_entered = entered.copy()  # by other threads too, which go on entering and leaving
+        if not all_entered:
+            return False
+        found = all_entered[-1]
+        if len(all_entered) > 1:
+            here = set(self)
+            known = [block for block in all_entered if block in here] or all_entered
+            found = next((block for block in reversed(known) if block.frame == frame), known[-1])
+        self._leave(found, entered)
+        return True
+
+    def _leave(self, block: Block[T], entered: list[Block[T]]) -> None:
+        """End a block that is open."""
         token, block.token = block.token, None  # which holds it, in a cycle
-        assert token is not None, "left once"
+        if token is None:
+            return
+        entered.remove(block)
         now = self.top.get()
         try:
             self.top.reset(token)
@@ -96,19 +148,3 @@ class Blocks(Generic[T]):
         elif block.below is not token.old_value:  # which is over
             assert block.below is not None
             self.top.set(block.below)
-
-    def left(self, entered: list[Block[T]]) -> Block[T] | None:
-        """Of blocks with one value, the one that an `__exit__`, which calls this, ends; it is taken out of the list.
-
-        That of the same `with` statement. Where there is none, as for an `ExitStack`, the last of this thread or task.
-        """
-        all_entered = entered.copy()  # by other threads too, which go on entering and leaving
-        if not all_entered:
-            return None
-        found = all_entered[-1]
-        if len(all_entered) > 1:
-            frame, here = id(sys._getframe(2)), set(self)
-            known = [block for block in all_entered if block in here] or all_entered
-            found = next((block for block in reversed(known) if block.frame == frame), known[-1])
-        entered.remove(found)
-        return found

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ContextDecorator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, TypeAlias
 
-from edbatch.base.blocks import Blocks
+from edbatch.base.blocks import Block, Blocks
 from edbatch.errors import EdBatchError, checked_flag, shown
 
 _NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile")
@@ -73,8 +72,9 @@ class Options:
 PRECISIONS = ("float32", "tf32", "bf16")
 
 _DEFAULT = Options()
+_Changes: TypeAlias = tuple[tuple[str, bool | str], ...]
 #: What each changes, so that one that ends takes its changes with it, and no others.
-_blocks: Blocks[tuple[tuple[str, bool | str], ...]] = Blocks("edbatch_options")
+_blocks: Blocks[_Changes] = Blocks("edbatch_options")
 
 
 def current_options() -> Options:
@@ -85,14 +85,32 @@ def current_options() -> Options:
 
 
 @lru_cache(1000)
-def _changed(*changes: tuple[tuple[str, bool | str], ...]) -> Options:
+def _changed(*changes: _Changes) -> Options:
     """The options in blocks that change these, the innermost first."""
     named = {name: value for block in reversed(changes) for name, value in block}
     return replace(_DEFAULT, **named)  # type: ignore[arg-type]
 
 
-@contextmanager
-def options(*given: Any, **changes: bool | str) -> Iterator[Options]:
+class _Changed(ContextDecorator):
+    """A `with` block, or several at a time, in which some options differ."""
+
+    def __init__(self, changes: _Changes) -> None:
+        self._changes = changes
+        self._entered: list[Block[_Changes]] = []
+
+    def __enter__(self) -> Options:
+        block = _blocks.enter(self._changes, self._entered)
+        try:
+            return current_options()
+        except BaseException:
+            _blocks.leave(block, self._entered)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        _blocks.leave_one(self._entered)
+
+
+def options(*given: Any, **changes: bool | str) -> AbstractContextManager[Options]:
     """Graphs opened and run inside the block have these options; what is not named stays as it is.
 
     Like those of `Graph` and `device`, blocks of generators and coroutines may end in any order.
@@ -121,11 +139,7 @@ def options(*given: Any, **changes: bool | str) -> Iterator[Options]:
             changes[name] = checked_flag(f"option {name}", value)
         elif not isinstance(value, str) or value not in PRECISIONS:
             raise EdBatchError(f"option precision={shown(value)}: expected one of {', '.join(PRECISIONS)}")
-    block = _blocks.enter(tuple(changes.items()))
-    try:
-        yield current_options()
-    finally:
-        _blocks.leave(block)
+    return _Changed(tuple(changes.items()))
 
 
 # What there is, and what it is by default, is said in one place.

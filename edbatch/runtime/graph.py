@@ -89,30 +89,22 @@ class Graph(Columns):
         self._opened = Moment.now()  # or when it last ran
 
     def __enter__(self) -> Self:
-        block: Block[Columns] | None = None
+        block = graphs.enter(self, self._entered)
         try:
-            with Whole():  # or an interrupt left the graph open for whatever comes next
-                block = graphs.enter(self)
-                self._entered.append(block)
-                if any(other.thread != block.thread for other in self._entered):
-                    raise EdBatchError("this graph is open in another thread; expected a graph for each thread")
+            if any(other.thread != block.thread for other in self._entered):
+                raise EdBatchError("this graph is open in another thread; expected a graph for each thread")
             return self
         except BaseException:
-            if block is not None:
-                self._entered.remove(block)
-                graphs.leave(block)
+            graphs.leave(block, self._entered)
             raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with Whole():
-            block = graphs.left(self._entered)
-            if block is None:
-                raise EdBatchError("this graph's `with` block was left more often than it was entered")
-            graphs.leave(block)
-            if error is not None:
-                self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
+        if error is not None:
+            self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
+        if not graphs.leave_one(self._entered):
+            raise EdBatchError("this graph's `with` block was left more often than it was entered")
 
     def __del__(self) -> None:
         evaluation = getattr(self, "_evaluation", None)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from edbatch.base.blocks import Block
-from edbatch.base.exclusive import Whole
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns, graphs
 from edbatch.graph.expression import Expression
@@ -125,17 +124,9 @@ class Trace(Columns):
 
 def traced(trace: Columns, function: Callable[[], Any]) -> Any:
     """Run `function` with `trace` as the current graph; what it returns."""
-    block: Block[Columns] | None = None
+    entered: list[Block[Columns]] = []
+    block = graphs.enter(trace, entered)
     try:
-        with Whole():  # or an interrupt left the trace open for whatever comes next
-            block = graphs.enter(trace)
         return function()
     finally:
-        if block is not None:
-            try:
-                with Whole():
-                    graphs.leave(block)
-            except BaseException:
-                if block.token is not None:  # it came before signals waited
-                    graphs.leave(block)
-                raise
+        graphs.leave(block, entered)
