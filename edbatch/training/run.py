@@ -115,7 +115,7 @@ class Run:
         draws.checked_seed("Run: seed", self.seed)
         if not (hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")):
             raise EdBatchError(f"Run: data: expected a list of samples, got {type(self.data).__name__}")
-        if not len(self.data):
+        if getattr(self.data, "shape", None) == () or not len(self.data):
             raise EdBatchError("Run: data: expected samples, got none")
         for name, of in {"model": ParameterCollection, "trainer": Trainer}.items():
             if not isinstance(getattr(self, name), of):

@@ -227,6 +227,7 @@ def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
         ({"save_every": 1.5}, "Run: save_every=1.5; expected an integer of at least 1"),
         ({"seed": -1}, "Run: seed: expected an integer of at least 0"),
         ({"data": []}, "Run: data: expected samples, got none"),
+        ({"data": np.array(None)}, "Run: data: expected samples, got none"),
         ({"losses": 3}, "Run: losses: expected a function, got int"),
         ({"evaluate": {}.get("x", 3)}, "Run: evaluate: expected a function, got int"),
         ({"settings": {"a": object()}}, "Run: settings: expected what JSON can hold"),

@@ -84,8 +84,8 @@ def save_checkpoint(
 ) -> None:
     """See `ParameterCollection.save`."""
     for given, method in ((trainer, "state"), (policy, "save")):
-        if given is not None and not hasattr(given, method):
-            raise EdBatchError(f"{path}: expected a trainer and a policy, got {type(given).__name__}")
+        if isinstance(given, type) or (given is not None and not hasattr(given, method)):
+            raise EdBatchError(f"{path}: expected a trainer and a policy, got {shown(given)}")
     if not isinstance(metadata, Mapping | None):
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
     with lock:  # of one moment, also if another thread trains

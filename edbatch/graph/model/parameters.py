@@ -14,7 +14,7 @@ from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
 from edbatch.graph.model.writes import note_write, share
 from edbatch.graph.operand import Operand
-from edbatch.graph.spec import ParameterSpec
+from edbatch.graph.spec import FLOATS, ParameterSpec
 
 
 class Parameter(Operand):
@@ -46,6 +46,11 @@ class Parameter(Operand):
     _order: Literal["C", "F"] = "F"
 
     def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
+        if not isinstance(array, np.ndarray) or array.dtype not in FLOATS:
+            raise EdBatchError(
+                f"parameter {name!r}: expected an array of {' or '.join(map(str, FLOATS))}, got {shown(array)}; "
+                "models make parameters of any numbers by `add_parameters`"
+            )
         self.name = name
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.

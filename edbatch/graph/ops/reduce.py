@@ -215,7 +215,8 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         like: an expression; the sum of an empty list is zeros of its shape.
 
     Raises:
-        EdBatchError: an empty list without `like`, expressions of different shapes, or no such axis.
+        EdBatchError: an empty list without `like`, `like` without a list, expressions of different shapes, or no such
+            axis.
 
     Example:
         >>> import edbatch as eb
@@ -226,6 +227,8 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         [array([4., 6.], dtype=float32), np.float32(3.0)]
     """
     if not is_list("sum", x, axis, keepdims):
+        if like is not None:
+            raise EdBatchError(f"sum: like: expected it with a list, which may be empty, got it with {shown(x)}")
         return _sum_over(x, _which(axis, keepdims))
     if like is None:
         return _sum_list_of(x)

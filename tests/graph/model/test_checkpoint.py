@@ -368,7 +368,7 @@ def test_headers_that_are_not_as_they_should_be(saved, header, message):
 
 
 def test_what_is_no_trainer_and_no_policy(tmp_path):
-    for given in ({"trainer": 3}, {"policy": "agenda"}):
+    for given in ({"trainer": 3}, {"policy": "agenda"}, {"policy": eb.Graph}):
         with pytest.raises(eb.EdBatchError, match="expected a trainer and a policy, got"):
             model_of().save(tmp_path / "m.safetensors", **given)
     assert os.listdir(tmp_path) == []

@@ -117,3 +117,9 @@ def test_what_is_read_is_a_copy():
     W.freeze()
     with pytest.raises(eb.EdBatchError, match="is frozen"):
         W.set_grad(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("array", [None, [1.0], np.array(["a"]), np.array([1]), np.zeros(2, ">f4")], ids=repr)
+def test_what_is_no_array_of_numbers(array):
+    with pytest.raises(eb.EdBatchError, match="parameter 'W': expected an array of float32 or float64"):
+        eb.Parameter("W", array)

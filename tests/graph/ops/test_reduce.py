@@ -77,6 +77,8 @@ def test_empty_sums_like_something():
                 eb.sum(nothing)
         with pytest.raises(eb.EdBatchError, match="sum: like"):
             eb.sum([], like="x")
+        with pytest.raises(eb.EdBatchError, match="sum: like: expected it with a list"):
+            eb.sum(eb.ones(3), like="x")
 
 
 def test_axes():
