@@ -1,5 +1,6 @@
 """What docs/extending.md shows, block by block: ops, a policy and an optimizer that EdBatch does not have."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,11 +8,10 @@ import numpy as np
 import edbatch as eb
 from edbatch.graph.fast import attributed, binary
 from edbatch.graph.fast_lists import over_lists, variadic
-from edbatch.graph.op import Equations, Op, Sample, Share, composite, declare, expect
+from edbatch.graph.op import Equations, Op, Sample, composite, declare, expect
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import greater
 from edbatch.graph.record import checked_number, record
-from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.policy.schedule import Schedule
 from edbatch.training.rule import Rule
 from edbatch.training.trainer import Trainer
@@ -61,15 +61,14 @@ PEAK = declare(
 )
 peak = attributed(PEAK, lambda spec, axis: {"axes": (axis % len(spec.shape),)}, default=-1)
 
-
-REDUCTIONS["norm_list"] = "sqrt(sum(x * x))"
 NORM_LIST = declare(
     Op(
         "norm_list",
         lambda shape: shape,
         variadic=True,
+        equations=Equations(("x[e,i]",), "out[i] = sqrt(sum_e(x * x))", lambda shape: {"i": math.prod(shape)}),
         unrolled=lambda *xs: eb.sqrt(sum(eb.square(x) for x in xs)),
-        gradient=Share(lambda out, x: x / out),
+        gradient=lambda g, out, *xs: [g * x / out for x in xs],
         samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
     )
 )

@@ -14,9 +14,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from edbatch.compiling.compiled import in_python
 from edbatch.kernels.interpreter import Emitter, interpreter
-from edbatch.kernels.language.given import INTEGER, PLACE, filled, given_of
-from edbatch.kernels.tables import Rows, at_index, operand_rows, placed, window_rows
-from edbatch.memory.plan.format import GATHER, GATHER_MANY
+from edbatch.kernels.language.given import INTEGER, PLACE, given_of
+from edbatch.kernels.tables import Rows, at_index, operand_rows, placed
+from edbatch.memory.plan.format import GATHER
 from tests.kernels.language import interpreter as language
 
 FIRST = 64  # NumPy takes an array that begins at address 0 for none
@@ -41,20 +41,6 @@ def addresses(rows, listed, n, integer=np.int32):
     """Where each of n rows begins; `listed`: the address of the list of them, or 0."""
     which = entries(listed, n, integer).astype(np.int64) if listed else np.arange(n)
     return rows.address + which * rows.stride
-
-
-def operand_addresses(operand, sources):
-    """Where each row of an operand begins."""
-    n, first, host = operand["n"], operand["first"], sources.host
-    if operand["access"] == GATHER_MANY:
-        found = np.zeros(n, np.int64)
-        for segment in sources.segments[first : first + operand["segments"]]:
-            rows, positions = (host[segment[name] :][: segment["n"]] for name in ("rows", "positions"))
-            seen = window_rows(segment["window"], sources.memory)
-            found[positions] = seen.address + rows.astype(np.int64) * seen.stride
-        return found
-    listed = at_index(sources.indices, first) if operand["access"] == GATHER else 0
-    return addresses(operand_rows(operand, 0, sources.memory), listed, n)
 
 
 # What is done with a step: see `Emitter`; the device has no table of its own
@@ -119,21 +105,13 @@ def run_scattered(device, memory, window, n, read, written, name="read"):
     run(kernel[name], given, int(n))
 
 
-def compute_lists(device, task, one, sources, out, copied):
-    lists = [operand_addresses(sources.operands[one["operand"] + at], sources) for at in range(task["operands"])]
-    if copied.address:
-        lists[0] = addresses(copied, 0, len(lists[0]))
-    offsets = sources.host[one["offsets"] : one["offsets"] + one["n"] + 1].astype(np.int64)
-    places = [*((0, 1, one.ctypes.data) for one in lists), (out.address, out.stride, 0)]
-    sizes = out.width // task["itemsize"], offsets.ctypes.data
-    run(task["kernel"], filled(KERNELS[task["kernel"]], sizes, places), int(one["n"]))
-
-
 def add(device, task, one, sources, rows):
     operand, dtype = sources.operands[one["operand"]], f"f{task['itemsize']}"
     there = addresses(rows, at_index(sources.indices, one["offsets"]), one["n"])
     window, width = operand["window"], rows.width // task["itemsize"]
-    for read, written in zip(there, operand_addresses(operand, sources), strict=True):
+    listed = at_index(sources.indices, operand["first"]) if operand["access"] == GATHER else 0
+    here = addresses(operand_rows(operand, 0, sources.memory), listed, operand["n"])
+    for read, written in zip(there, here, strict=True):
         if sources.memory.windows[window]["scattered"] < 0:
             target = entries(written, width, dtype)
             target += entries(read, width, dtype)
@@ -141,15 +119,13 @@ def add(device, task, one, sources, rows):
             run_scattered(device, sources.memory, window, 1, (Rows(read, 0, 0), 0), (Rows(written, 0, 0), 0), "add")
 
 
-run_batches = interpreter(
-    Emitter(multiply, multiply_each, run_step, move, flush, run_scattered, compute_lists, add, False, True)
-)
+run_batches = interpreter(Emitter(multiply, multiply_each, run_step, move, flush, run_scattered, add, notes=False))
 
 
 class FakeBackend:
     """See `edbatch.kernels.backend.Backend`."""
 
-    adds_in_groups, list_bits, block_bytes = False, 64, 200  # lists are of addresses; blocks are of a few calls
+    adds_in_groups, block_bytes = False, 200  # blocks are of a few calls
     empty, zeros, to_host, indices = map(staticmethod, (np.empty, np.zeros, np.copy, np.copy))
     address = staticmethod(lambda array: array.ctypes.data)
     active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once

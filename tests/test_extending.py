@@ -13,7 +13,6 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.op import OPS, Op, declare
-from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.policy.heuristics import RULES
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import OPERANDS, cases_of
@@ -25,23 +24,18 @@ from tests.runtime import test_edges, test_ops_in_cells
 pytestmark = pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient")
 
 
-TABLES = OPS, REDUCTIONS
-
-
 def read():
-    """The module, and per table what it enters there, which is taken out again."""
-    before = [dict(table) for table in TABLES]
+    """The module, and the ops that it declares, which are taken out again."""
+    before = dict(OPS)
     try:
         module = importlib.import_module("tests.extensions")
-        entered = [{k: x for k, x in table.items() if k not in old} for table, old in zip(TABLES, before, strict=True)]
-        return module, *entered
+        return module, {name: op for name, op in OPS.items() if name not in before}
     finally:
-        for table, entries in zip(TABLES, before, strict=True):
-            table.clear()
-            table.update(entries)
+        OPS.clear()
+        OPS.update(before)
 
 
-extensions, MADE_UP, MADE_UP_REDUCTIONS = read()
+extensions, MADE_UP = read()
 CASES = cases_of(MADE_UP.values())
 TOLERANCES = {"float32": (2e-4, 2e-5), "float64": (1e-6, 1e-7)}  # of gradients
 
@@ -68,23 +62,19 @@ def declared(monkeypatch):
     for name, op in MADE_UP.items():
         monkeypatch.setitem(OPS, name, op)
         monkeypatch.setitem(ORACLE, name, MEANINGS[name])
-    for name, text in MADE_UP_REDUCTIONS.items():
-        monkeypatch.setitem(REDUCTIONS, name, text)
 
 
 def test_there_is_one_of_each_sort():
     assert set(MADE_UP) == set(MEANINGS)
     found = {
-        "equations"
+        f"equations, {op.singles} singles"
         if op.equations
-        else "variadic"
-        if op.variadic
         else "composite"
         if op.composite
         else op.reduction or f"{len(op.samples[0].shapes)}"
         for op in MADE_UP.values()
     }
-    assert found == {"1", "2", "max", "variadic", "equations", "composite"}
+    assert found == {"1", "2", "max", "equations, 0 singles", "equations, 2 singles", "composite"}
 
 
 def test_none_is_left_in_the_table(monkeypatch):

@@ -52,19 +52,6 @@ class Equations:
     sizes: Callable[..., dict[str, int]]
 
 
-@dataclass(frozen=True)
-class Share:
-    """What part of the gradient of a variadic op's result goes to each operand.
-
-    Args:
-        weight: (result, operand) -> the part; None: all of it.
-        divided: whether the parts of all operands are divided by their sum.
-    """
-
-    weight: Callable[[Any, Any], Any] | None = None
-    divided: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation.
@@ -78,8 +65,7 @@ class Op:
             from `scalar`, `reduction`, `picks` or `composite`.
         kind: see `Kind`.
         elementwise: operands broadcast like NumPy's, per sample.
-        variadic: its last operands are lists of any length, all of one; all lengths are one type. They are reduced as
-            `kernels.list_kernels.REDUCTIONS` says, or by `equations`.
+        variadic: its last operands are lists of any length, all of one; all lengths are one type.
         singles: of a variadic op, how many operands come before its lists.
         places: for ops that only put operands side by side: the parts of a result, one per operand, that they go to.
         payload: how many integers go with each node (an index, a label, a seed).
@@ -92,15 +78,15 @@ class Op:
             first; or each entry of its second operand, along its attribute `axis`.
         composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
             expressions or parameters. It has no gradient of its own (see `composite`).
-        equations: of a variadic op, what it computes; it has as many operands and lists as these, and no gradient.
+        equations: of a variadic op, what it computes; it has as many operands and lists as these.
         unrolled: the same written with others, `unrolled(*operands, **attributes)`, put in its place only when
             kernels are made: of a variadic op in a cell; of one whose gradient is better than what follows from that.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
             **attributes)` gets the gradient of the result, the result, and operands that are expressions or
             parameters, and returns per operand an expression, or None where nothing flows (a lone result is of the
             first operand). It may return what broadcasts to the operand's shape or what the operand's shape
-            broadcasts to: the sum over broadcast axes is taken for it. A variadic op has a rule in two parts, see
-            `Share`. `no_gradient` says that an op has none.
+            broadcasts to: the sum over broadcast axes is taken for it. A variadic op's is for cells, where its list has
+            a fixed length. `no_gradient` says that an op has none.
         samples: what it is tested on.
         body: of a cell, what it computes.
     """
@@ -120,7 +106,7 @@ class Op:
     composite: Callable[..., Any] | None = None
     equations: Equations | None = None
     unrolled: Callable[..., Any] | None = None
-    gradient: Callable[..., Any] | Share | None = None
+    gradient: Callable[..., Any] | None = None
     samples: tuple[Sample, ...] = ()
     body: Any = None
 

@@ -47,13 +47,10 @@ class Backend(Protocol):
 
     Attributes:
         adds_in_groups: whether rows that occur several times in a list have to be known before they are added up.
-        list_bits: of a number in the lists and offsets that kernels of lists are given: 64, addresses of rows; or 32,
-            their numbers.
         block_bytes: that the intermediates of those calls of a program may take that are computed at a time.
     """
 
     adds_in_groups: bool
-    list_bits: int
     block_bytes: int
 
     # Memory

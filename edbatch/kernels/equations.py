@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial, reduce
 
 from edbatch.errors import EdBatchError
 from edbatch.kernels.language.build import Builder
@@ -26,6 +26,7 @@ from edbatch.kernels.language.ir import (
     RUN,
     SAME,
     Compute,
+    Count,
     Instruction,
     Kernel,
     Load,
@@ -37,9 +38,21 @@ from edbatch.kernels.language.ir import (
 
 LIST_AXIS = "e"
 GRADIENT = "gradient of "  # before a name
+GRADIENT_OF_EACH = "gradient of each "  # before the name of a list whose elements all have the same: it has no axis e
 _VALUE = re.compile(r"(\w+)\[([\w,]*)\]")
 _LINE = re.compile(r"(\w+\[[\w,]*\]) = (.+)")
-_REDUCTION = re.compile(r"(sum|max|min)_([a-z]+)")
+_REDUCTION = re.compile(r"(sum|max|min|mean|logsumexp)_([a-z]+)")
+
+#: Those that are written with others: of the entries x of a group of so many.
+WRITTEN = {
+    "mean": "sum(x) / count",
+    # Entries of -inf contribute nothing, all of them give -inf.
+    "logsumexp": """
+top = max(x)
+shift = top if abs(top) < inf else 0
+log(sum(exp(x - shift))) + shift
+""",
+}
 
 
 @dataclass(frozen=True)
@@ -48,12 +61,13 @@ class Line:
 
     Args:
         target: the name of what it computes.
-        instructions: what is computed of an entry; a load's place is the number of its name in `names`, and no gradient
-            flows through the function "same".
+        instructions: what is computed of an entry; a load's place is the number of its name in `names`, a count is of
+            `counted`, reductions may be those of `WRITTEN`, and no gradient flows through the function "same".
         value: which of them is stored.
         names: of what it reads.
         reduced: the axes that its reductions are over.
         adds: whether the value is added to what is there.
+        counted: the axes whose entries a count is of.
     """
 
     target: str
@@ -62,6 +76,7 @@ class Line:
     names: tuple[str, ...]
     reduced: frozenset[str]
     adds: bool = False
+    counted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -114,6 +129,8 @@ class Lines:
 
     def axes(self, name: str) -> tuple[str, ...]:
         """Those of a value, or of its gradient; of a number none."""
+        if name.startswith(GRADIENT_OF_EACH):
+            return tuple(axis for axis in self.axes(name.removeprefix(GRADIENT_OF_EACH)) if axis != LIST_AXIS)
         return self._axes.get(name.removeprefix(GRADIENT), ())
 
     @property
@@ -123,7 +140,8 @@ class Lines:
 
     def kernel(self, line: Line, numbers: tuple[tuple[str, float], ...], dtype: str) -> LineKernel:
         """A line as a kernel, with the type's numbers in the places of their names."""
-        read = dict.fromkeys(name for name in (*line.names, line.target) if name.removeprefix(GRADIENT) in self._axes)
+        values = {before + name for name in self._axes for before in ("", GRADIENT, GRADIENT_OF_EACH)}
+        read = dict.fromkeys(name for name in (*line.names, line.target) if name in values)
         return _kernel(line, tuple((name, self.axes(name)) for name in read), numbers, dtype)
 
     def _declared(self, text: str) -> str:
@@ -163,16 +181,29 @@ def _kernel(
     read = [step.place for number in used if isinstance(step := line.instructions[number], Load)]
     names = [line.names[place] for place in read if line.names[place] in of]
     names += [line.target] if line.target not in names else []
-    every = sorted(dict.fromkeys(axis for name in names for axis in of[name]), key=lambda axis: axis != LIST_AXIS)
-    order = [axis for axis in every if axis not in line.reduced] + [axis for axis in every if axis in line.reduced]
+    steps = [line.instructions[number] for number in used]
+    reduced = line.reduced if any(isinstance(step, Reduce) for step in steps) else frozenset[str]()
+    counted = line.counted if any(isinstance(step, Count) for step in steps) else frozenset[str]()
+    inside = reduced | (counted - set(of[line.target]))
+    every = dict.fromkeys((*(axis for name in names for axis in of[name]), *sorted(inside | counted)))
+    order = sorted(every, key=lambda axis: (axis in inside, axis != LIST_AXIS))
     make, new = Builder(), {}  # type: Builder, dict[int, int]
 
     def strides(name: str) -> tuple[int, ...]:
-        inside = [axis for axis in of[name] if axis != LIST_AXIS]
-        return tuple(SAME if axis not in inside else NEXT if axis == inside[-1] else RUN for axis in order)
+        own = [axis for axis in of[name] if axis != LIST_AXIS]
+        return tuple(SAME if axis not in own else NEXT if axis == own[-1] else RUN for axis in order)
+
+    def count(axes: frozenset[str]) -> int:
+        counts = [make.add(Count(at)) for at, axis in enumerate(order) if axis in axes]
+        return reduce(partial(make.compute, "multiply"), counts)
 
     for number in used:
         match line.instructions[number]:
+            case Count():
+                new[number] = count(counted)
+            case Reduce(function, value) if function in WRITTEN:
+                given_to = {"x": new[value]} | ({"count": count(reduced)} if "count" in WRITTEN[function] else {})
+                new[number] = make.expression(WRITTEN[function], **given_to)
             case Load(place) if line.names[place] in of:
                 name = line.names[place]
                 new[number] = make.add(Load(names.index(name), strides(name)))
@@ -187,7 +218,7 @@ def _kernel(
             case step:
                 new[number] = make.add(step)
     store = Store(new[line.value], names.index(line.target), strides(line.target), add=line.adds)
-    inner = sum(axis in line.reduced for axis in order)
+    inner = len(inside)
     places = tuple(Place(elements=LIST_AXIS in of[name]) for name in names)
     list_axis = order.index(LIST_AXIS) if LIST_AXIS in order else None
     kernel = Kernel(len(order) - inner, inner, places, make.instructions, (store,), list_axis, dtype)

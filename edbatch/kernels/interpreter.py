@@ -18,7 +18,6 @@ from edbatch.kernels.program import (
     IF_NOT_ROWS,
     KERNEL,
     LEFT,
-    LISTS,
     MULTIPLY,
     RIGHT,
     TRANSPOSED,
@@ -35,7 +34,6 @@ from edbatch.kernels.tables import (
     Sizes,
     Slots,
     Sources,
-    any_scattered,
     at_index,
     block_rows,
     computed_rows,
@@ -66,11 +64,8 @@ class Emitter(NamedTuple):
             `Listed`, and of the target's width.
         flush: (device, moves, count): do the moves that were noted.
         read_scattered: (device, memory, window, n, there, here): copy rows whose entries do not lie side by side.
-        lists: (device, task, one, sources, out, copied): a kernel of lists; `copied`: where its elements were copied
-            to, if they were.
         add: (device, task, one, sources, rows): add rows to an operand.
         notes: whether moves are noted.
-        reads_many: whether kernels of lists can read elements from several windows.
     """
 
     multiply: Callable
@@ -79,17 +74,14 @@ class Emitter(NamedTuple):
     move: Callable
     flush: Callable
     read_scattered: Callable
-    lists: Callable
     add: Callable
     notes: bool
-    reads_many: bool
 
 
 def interpreter(emitter: Emitter) -> Callable[..., None]:
     """What runs the batches of a plan on a device, see `run_batches` below."""
     gather_segments = _gatherer(emitter)
     run_program = _program_runner(emitter, gather_segments)
-    compute_lists = _list_computer(emitter, gather_segments)
     add, notes = emitter.add, emitter.notes
 
     @compiled(small=True, error_model="numpy")
@@ -116,12 +108,8 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
             program = task["program"]
             if program >= 0:
                 run_program(device, programs, program, slots, one, sources, scratch)
-                continue
-            rows = result_rows(one["type"], one["row"], memory)
-            if program == LISTS:
-                compute_lists(device, task, one, sources, rows, scratch)
             else:
-                add(device, task, one, sources, rows)
+                add(device, task, one, sources, result_rows(one["type"], one["row"], memory))
 
     return run_batches
 
@@ -273,30 +261,3 @@ def _gatherer(emitter: Emitter) -> Callable[..., int]:
         return count
 
     return gather_segments
-
-
-def _list_computer(emitter: Emitter, gather_segments: Callable) -> Callable[..., None]:
-    """What runs a batch of a kernel of lists."""
-    lists, flush, read_scattered, reads_many = emitter.lists, emitter.flush, emitter.read_scattered, emitter.reads_many
-
-    @compiled(small=True, error_model="numpy")
-    def compute_lists(
-        device: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, scratch: int
-    ) -> None:
-        """Elements that the device cannot read where they are are first put side by side.
-
-        All other operands can be read: they are gradients and results of the lists.
-        """
-        elements, memory, copied = sources.operands[one["operand"]], sources.memory, Rows(0, 0, 0)
-        access, n = elements["access"], int(elements["n"])
-        if any_scattered(elements, sources.segments, memory.windows) or (access == GATHER_MANY and not reads_many):
-            copied = Rows(scratch, out.width, out.width)
-            if access == GATHER_MANY:
-                flush(device, sources.moves, gather_segments(device, 0, elements, sources, 0, n, copied))
-            else:
-                listed = at_index(sources.indices, elements["first"]) if access == GATHER else 0
-                there = Listed(operand_rows(elements, 0, memory), listed)
-                read_scattered(device, memory, elements["window"], n, there, Listed(copied, 0))
-        lists(device, task, one, sources, out, copied)
-
-    return compute_lists

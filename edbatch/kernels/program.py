@@ -222,18 +222,14 @@ class Task(NamedTuple):
     Attributes:
         program: number of a program; or what stands in its place.
         itemsize: of the entries of what has no program.
-        kernel: of what has no program; of `ADD_ROWS`, what adds rows one to one.
+        kernel: of `ADD_ROWS`, what adds rows one to one.
         to_groups: of `ADD_ROWS`, the kernel that adds groups of rows to one each.
-        operands: of `LISTS`, how many there are.
-        each: of `LISTS`, an `Each`.
     """
 
     program: int
     itemsize: int = 0
     kernel: int = 0
     to_groups: int = 0
-    operands: int = 0
-    each: int = 0
 
 
 _STEPS = (Multiply, MultiplyEach, KernelStep)
@@ -256,31 +252,6 @@ def step_table(steps: Sequence[Step]) -> np.ndarray:
     return np.array([tuple(getattr(step, name, 0) for name in STEP.names) for step in steps], STEP)
 
 
-# In the place of a program: none, of sources and of what is not ready; a kernel of lists (see `list_kernels`), whose
-# first operand is what the lists name, or, where nothing does, a row for each; rows that are added to those of an
-# operand (of a batch: the first of the rows, and where the list of them begins if they do not follow one another, else
-# -1).
-NONE, LISTS, ADD_ROWS = -1, -2, -3
-
-
-class Each(IntEnum):
-    """What a GPU's threads are given of lists: an entry of each list's row, of each element, or a list's column."""
-
-    ROW = 0
-    ELEMENT = 1
-    COLUMN = 2
-
-
-ROW, ELEMENT, COLUMN = map(int, Each)
-
-
-class OfLists(NamedTuple):
-    """A type whose batches are a kernel of lists.
-
-    Attributes:
-        task: what runs them.
-        width: bytes of scratch that an element takes.
-    """
-
-    task: Task
-    width: int
+# In the place of a program: none, of sources and of what is not ready; rows that are added to those of an operand (of a
+# batch: the first of the rows, and where the list of them begins if they do not follow one another, else -1).
+NONE, ADD_ROWS = -1, -2

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
+
+from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, RUN, SAME, Kernel, Load, Place, Store
+from edbatch.kernels.program import ADD_ROWS, Task
 
 
 @cache
@@ -36,6 +40,19 @@ def add_lists(dtype: str, axes: int = 1, last: int = NEXT) -> Kernel:
     total = make.reduce("sum", make.add(Load(0, here)))
     value = make.compute("add", make.add(Load(1, there)), total)
     return Kernel(axes, 1, (Place(True), Place()), make.instructions, (Store(value, 1, there),), axes, dtype)
+
+
+@cache
+def sum_lists(dtype: str, index_bits: int = 32) -> Kernel:
+    """The sums of lists of rows, elements of place 0, each in a row of place 1; `index_bits`: see `Kernel`."""
+    make = Builder()
+    total, entry = make.reduce("sum", make.add(Load(0, (NEXT, SAME)))), (NEXT, SAME)
+    return Kernel(1, 1, (Place(True), Place()), make.instructions, (Store(total, 1, entry),), 1, dtype, index_bits)
+
+
+def adding_rows(dtype: np.dtype, backend: Backend) -> Task:
+    """What adds rows to rows, in the place of a program."""
+    return Task(ADD_ROWS, dtype.itemsize, *backend.handles([make(dtype.name) for make in (add_rows, add_lists)]))
 
 
 def _strides(axes: int, last: int) -> tuple[int, ...]:

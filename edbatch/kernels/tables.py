@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.program import RESULT, SCRATCH
-from edbatch.memory.plan.format import GATHER, GATHER_MANY
+from edbatch.memory.plan.format import GATHER
 
 INTEGER_BYTES = 4  # of an integer of a call
 PLACE = 3  # words that a kernel is given of a place
@@ -193,17 +193,6 @@ def most_slots(extents: np.ndarray) -> int:
     for program in range(len(extents)):
         most = max(most, extents[program]["slots_end"] - extents[program]["slots"])
     return int(most)
-
-
-@compiled(small=True)
-def any_scattered(operand: np.void, segments: np.ndarray, windows: np.ndarray) -> bool:
-    """Whether entries of an operand's rows do not lie side by side."""
-    if operand["access"] != GATHER_MANY:
-        return bool(windows[operand["window"]]["scattered"] >= 0)
-    for at in range(operand["first"], operand["first"] + operand["segments"]):
-        if windows[segments[at]["window"]]["scattered"] >= 0:
-            return True
-    return False
 
 
 @compiled(small=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -21,10 +20,7 @@ from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, VIEWS
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.list_kernels import reduce_lists
-from edbatch.kernels.program import OfLists
-from edbatch.kernels.tasks import adding_rows, computing_lists
+from edbatch.kernels.row_kernels import adding_rows
 from edbatch.memory.plan.addresses import KEPT
 from edbatch.memory.plan.pool import pool_of
 from edbatch.memory.plan.windows import Windows
@@ -39,7 +35,7 @@ class BoundType:
     """One type, ready to run: what computes it, and where its results go.
 
     Attributes:
-        program: of a type that is compiled; None of any other.
+        program: of a type that computes; None of a source.
         window: plain window of the results.
         derivatives: what has been compiled to go back through it; see `runtime.compile.derivatives`.
     """
@@ -52,15 +48,9 @@ class BoundType:
         self.program: Program | ListProgram | None = None
         if type.op.equations is not None:
             self.program = forward_of(type, backend)
-        elif runs_as_program(type):
+        elif type.op.kind is not Kind.SOURCE:
             self.program = Program(body_of_type(type)[0], columns_of_type(type), backend)
         self.derivatives: dict[Any, Any] = {}
-
-
-def runs_as_program(type: NodeType) -> bool:
-    """Whether a type is compiled: whatever computes, but reductions of lists that have no equations."""
-    op = type.op
-    return op.kind is not Kind.SOURCE and (op.equations is not None or not op.variadic)
 
 
 def holds_parameters(type: NodeType) -> bool:
@@ -132,17 +122,6 @@ class TypeTable:
     def count(self) -> int:
         """Of all types."""
         return len(self.bound)
-
-    def of_lists(self, kind: int) -> OfLists | None:
-        """How compiled loops reduce a type's lists; None of any other type."""
-        type = self.bound[kind].type
-        if not type.op.variadic or type.op.equations is not None:
-            return None
-        return self.list_task(partial(reduce_lists, type.op.name, type.out.dtype.name), type)
-
-    def list_task(self, make: Callable[[int], Kernel], type: NodeType) -> OfLists:
-        """How compiled loops run a kernel (see `computing_lists`) on the lists of a type."""
-        return OfLists(computing_lists(make, self.backend), type.out.dtype.itemsize * type.out.size)
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type, if it is compiled."""

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
@@ -17,15 +16,15 @@ from edbatch.kernels.program import (
     Extent,
     KernelStep,
     Move,
+    Over,
     Position,
     Slot,
     Storage,
     Task,
     step_table,
 )
-from edbatch.kernels.row_kernels import copy_rows
+from edbatch.kernels.row_kernels import adding_rows, copy_rows, sum_lists
 from edbatch.kernels.tables import Memory, Programs
-from edbatch.kernels.tasks import adding_rows, computing_lists
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED, Columns, Kept, Rows
 from edbatch.memory.plan.format import (
     BATCH,
@@ -40,6 +39,7 @@ from edbatch.memory.plan.format import (
     Operand,
     Segment,
 )
+from edbatch.runtime.compile.link import shape_of
 from tests.kernels.softmax import softmax
 
 versions = itertools.count(-1, -1)  # none of a table of types
@@ -55,10 +55,6 @@ FLOAT32 = np.dtype(np.float32)
 def no_scattered():
     """Of a `Memory`, all windows of which have rows whose entries lie side by side."""
     return np.zeros(0, SCATTERED), np.zeros(0, np.int64)
-
-
-def summing(backend, dtype):
-    return computing_lists(partial(reduce_lists, "sum_list", dtype.name), backend)
 
 
 def adding(backend, dtype):
@@ -96,6 +92,21 @@ def programs(backend, tasks, width=0, block=64, dtype=FLOAT32):
     )
 
 
+def summing(backend, width, dtype):
+    """Program 0: the sum of the rows of each list, of a width."""
+    kernel = sum_lists(dtype.name)
+    slots = [Slot(Storage.ARGUMENT, 0, 0, width), Slot(Storage.RESULT, 0, 0, 0)]
+    places = [Position(0, 0), Position(1, 0), Position(0, width), Position(-1, 0)]
+    step = KernelStep(0, 0, 2, 2, 0, 0, *shape_of(kernel, [width, 1]), Over.LISTS)
+    extent = Extent(0, 2, 0, 1, 0, 1, 0, 0, 0, 64, dtype.itemsize, 0)
+    tables = Programs(
+        np.array([Task(0)], TASK), np.array([extent], EXTENT), np.array(slots, SLOT),
+        np.array([Argument(0, width, Move.UNLESS_FOLLOWED, 1)], ARGUMENT_OF), step_table([step]),
+        np.array(places, POSITION), np.array(backend.handles([kernel])), np.zeros(0, np.int64),
+    )  # fmt: skip
+    return SimpleNamespace(tables=tables, version=next(versions), runs_whole=lambda batches: True)
+
+
 def made_once(**form):
     """What makes `programs` of a backend, always the same."""
     return cache(partial(programs, **form))
@@ -122,20 +133,6 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     memory = Memory(np.array(windows, COLUMNS), arenas, np.array(results, np.int32), keeping, *no_scattered())
     backend.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
     return [np.array(backend.to_host(x)) for x in there], keeping["n"].tolist()
-
-
-def reduced(backend, op, rows, offsets):
-    """Reductions of consecutive rows [k, width], from each offset to the next."""
-    n, total, width = len(offsets) - 1, len(rows), rows.shape[1]
-
-    def task(backend, dtype):
-        return computing_lists(partial(reduce_lists, op, dtype.name), backend)
-
-    found, _ = run(
-        backend, [rows, np.zeros((n, width), rows.dtype)], [(0, 0, width), (1, 0, width)], [Batch(0, 0, n, 0, 0, 0)],
-        [Operand(SLICE, 0, 0, 1, 0, total)], [], offsets, [1], made_once(tasks=(task,), dtype=rows.dtype),
-    )  # fmt: skip
-    return found[1]
 
 
 def rows_of(operand, segments, indices):
@@ -197,7 +194,7 @@ def sums(seed, access, dtype):
         segments,
         lists + offsets,
         [2],
-        made_once(tasks=(summing,), dtype=dtype),
+        cache(partial(summing, width=3, dtype=dtype)),
     )
     return given, [*arrays[:2], want]
 

@@ -17,14 +17,13 @@ from typing import Any
 from edbatch.graph.cell.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
 from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.cell.flow import reached
-from edbatch.graph.cell.gradient_sum import fit, only, stops, sum_of, total
+from edbatch.graph.cell.gradient_sum import fit, only, stops, total
 from edbatch.graph.cell.passes import prepare_for_batching, prepare_for_kernels
 from edbatch.graph.cell.stacking import some_rows
 from edbatch.graph.cell.trace import ARGUMENT, Payload, Trace, traced
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, intern, parameter_of
-from edbatch.graph.op import Kind, Share, no_gradient
-from edbatch.graph.ops.compare import where
+from edbatch.graph.op import Kind, no_gradient
 from edbatch.graph.ops.loss import UNPICK
 from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import INDEX, TRANSPOSE
@@ -240,16 +239,13 @@ class _Sweep:
         rule = node.type.op.gradient
         assert rule is not None, node.type
         xs: list[Any] = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
-        if isinstance(rule, Share):
-            flows: Any = shared(rule, gradient, out, xs)
-        else:
-            integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
-            flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
-            flows = flows if isinstance(flows, tuple | list) else (flows,)
-            if node.type.op.elementwise:
-                flows = [self._of_reached(number, flow) for flow in flows]
-            elif node.type.op.places is not None and node.cuts:
-                flows = [flow if part else None for flow, part in zip(flows, self.reached[number], strict=True)]
+        integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
+        flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
+        flows = flows if isinstance(flows, tuple | list) else (flows,)
+        if node.type.op.elementwise:
+            flows = [self._of_reached(number, flow) for flow in flows]
+        elif node.type.op.places is not None and node.cuts:
+            flows = [flow if part else None for flow, part in zip(flows, self.reached[number], strict=True)]
         for operand, x, flow in zip(operands, xs, flows, strict=True):
             if flow is None:
                 continue
@@ -336,17 +332,6 @@ def _seen_through(steps: Steps, x: Expression) -> Expression:
     for op, attributes in steps:
         x = look(x, op, attributes)
     return x
-
-
-def shared(rule: Share, gradient: Expression, out: Expression, xs: Sequence[Expression]) -> list[Expression]:
-    """What flows to each operand of a variadic op."""
-    if rule.weight is None:
-        return [gradient / len(xs) if rule.divided else gradient] * len(xs)
-    weights = [rule.weight(out, x) for x in xs]
-    if not rule.divided:
-        return [gradient * weight for weight in weights]
-    gradient = gradient / sum_of(weights)
-    return [where(weight, gradient * weight, 0) for weight in weights]
 
 
 def _summed(body: Body, value: Value) -> tuple[list[Value], int | None]:

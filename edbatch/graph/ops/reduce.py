@@ -13,7 +13,7 @@ from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed
 from edbatch.graph.fast_lists import variadic
-from edbatch.graph.op import Op, Sample, Share, composite, declare, expect
+from edbatch.graph.op import Equations, Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
@@ -94,12 +94,27 @@ def _written(name: str, body: Callable[..., Expression]) -> Callable[..., Expres
     return over_axes(composite(name, reduced_shape, reduced, samples_over_axes()))
 
 
-def _variadic(name: str, unrolled: Callable, gradient: Share) -> Callable[[Any], Expression]:
-    """Declare a reduction over a list: one type for all lengths (see `kernels.list_kernels`); in a cell, unrolled."""
+def _over_list(reduction: str, name: str, unrolled: Callable, gradient: Callable) -> Callable[[Any], Expression]:
+    """Declare a reduction over a list, one type for all lengths.
 
-    samples = (Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),)))
-    op = Op(name, lambda shape: shape, variadic=True, unrolled=unrolled, gradient=gradient, samples=samples)
-    return variadic(declare(op))
+    Args:
+        reduction: of equations.
+        unrolled, gradient: see `Op`; in a cell.
+    """
+    equations = Equations(("x[e,i]",), f"out[i] = {reduction}_e(x)", lambda shape: {"i": math.prod(shape)})
+    return variadic(
+        declare(
+            Op(
+                name,
+                lambda shape: shape,
+                variadic=True,
+                equations=equations,
+                unrolled=unrolled,
+                gradient=gradient,
+                samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
+            )
+        )
+    )
 
 
 def _total(*xs: Any) -> Expression:
@@ -180,11 +195,23 @@ _std_over = _written("std", _std)
 _logsumexp_over = _written("logsumexp", _logsumexp)
 _norm_over = _written("norm", _norm)
 
-_sum_list_of = _variadic("sum_list", _total, Share())
-_mean_list_of = _variadic("mean_list", lambda *xs: _total(*xs) / len(xs), Share(divided=True))
-_maximum_list_of = _variadic("maximum_list", _largest, Share(alike, divided=True))
-_minimum_list_of = _variadic("minimum_list", _smallest, Share(alike, divided=True))
-_logsumexp_list_of = _variadic("logsumexp_list", _logsumexp_of, Share(lambda out, x: _exp_below(x, out)))
+
+def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
+    """Divided evenly among the elements that are the result; NaN's among all NaN."""
+    among = [alike(x, out) for x in xs]
+    each = g / _total(*among)
+    return [where(one, each, 0) for one in among]
+
+
+_sum_list_of = _over_list("sum", "sum_list", _total, lambda g, out, *xs: [g] * len(xs))
+_mean_list_of = _over_list(
+    "mean", "mean_list", lambda *xs: _total(*xs) / len(xs), lambda g, out, *xs: [g / len(xs)] * len(xs)
+)
+_maximum_list_of = _over_list("max", "maximum_list", _largest, _to_the_largest_of)
+_minimum_list_of = _over_list("min", "minimum_list", _smallest, _to_the_largest_of)
+_logsumexp_list_of = _over_list(
+    "logsumexp", "logsumexp_list", _logsumexp_of, lambda g, out, *xs: [g * _exp_below(x, out) for x in xs]
+)
 
 
 def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:

@@ -13,7 +13,6 @@ from edbatch.base.later import Later
 from edbatch.kernels import row_kernels
 from edbatch.kernels.backend import Backend, Order, ProgramTables
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.list_kernels import reduce_lists
 from edbatch.memory.plan.format import Plan
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ class NumPyBackend:
     """What computes on the CPU: at once, so that there is nothing to wait for."""
 
     adds_in_groups = False
-    list_bits = 64
     block_bytes = 1 << 20  # which stay in a core's second-level cache
 
     @staticmethod
@@ -127,7 +125,7 @@ class NumPyBackend:
         offsets = np.append(0, np.cumsum(np.bincount(to)))
         width = total[0].size
         given = [width, address(offsets), 0, 1, address(listed), address(total), total.itemsize * width, 0, 0]
-        _call(reduce_lists("sum_list", rows.dtype.name, self.list_bits), len(found), given)
+        _call(row_kernels.sum_lists(rows.dtype.name, index_bits=64), len(found), given)  # lists are of addresses
         return found.astype(np.int64), total
 
     @staticmethod

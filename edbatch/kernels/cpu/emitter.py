@@ -23,9 +23,8 @@ from edbatch.kernels.tables import (
     at_index,
     operand_rows,
     placed,
-    window_rows,
 )
-from edbatch.memory.plan.format import GATHER, SHARED, STRIDED
+from edbatch.memory.plan.format import GATHER, SHARED
 
 
 @compiled(small=True, error_model="numpy")
@@ -61,23 +60,6 @@ def _flush(gemms: np.ndarray, moves: np.ndarray, count: int) -> None:
 
 
 @compiled(small=True, error_model="numpy")
-def _list_rows(operand: np.void, sources: Sources, listed: np.ndarray) -> None:
-    """Fill in the address of each row of an operand that is gathered."""
-    indices, first = sources.host, operand["first"]
-    if operand["access"] == GATHER:
-        source = window_rows(operand["window"], sources.memory)
-        for k in range(operand["n"]):
-            listed[k] = source.address + indices[first + k] * source.stride
-        return
-    for at in range(first, first + operand["segments"]):
-        segment = sources.segments[at]
-        source = window_rows(segment["window"], sources.memory)
-        rows, positions = segment["rows"], segment["positions"]
-        for k in range(segment["n"]):
-            listed[indices[positions + k]] = source.address + indices[rows + k] * source.stride
-
-
-@compiled(small=True, error_model="numpy")
 def _read_scattered(gemms: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
     """Copy n rows of a window whose entries do not lie side by side to rows where they do."""
     kernel = memory.scattered[memory.windows[window]["scattered"]]
@@ -86,39 +68,6 @@ def _read_scattered(gemms: np.ndarray, memory: Memory, window: int, n: int, ther
     placed(given, kernel["axes"] + PLACE, here.rows, here.list)
     call_kernel(kernel["read"], n, int64_address(given))
     given[0] = 0  # or it would be freed before the call
-
-
-@compiled(small=True, error_model="numpy")
-def _compute_lists(gemms: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, copied: Rows) -> None:
-    """A batch of a kernel of lists.
-
-    Args:
-        copied: where the rows of the first operand have been copied to; at address 0: they have not been.
-    """
-    some, first = task["operands"], one["operand"]
-    total = 0
-    for at in range(some):
-        total += sources.operands[first + at]["n"]
-    listed, begin = np.empty(total, np.int64), 0
-    offsets = sources.host[one["offsets"] : one["offsets"] + one["n"] + 1].astype(np.int64)
-    given = np.zeros(2 + 3 * (some + 1) + 1, np.int64)
-    given[0], given[1] = out.width // task["itemsize"], int64_address(offsets)
-    for at in range(some):
-        operand, place = sources.operands[first + at], 2 + 3 * at
-        if at == 0 and copied.address != 0:
-            placed(given, place, copied, 0)
-            continue
-        if operand["access"] <= STRIDED:
-            rows = operand_rows(operand, 0, sources.memory)
-            given[place], given[place + 1] = rows.address, rows.stride
-            continue
-        end = begin + int(operand["n"])  # where this is interpreted, an int32 would make the address one
-        _list_rows(operand, sources, listed[begin:end])
-        given[place + 1], given[place + 2] = 1, int64_address(listed) + listed.itemsize * begin
-        begin = end
-    given[2 + 3 * some], given[3 + 3 * some] = out.address, out.stride
-    call_kernel(task["kernel"], one["n"], int64_address(given))
-    given[0] = offsets[0] + len(listed)  # or they would be freed before the call
 
 
 @compiled(small=True, error_model="numpy")
@@ -162,9 +111,7 @@ run_batches = interpreter(
         move=_move,
         flush=_flush,
         read_scattered=_read_scattered,
-        lists=_compute_lists,
         add=_add_to_operand,
         notes=False,
-        reads_many=True,
     )
 )

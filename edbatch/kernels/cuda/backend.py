@@ -15,14 +15,14 @@ from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
 from edbatch.kernels.cuda.driver import Driver, Recording
+from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.cuda.source import common
 from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.language import cuda
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.list_kernels import reduce_lists
-from edbatch.kernels.program import Each
+from edbatch.kernels.row_kernels import sum_lists
 from edbatch.kernels.tables import Batches, Matrix, Memory, Sizes
 from edbatch.memory.plan.format import Plan
 
@@ -47,7 +47,6 @@ class CudaBackend(CudaArrays):
     """
 
     adds_in_groups = True
-    list_bits = 32
     block_bytes = 256 << 20  # of scratch memory
 
     def __init__(self, driver: Driver) -> None:
@@ -134,11 +133,12 @@ class CudaBackend(CudaArrays):
         ends = np.cumsum(np.bincount(to, minlength=len(found)))
         lists = self._lists.upload(np.concatenate([order, [0], ends]))
         total = xp.empty((len(found), *rows.shape[1:]), rows.dtype)
-        (kernel,) = self.handles([reduce_lists("sum_list", rows.dtype.name, self.list_bits)])
+        (kernel,) = self.handles([sum_lists(rows.dtype.name)])
         width, address = total.size // len(found), self._driver.address
         given = [len(found), width, lists.at(len(order)), address(rows), rows.itemsize * width, lists.at(0)]
         given += [address(total), total.itemsize * width, 0, 0]
-        enqueue.lists(self._gpu, kernel, int(Each.COLUMN), len(order), np.array(given, np.int64))
+        lanes = lanes_of_lists(total.size, len(order) // len(found), self._driver.processors)
+        enqueue.groups(self._gpu, kernel, total.size, lanes, np.array(given, np.int64))
         check(self._gpu)
         return found.astype(np.int64), total
 

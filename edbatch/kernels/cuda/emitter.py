@@ -6,7 +6,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cuda.calls import Gpu, multiply, multiply_each
-from edbatch.kernels.cuda.enqueue import add_all, each_entry, gather, groups, in_entries, lists, note, read_scattered
+from edbatch.kernels.cuda.enqueue import add_all, each_entry, gather, groups, in_entries, note, read_scattered
 from edbatch.kernels.cuda.geometry import lanes_of_lists
 from edbatch.kernels.interpreter import Emitter, interpreter
 from edbatch.kernels.program import OVER_ELEMENTS, OVER_LISTS
@@ -48,23 +48,6 @@ def _move(gpu: np.ndarray, moves: np.ndarray, count: int, source: Listed, target
 @compiled
 def _flush(gpu: np.ndarray, moves: np.ndarray, count: int) -> None:
     gather(gpu, moves, count)
-
-
-@compiled
-def _compute_lists(gpu: np.ndarray, task: np.void, one: np.void, sources: Sources, out: Rows, copied: Rows) -> None:
-    some, first, memory = task["operands"], one["operand"], sources.memory
-    values = np.zeros(3 + 3 * (some + 1) + 1, np.int64)
-    values[0], values[1] = one["n"], out.width // task["itemsize"]
-    values[2] = at_index(sources.indices, one["offsets"])
-    for at in range(some):
-        operand, place = sources.operands[first + at], 3 + 3 * at
-        if at == 0 and copied.address != 0:
-            placed(values, place, copied, 0)
-            continue
-        listed = at_index(sources.indices, operand["first"]) if operand["access"] == GATHER else 0
-        placed(values, place, operand_rows(operand, 0, memory), listed)
-    values[3 + 3 * some], values[4 + 3 * some] = out.address, out.stride
-    lists(gpu, task["kernel"], task["each"], sources.operands[first]["n"], values)
 
 
 @compiled
@@ -119,9 +102,7 @@ run_batches = interpreter(
         move=_move,
         flush=_flush,
         read_scattered=read_scattered,
-        lists=_compute_lists,
         add=_add_to_operand,
         notes=True,
-        reads_many=False,
     )
 )

@@ -12,14 +12,12 @@ from edbatch.kernels.cuda.geometry import (
     MOST_BLOCKS_OF_X,
     THREADS,
     Grid,
-    lanes_of_lists,
     over_columns,
     over_rows,
     parts,
     spread,
 )
 from edbatch.kernels.interpreter import MOVE, MOVES
-from edbatch.kernels.program import COLUMN, ELEMENT
 from edbatch.kernels.tables import PLACE, Listed, Memory, Rows, placed
 
 # Numba takes plain integers for constants.
@@ -68,22 +66,6 @@ def note(moves: np.ndarray, at: int, source: Listed, target: Listed, n: int) -> 
 def in_entries(rows: Rows, itemsize: int) -> Rows:
     """Rows with distances and widths in entries, as the kernels that are written by hand take them."""
     return Rows(rows.address, rows.stride // itemsize, rows.width // itemsize)
-
-
-@compiled
-def lists(gpu: np.ndarray, kernel: int, each: int, total: int, values: np.ndarray) -> None:
-    """Enqueue a kernel of lists.
-
-    Args:
-        each: an `Each`.
-        total: elements of all lists.
-        values: how many lists there are, then what the kernel is given, which begins with the entries of a row.
-    """
-    n, width = values[0], values[1]
-    if each == COLUMN:
-        groups(gpu, kernel, n * width, lanes_of_lists(n * width, total // n, gpu[_PROCESSORS]), values)
-    else:
-        each_entry(gpu, kernel, total if each == ELEMENT else n, width, values)
 
 
 @compiled

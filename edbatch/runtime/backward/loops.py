@@ -20,7 +20,7 @@ from edbatch.runtime.backward.out import (
     append_operand,
     restrict,
 )
-from edbatch.runtime.backward.records import COMPUTE, NOTHING, OVER_LISTS, WEIGH
+from edbatch.runtime.backward.records import COMPUTE, NOTHING
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
@@ -49,7 +49,7 @@ class Derivatives(NamedTuple):
     Attributes:
         rules: per set, a record `Rule`.
         given: what derivatives are given, of records `Source`.
-        computed: per operand of a set's type, the window where its derivative leaves the operand's gradient; -1: none.
+        computed: per operand of a set's type, where its derivative leaves the operand's gradient: records `Computed`.
     """
 
     rules: np.ndarray
@@ -90,10 +90,9 @@ def plan_back(
 
     Returns:
         `batches`, `operands`, `segments`, `indices` of a `memory.plan.Plan`; the last two begin with those of the plan
-        that has run. In place of a type stands what stands for a derivative, or for a kernel of lists; or ADDITION - w
-        for the addition of rows of window w to an operand, with the list of the rows, counted from the first, in place
-        of offsets (-1: all in order). What is computed of lists, their additions come next after, begins with the
-        first row of its window.
+        that has run. In place of a type stands what stands for a derivative; or ADDITION - w for the addition of rows
+        of window w to an operand, with the list of the rows, counted from the first, in place of offsets (-1: all in
+        order). What is computed of lists, their additions come next after, begins with the first row of its window.
     """
     plan, rules_of, to = Forward(*forward), Derivatives(*derivatives), Targets(*targets)
     sets, parts, rows = flow
@@ -125,10 +124,8 @@ def plan_back(
         chosen = Chosen(batch, which, m, saved[batch["type"]], left[number])
         if rule["role"] == COMPUTE:
             _through_batch(plan, chosen, rule, rules_of, out, to, seen)
-        elif rule["role"] == OVER_LISTS:
-            _over_lists(plan, chosen, rule, rules_of, out, to, seen)
         else:
-            _through_lists(plan, chosen, rule, rules_of, out, to, seen)
+            _over_lists(plan, chosen, rule, rules_of, out, to, seen)
     return (
         out.batches[: used["batches"]],
         out.operands[: used["operands"]],
@@ -156,33 +153,9 @@ def _through_batch(
     append_batch(out, rule["type"], chosen.left, m, integers, -1)
     _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
     for slot in range(slots):
-        target = derivatives.computed[rule["computed"] + slot]
+        target = derivatives.computed[rule["computed"] + slot]["window"]
         if target >= 0:
             add_rows(read[slot : slot + 1], Added(target, chosen.left, -1), out, targets, seen)
-
-
-@compiled(small=True)
-def _through_lists(
-    plan: Forward, chosen: Chosen, rule: np.void, derivatives: Derivatives, out: Out, targets: Targets, seen: np.ndarray
-) -> None:
-    """Additions to the elements of lists, of the gradients of the lists or of what is computed of these."""
-    batch, which, m = chosen.batch, chosen.which, chosen.n
-    row, n, first, offsets = int(batch["row"]), batch["n"], batch["operand"], batch["offsets"]
-    is_computed = rule["computed"] < rule["computed_end"]
-    names = which
-    if m == n or is_computed:  # rows of what is computed are those of the chosen
-        names = np.arange(m).astype(np.int32)
-    begins, owners, members = _elements(plan.indices[offsets : offsets + n + 1], which, names)
-    read = plan.operands[first : first + 1].copy()
-    if m < n:
-        restrict(read, members, out)
-    source, start = targets.n_windows + rule["window"], row
-    if is_computed:
-        append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
-        _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
-        source, start = derivatives.computed[rule["computed"]], 0
-    listed = -1 if rule["role"] == WEIGH else append(out, owners)
-    add_rows(read, Added(source, start, listed), out, targets, seen)
 
 
 @compiled(small=True)
@@ -195,19 +168,25 @@ def _over_lists(
     slots = rule["computed_end"] - begin
     read = plan.operands[first : first + slots].copy()
     offsets = batch["offsets"]
+    begins, owners, members = _elements(plan.indices[offsets : offsets + n + 1], which)
     if m < n:
-        begins, _, members = _elements(plan.indices[offsets : offsets + n + 1], which, which)
         for slot in range(slots):
             restrict(read[slot : slot + 1], which if slot < singles else members, out)
-        offsets = append(out, begins)
-    append_batch(out, rule["type"], 0, m, 0, offsets)
-    _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
+    if rule["type"] >= 0:
+        append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
+        _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
+        for slot in range(slots):
+            target = computed[begin + slot]
+            if target["window"] >= 0 and not target["given"]:
+                append_operand(out, SLICE, target["window"], 0, 1, 0, m if target["of_each"] else read[slot]["n"])
     for slot in range(slots):
-        if computed[begin + slot] >= 0:
-            append_operand(out, SLICE, computed[begin + slot], 0, 1, 0, read[slot]["n"])
-    for slot in range(slots):
-        if computed[begin + slot] >= 0:
-            add_rows(read[slot : slot + 1], Added(computed[begin + slot], 0, -1), out, targets, seen)
+        target, row, listed = computed[begin + slot], 0, -1
+        if target["given"]:
+            row, listed = int(batch["row"]), append(out, owners if m == n else which[owners])
+        elif target["of_each"]:
+            listed = append(out, owners)
+        if target["window"] >= 0:
+            add_rows(read[slot : slot + 1], Added(target["window"], row, listed), out, targets, seen)
 
 
 @compiled(small=True)
@@ -267,12 +246,8 @@ def _room(plan: Forward, parts: np.ndarray, rules: np.ndarray) -> Out:
 
 
 @compiled(small=True)
-def _elements(offsets: np.ndarray, chosen: np.ndarray, names: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of the elements of the chosen lists (none: all): where each list begins, the names of lists, numbers of elements.
-
-    Args:
-        names: what the chosen lists are called.
-    """
+def _elements(offsets: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the elements of the chosen lists (none: all): where each list begins; of each, its list, and its number."""
     if len(chosen) == 0:
         chosen = np.arange(len(offsets) - 1).astype(np.int32)
     begins = np.zeros(len(chosen) + 1, np.int32)
@@ -281,5 +256,5 @@ def _elements(offsets: np.ndarray, chosen: np.ndarray, names: np.ndarray) -> tup
     owners, members = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.int32)
     for i in range(len(chosen)):
         for at in range(begins[i], begins[i + 1]):
-            owners[at], members[at] = names[i], offsets[chosen[i]] + at - begins[i]
+            owners[at], members[at] = i, offsets[chosen[i]] + at - begins[i]
     return begins, owners, members

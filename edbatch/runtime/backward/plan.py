@@ -99,7 +99,7 @@ class BackwardPlan:
     @staticmethod
     def _computed(rows: ListRows, plan: Plan, n: int, first: int) -> list[Any]:
         """What a batch of derivatives that read lists computes, as rows."""
-        names, before = rows.program.arguments, len(rows.type.type.operands) + 1
+        names, before = rows.program.arguments, rows.program.given
         listed = next(at for at, name in enumerate(names) if rows.program.is_listed(name))
         elements = plan.operands_of(first + listed, 1)[0].n
         counts = [elements if rows.program.is_listed(name) else n for name in names[before:]]
@@ -107,9 +107,9 @@ class BackwardPlan:
         return [flat[: count * size].reshape(count, size) for flat, count, size in sizes]
 
     def _check_batch(self, plan: Plan, number: int) -> None:
-        """Check a batch of derivatives, or of what flows to lists."""
+        """Check a batch of derivatives."""
         kind, begin, n, first, *_ = plan.batch(number)
-        rows, shared = self._tables.of_program.get(kind), self._tables.of_lists.get(kind)
+        rows = self._tables.of_program.get(kind)
         if kind in self._tables.over_lists:
             over_lists = self._tables.over_lists[kind]
             for found in self._computed(over_lists, plan, n, first):
@@ -117,9 +117,6 @@ class BackwardPlan:
         if rows is not None:
             width = rows.how.derivative.width
             self._check(rows.flat[begin * width : (begin + n) * width].reshape(n, width), rows.type)
-        if shared is not None:
-            n, width = plan.operands_of(first, 1)[0].n, shared.type.type.out.size
-            self._check(shared.flat[: n * width].reshape(n, width), shared.type)
 
     def _check(self, computed: Any, type: BoundType) -> None:
         bad = int(self._backend.to_host((computed != computed).any(axis=1)).sum())

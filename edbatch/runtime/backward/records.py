@@ -15,13 +15,11 @@ class Role(IntEnum):
 
     NOTHING = 0  # only parameters get gradients, from the rows that other batches leave
     COMPUTE = 1  # the type's derivative, and additions of what it computes to the operands
-    SHARE = 2  # of a list: additions, to each element of one row a list: the gradient, or what is computed of it
-    WEIGH = 3  # of a list: additions, to each element of a row that is computed for it
-    OVER_LISTS = 4  # a derivative that reads lists, and additions of what it computes to operands and elements
+    OVER_LISTS = 2  # a derivative that reads lists, and additions of what it computes to operands and elements
 
 
 # For compiled functions, which take plain integers for constants.
-NOTHING, COMPUTE, SHARE, WEIGH, OVER_LISTS = map(int, Role)
+NOTHING, COMPUTE, OVER_LISTS = map(int, Role)
 
 
 class Part(NamedTuple):
@@ -43,10 +41,10 @@ class Rule(NamedTuple):
 
     Attributes:
         role: a `Role`.
-        type: what stands for the derivative, or the kernel of lists, in batches.
+        type: what stands for the derivative in batches; -1: all that it leaves is given.
         window: of the results.
         given, given_end: which part of all that derivatives are given.
-        computed, computed_end: which part of the windows where derivatives leave the gradients of operands.
+        computed, computed_end: which part of all that derivatives compute: a record for each operand.
         integers: of a node.
         singles: operands before lists.
     """
@@ -74,7 +72,21 @@ class Source(NamedTuple):
     which: int
 
 
-PART, RULE, SOURCE = (record_type(form._fields) for form in (Part, Rule, Source))
+class Computed(NamedTuple):
+    """Where a derivative leaves the gradient of an operand.
+
+    Attributes:
+        window: that shows it; -1: there is none.
+        of_each: 1 if that of a list has a row for each node, which is that of each element; else 0.
+        given: 1 if it is the gradient of the result; else 0.
+    """
+
+    window: int
+    of_each: int
+    given: int
+
+
+PART, RULE, SOURCE, COMPUTED = (record_type(form._fields) for form in (Part, Rule, Source, Computed))
 
 
 class Flow(NamedTuple):
@@ -95,5 +107,5 @@ class Flow(NamedTuple):
     stopped: np.ndarray
 
 
-# In the place of a type: ADDITION - w, the addition of rows of window w; beyond all windows, kernels of lists.
+# In the place of a type: ADDITION - w, the addition of rows of window w.
 ADDITION = -1

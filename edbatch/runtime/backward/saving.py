@@ -55,7 +55,7 @@ class SavingTable:
 
     def __init__(self, table: TypeTable, plan: Plan) -> None:
         self._table = table
-        self.count, self.of_lists = table.count, table.of_lists
+        self.count = table.count
         self.programs = table.saving_programs
         self.kept = np.zeros_like(table.kept)
         self.saved: dict[int, Saved] = {}

@@ -12,19 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.graph.cell.derivative import Given
-from edbatch.kernels.equations import GRADIENT
-from edbatch.kernels.program import TASK, OfLists
+from edbatch.kernels.program import TASK
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.format import Plan
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.loops import plan_back
-from edbatch.runtime.backward.records import ADDITION, RULE, SOURCE, Flow, Role, Rule
+from edbatch.runtime.backward.records import ADDITION, COMPUTED, RULE, SOURCE, Computed, Flow, Role, Rule
 from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.backward.type_rows import TypeRows
 from edbatch.runtime.compile.list_program import ListProgram, derivative_of
-from edbatch.runtime.compile.shares import shared
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import BoundType
 
@@ -41,11 +39,10 @@ class BackwardTables:
 
     Attributes:
         plan: the batches. Types are numbers of `programs`: derivatives, then for each window the addition of rows of
-            it, then kernels of lists.
+            it.
         programs: of the types.
         memory: where the values, their gradients, and what is computed or was saved are.
         of_program: what each derivative computes.
-        of_lists: per type that is a kernel of lists, what it computes.
         over_lists: per derivative that reads lists, what it computes.
     """
 
@@ -59,7 +56,6 @@ class BackwardTables:
         self.of_program: dict[int, TypeRows] = {}
         self._buffers: list[_Buffer] = []
         self._windows: list[Columns] = []  # of the buffers' rows
-        self._shared: list[SharedRows] = []
         self.over_lists: dict[int, ListRows] = {}
         self._reached = flow.operands
         derivatives, results = self._of_sets(rows, np.flatnonzero(flow.rows).tolist(), ran.plan)
@@ -81,14 +77,11 @@ class BackwardTables:
         of_gradients = columns.copy()
         of_gradients["arena"] += self._n_arenas
         windows = np.concatenate([columns, of_gradients, np.array(self._windows, COLUMNS)])
-        adds, shared = self._additions(), [one.of_lists for one in self._shared]
-        self.of_lists = dict(enumerate(self._shared, additions + len(adds)))
-        widths = np.append(np.zeros(len(adds), np.int64), np.array([width for _, width in shared], np.int64))
-        tasks = np.array([task for task, _ in shared], TASK)
-        self.programs = programs.having(np.concatenate([adds, tasks]), widths)
-        of_types = np.zeros(len(self.programs.tables.tasks), np.int32)
+        adds = self._additions()
+        self.programs = programs.having(adds)
+        of_types = np.zeros(additions + len(adds), np.int32)
         of_types[list(results)] = list(results.values())
-        of_types[additions:] = [*range(len(adds)), *(one.window for one in self._shared)]
+        of_types[additions:] = range(len(adds))
         begins, kept = self._rows(arenas, gradients, np.concatenate(with_gradients)), np.zeros(len(of_types), KEPT)
         self.memory = Memory(windows, begins, of_types, kept, *table.scattered.tables(adding=True))
 
@@ -121,22 +114,13 @@ class BackwardTables:
         sets = self._table.output_sets.sets
         rules = np.zeros(len(sets), RULE)
         given: list[tuple[int, int]] = []
-        computed: list[int] = []
+        computed: list[Computed] = []
         results: dict[int, int] = {}
-        lists: list[int] = []
         for number in present:
             kind = sets[number].kind
             type, program, begins = bound[kind], 0, (len(given), len(computed))
             if type.type.op.equations is not None:
                 role, program = self._over_lists(type, number, plan, given, computed)
-            elif type.type.op.variadic:
-                share = shared(type, self._table)
-                role = Role.WEIGH if Given.OPERAND in share.given else Role.SHARE
-                given += [(int(source), 0) for source in share.given]
-                if share.of_lists is not None:
-                    lists.append(number)
-                    self._shared.append(self._shared_rows(type, kind, share.of_lists, role, plan))
-                    computed.append(self._shared[-1].window)
             elif number not in rows or rows[number].how.program is None:
                 role = Role.NOTHING
             else:
@@ -148,7 +132,7 @@ class BackwardTables:
                 buffer = self._buffer(one.flat, how.derivative.width)
                 results[program] = self._window(buffer, 0, how.derivative.width)
                 computed += [
-                    -1 if place is None else self._window(buffer, place.column, place.spec.size)
+                    Computed(-1 if place is None else self._window(buffer, place.column, place.spec.size), 0, 0)
                     for place in how.derivative.operands
                 ]
                 saved, of_saved = one.saved, 0
@@ -164,20 +148,10 @@ class BackwardTables:
                 role, program, type.window, begins[0], len(given), begins[1], len(computed), type.type.op.payload,
                 type.type.op.singles,
             )  # fmt: skip
-        for at, number in enumerate(lists):  # after the additions of rows of all windows
-            rules[number]["type"] = ADDITION - (2 * self._n_windows + len(self._windows) + at)
-        return (rules, np.array(given, SOURCE), np.array(computed, np.int64)), results
-
-    def _shared_rows(self, type: BoundType, kind: int, of_lists: OfLists, role: Role, plan: Plan) -> SharedRows:
-        """Room for what is computed of any batch of lists: the next one uses it again."""
-        batches = plan.batches[plan.batches["type"] == kind]
-        each = plan.operands["n"][batches["operand"]] if role is Role.WEIGH else batches["n"]
-        size = type.type.out.size
-        flat = self._table.pool.acquire(int(each.max()) * size, type.type.out.dtype)
-        return SharedRows(type, of_lists, flat, self._window(self._buffer(flat, size), 0, size))
+        return (rules, np.array(given, SOURCE), np.array(computed, COMPUTED)), results
 
     def _over_lists(
-        self, type: BoundType, number: int, plan: Plan, given: list[tuple[int, int]], computed: list[int]
+        self, type: BoundType, number: int, plan: Plan, given: list[tuple[int, int]], computed: list[Computed]
     ) -> tuple[Role, int]:
         """The derivative of a type that has equations; appends what it is given, and where it leaves gradients."""
         kind = self._table.output_sets.sets[number].kind
@@ -185,23 +159,25 @@ class BackwardTables:
         needed = tuple(bool(self._reached[number] >> slot & 1) for slot in range(slots))
         if needed not in type.derivatives:
             type.derivatives[needed] = derivative_of(type.type, needed, self._table.backend)
-        program: ListProgram | None = type.derivatives[needed]
-        if program is None:
-            return Role.NOTHING, 0
-        first = plan.batches["operand"][plan.batches["type"] == kind]
-        name, flats = self._table.derivative_programs.number(program), []
-        outputs = dict(zip(program.arguments[slots + 1 :], program.sizes[slots + 1 :], strict=True))
-        for slot, operand in enumerate(program.arguments[:slots]):
-            size = outputs.get(GRADIENT + operand)
-            if size is None:
-                computed.append(-1)
-                continue
-            most = int(plan.operands["n"][first + slot].max())
-            flats.append(self._table.pool.acquire(most * size, type.type.out.dtype))
-            computed.append(self._window(self._buffer(flats[-1], size), 0, size))
-        given += [(int(Given.OPERAND), slot) for slot in range(slots)] + [(int(Given.GRADIENT), 0)]
-        self.over_lists[name] = ListRows(type, program, flats)
-        return Role.OVER_LISTS, name
+        program, outputs = type.derivatives[needed]
+        flats: list[Any] = []
+        name, batches = -1, plan.batches[:0]
+        if program is not None:
+            name, batches = self._table.derivative_programs.number(program), plan.batches[plan.batches["type"] == kind]
+            given += [(int(Given.OPERAND), slot) for slot in range(slots)]
+            given += [(int(source), 0) for source in (Given.GRADIENT, Given.RESULT)[: program.given - slots]]
+            self.over_lists[name] = ListRows(type, program, flats)
+        for slot, output in enumerate(outputs):
+            if output is None:
+                computed.append(Computed(-1, 0, 0))
+            elif output.given:
+                computed.append(Computed(self._n_windows + type.window, 1, 1))
+            else:
+                rows = batches["n"] if output.of_each else plan.operands["n"][batches["operand"] + slot]
+                flats.append(self._table.pool.acquire(int(rows.max()) * output.entries, type.type.out.dtype))
+                window = self._window(self._buffer(flats[-1], output.entries), 0, output.entries)
+                computed.append(Computed(window, int(output.of_each), 0))
+        return Role.OVER_LISTS if any(outputs) else Role.NOTHING, name
 
     def release(self) -> None:
         """Give the buffers back that are of this alone."""
@@ -209,8 +185,6 @@ class BackwardTables:
             _, rows = self.over_lists.popitem()
             while rows.flats:
                 self._table.pool.release(rows.flats.pop())
-        while self._shared:
-            self._table.pool.release(self._shared.pop().flat)
 
     def _buffer(self, flat: Any, width: int) -> int:
         """The arena that a buffer with rows of this width becomes."""
@@ -222,22 +196,6 @@ class BackwardTables:
         itemsize = self._buffers[arena - 2 * self._n_arenas].flat.itemsize
         self._windows.append(Columns(arena, itemsize * column, itemsize * width))
         return 2 * self._n_windows + len(self._windows) - 1
-
-
-class SharedRows(NamedTuple):
-    """What flows to lists of a type, computed.
-
-    Attributes:
-        type: whose lists they are.
-        of_lists: what computes it.
-        flat: the rows.
-        window: that shows them.
-    """
-
-    type: BoundType
-    of_lists: OfLists
-    flat: Any
-    window: int
 
 
 class ListRows(NamedTuple):

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.equation_gradients import derivative
-from edbatch.kernels.equations import GRADIENT, LIST_AXIS, Line, LineKernel, Lines, distance, entries
+from edbatch.kernels.equation_gradients import derivative, names_read, passes_on
+from edbatch.kernels.equations import (
+    GRADIENT,
+    GRADIENT_OF_EACH,
+    LIST_AXIS,
+    Line,
+    LineKernel,
+    Lines,
+    distance,
+    entries,
+)
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     POSITION,
@@ -46,12 +56,13 @@ class ListProgram:
     Args:
         type: whose sizes and numbers they are of.
         lines: what is computed.
-        arguments: the names of what batches are given, in order; lines may write to some of them.
+        arguments: the names of what batches are given, in order; then of what lines write to, operands as well.
         result: the name of what goes to the batch's rows; None: nothing does.
         backend: what kernels compute with.
 
     Attributes:
         arguments: names.
+        given: how many of them, the first, are only read.
         sizes: per argument, how many entries a row has.
         width, element_width: entries of scratch per node, and per element of its list.
     """
@@ -71,6 +82,7 @@ class ListProgram:
         numbers = tuple((name, value) for name, value in attributes.items() if isinstance(value, float))
         self._kernels = [self._lines.kernel(line, numbers, self._dtype.name) for line in lines]
         self.arguments = tuple(arguments)
+        self.given = sum(name not in {line.target for line in lines} for name in arguments)
         self.sizes = [entries(self._lines.axes(name), self._sizes) for name in arguments]
         self._result = result
         self._place()
@@ -88,9 +100,10 @@ class ListProgram:
         """What the interpreter reads."""
         if self._tables is None:
             positions: list[Position] = []
+            read = {name for one in self._kernels for name in one.names}
             steps = [self._step(number, one, positions) for number, one in enumerate(self._kernels)]
             arguments = [
-                Argument(at, size, Move.UNLESS_FOLLOWED, int(self.is_listed(name)))
+                Argument(at, size, Move.UNLESS_FOLLOWED if name in read else Move.UNUSED, int(self.is_listed(name)))
                 for at, (name, size) in enumerate(zip(self.arguments, self.sizes, strict=True))
             ]
             listed = next(at for at, name in enumerate(self.arguments) if self.is_listed(name))
@@ -148,22 +161,55 @@ def forward_of(type: NodeType, backend: Backend) -> ListProgram:
     equations = type.op.equations
     assert equations is not None
     lines = lines_of(equations.operands, equations.text)
-    return ListProgram(type, lines.lines, lines.operands, lines.lines[-1].target, backend)
+    return ListProgram(type, lines.lines, lines.operands, lines.result, backend)
 
 
-def derivative_of(type: NodeType, needed: Sequence[bool], backend: Backend) -> ListProgram | None:
-    """What goes back through batches of a type that has equations; None if nothing flows to what is needed.
+class Output(NamedTuple):
+    """What a derivative leaves of an operand's gradient.
 
-    It is given the operands, the gradient of the result, and where to write the gradients of operands that are needed.
+    Attributes:
+        entries: of a row.
+        of_each: whether that of a list has a row for each node, which is that of each element.
+        given: whether these are the rows of the result's gradient, and nothing has to be computed.
     """
+
+    entries: int
+    of_each: bool
+    given: bool
+
+
+class ListDerivative(NamedTuple):
+    """What goes back through batches of a type that has equations.
+
+    Attributes:
+        program: given the operands, the gradient of the result, the result if it is read, and where to write outputs;
+            None if all of these are given.
+        outputs: per operand; None: nothing flows to it, or it is not needed.
+    """
+
+    program: ListProgram | None
+    outputs: tuple[Output | None, ...]
+
+
+def derivative_of(type: NodeType, needed: Sequence[bool], backend: Backend) -> ListDerivative:
+    """The derivative of a type that has equations, of operands that are needed."""
     equations = type.op.equations
     assert equations is not None
     lines = lines_of(equations.operands, equations.text)
-    wanted = [name for name, some in zip(lines.operands, needed, strict=True) if some]
-    back = derivative(lines, frozenset(wanted))
-    written = {line.target for line in back}
-    outputs = [GRADIENT + name for name in wanted if GRADIENT + name in written]
-    if not outputs:
-        return None
-    arguments = (*lines.operands, GRADIENT + lines.lines[-1].target, *outputs)
-    return ListProgram(type, back, arguments, None, backend)
+    back = derivative(lines, frozenset(name for name, some in zip(lines.operands, needed, strict=True) if some))
+    given = {line.target for line in back if passes_on(line, lines)}
+    computed = [line for line in back if line.target not in given]
+    targets = {line.target for line in back}
+    found: dict[str, Output] = {}
+    for name, operand in zip(lines.operands, type.operands, strict=True):
+        for before in (GRADIENT, GRADIENT_OF_EACH):
+            if before + name in targets:
+                found[before + name] = Output(operand.size, before is GRADIENT_OF_EACH, before + name in given)
+    written = [name for name in found if name not in given]
+    program = None
+    if written:
+        at_hand = [lines.result] if any(lines.result in names_read(line) for line in computed) else []
+        arguments = (*lines.operands, GRADIENT + lines.result, *at_hand, *written)
+        program = ListProgram(type, computed, arguments, None, backend)
+    outputs = (found.get(GRADIENT + name) or found.get(GRADIENT_OF_EACH + name) for name in lines.operands)
+    return ListDerivative(program, tuple(outputs))

@@ -19,7 +19,6 @@ from edbatch.kernels.program import (
     STEP,
     TASK,
     Extent,
-    OfLists,
     Task,
 )
 from edbatch.kernels.tables import Programs
@@ -39,7 +38,7 @@ _PARTS = {
 
 
 class ProgramTable:
-    """Programs of types, and kernels of lists.
+    """Programs of types.
 
     Attributes:
         tables: as compiled loops read them.
@@ -53,7 +52,6 @@ class ProgramTable:
         self._variants: dict[int, Variant | ListProgram] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
-        self._lists: dict[int, OfLists] = {}
         self._changed = False  # since the programs were joined
         self._join(0)
 
@@ -61,7 +59,7 @@ class ProgramTable:
         """Have the programs of these types ready.
 
         Args:
-            table: a `TypeTable`, or what has its `count`, `program` and `of_lists`.
+            table: a `TypeTable`, or what has its `count` and `program`.
 
         Returns:
             Arrays of parameters, to be held while the programs run: another thread may let go of a model.
@@ -75,10 +73,6 @@ class ProgramTable:
             if variant is None:
                 if kind in self._seen:
                     continue
-                of_lists = table.of_lists(kind)
-                if of_lists is not None:
-                    self._changed = True
-                    self._lists[kind] = of_lists
                 program = table.program(kind)
                 if program is None:
                     self._seen.add(kind)
@@ -106,13 +100,14 @@ class ProgramTable:
         programs = self.tables.tasks["program"][kinds]
         return bool(((programs < 0) | (batches["n"] <= self._sizes[kinds, 1])).all())
 
-    def having(self, more: np.ndarray, list_widths: np.ndarray) -> Self:
-        """The same programs, and the tasks of more types; per type the width of an `OfLists`, 0 of others."""
+    def having(self, more: np.ndarray) -> Self:
+        """The same programs, and the tasks of more types, which are no programs."""
         other = copy.copy(self)
         other.tables = self.tables._replace(tasks=np.concatenate([self.tables.tasks, more]))
         other._sizes = np.concatenate([self._sizes, np.zeros((len(more), 2), np.int64)])
-        other._list_widths = np.concatenate([self._list_widths, list_widths])
-        other._list_at = np.concatenate([self._list_at, np.zeros_like(list_widths)])
+        none = np.zeros(len(more), np.int64)
+        other._list_widths = np.concatenate([self._list_widths, none])
+        other._list_at = np.concatenate([self._list_at, none])
         return other
 
     def _join(self, types: int) -> None:
@@ -122,8 +117,6 @@ class ProgramTable:
         # Per type of its program: bytes of scratch a call, calls at most.
         self._sizes = np.zeros((types, 2), np.int64)
         self._list_widths, self._list_at = np.zeros((2, types), np.int64)
-        for kind, of_lists in self._lists.items():
-            tasks[kind], self._list_widths[kind] = of_lists
         for number, (kind, tables) in enumerate(self._tables.items()):
             tasks[kind] = Task(number)
             ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
@@ -171,11 +164,6 @@ class DerivativePrograms(ProgramTable):
     def program(self, number: int) -> Program | ListProgram:
         """The program of a number."""
         return self._programs[number]
-
-    @staticmethod
-    def of_lists(number: int) -> OfLists | None:
-        """None is any."""
-        return None
 
 
 @compiled(small=True)

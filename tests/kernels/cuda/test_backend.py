@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edbatch.kernels.cpu.backend import NumPyBackend
-from edbatch.kernels.list_kernels import REDUCTIONS
 from edbatch.runtime.evaluation import rows_to_host
-from tests.kernels.batches import reduced
 
 CPU = NumPyBackend()
 seeds = st.integers(0, 10**6)
@@ -66,18 +64,6 @@ def test_reading_rows_side_by_side_copies_nothing_else(cuda):
     before = driver.uploads, driver.downloads, driver.allocations
     rows_to_host(x, np.arange(2, 5, dtype=np.int32), cuda.backend)
     assert (driver.uploads, driver.downloads, driver.allocations) == (before[0], before[1] + 1, before[2])
-
-
-@pytest.mark.parametrize("name", REDUCTIONS)
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 5), dtypes, seeds)
-def test_lists_are_reduced(name, cuda, lengths, width, dtype, seed):
-    """Rows have NaN and infinities."""
-    random = np.random.default_rng(seed)
-    rows = random.normal(size=(sum(lengths), width)).astype(dtype)
-    rows[random.random(rows.shape) < 0.1] = random.choice([np.inf, -np.inf, np.nan, 1e4])
-    offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    mine, theirs = (reduced(backend, name, rows, offsets) for backend in (cuda.backend, CPU))
-    np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_rows_are_filled(cuda):

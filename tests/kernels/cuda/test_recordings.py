@@ -13,7 +13,7 @@ from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED
 from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT
-from tests.kernels.batches import SLICE, adding, additions, kept, programs, run, summing, sums
+from tests.kernels.batches import SLICE, adding, additions, kept, programs, run, running, sums
 
 
 class Driver:
@@ -227,7 +227,7 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         "words": np.zeros(1, np.int64),
     }
     given |= {"kept": np.zeros(1, KEPT), "scratch": 512, "version": 1, "stop": 2, "address": 1024}
-    base = {"precision": "float32", "tasks": (summing,)} | plan | given
+    base = {"precision": "float32", "tasks": (running,)} | plan | given
 
     def key(**changed):
         now = base | changed

@@ -63,6 +63,45 @@ CASES = {
         " + minimum(x, 0.3) - (-t) * x)",
         functions,
     ),
+    "all reductions": (
+        ("t[d]", "x[e,d]"),
+        "out[d] = t * mean_e(x * t) + max_e(x * t) * min_e(t - x) + logsumexp_e(2 * x) - sum_e(x)",
+        lambda t, x: (
+            t * (x * t).mean(0) + (x * t).max(0) * (t - x).min(0) + np.logaddexp.reduce(2 * x, axis=0) - x.sum(0)
+        ),
+    ),
+    "reductions of reductions": (
+        ("x[e,d]",),
+        "top[e] = max_d(x)\nboth[e,d] = x * top\nleast[d] = min_e(both)\nall[] = logsumexp_ed(x)\n"
+        "out[d] = mean_e(both) * least + all",
+        lambda x: (lambda y: y.mean(0) * y.min(0) + np.logaddexp.reduce(x, axis=None))(x * x.max(1)[:, None]),
+    ),
+    "means of products": (
+        ("x[e,d]",),
+        "top[e] = max_d(x)\nout[d] = mean_e(x * top)",
+        lambda x: (x * x.max(1)[:, None]).mean(0),
+    ),
+    "added to all elements": (
+        ("s[]", "t[d]", "x[e,d]"),
+        "out[d] = sum_e(t) + sum_e(x + t) * logsumexp_e(x - t) + mean_e(x * x - s)",
+        lambda s, t, x: len(x) * t + (x + t).sum(0) * np.logaddexp.reduce(x - t, axis=0) + (x * x - s).mean(0),
+    ),
+    "mean of all": (("x[e,d]",), "out[] = mean_ed(x * x)", lambda x: (x * x).mean()),
+    "the same for all elements, by one line": (
+        ("t[d]", "x[e,d]"),
+        "out[d] = t * sum_e(x) + mean_e(x)",
+        lambda t, x: t * x.sum(0) + x.mean(0),
+    ),
+    "the same for all elements, by two lines": (
+        ("t[d]", "x[e,d]"),
+        "a[d] = t * sum_e(x)\nout[d] = a * mean_e(x)",
+        lambda t, x: t * x.sum(0) * x.mean(0),
+    ),
+    "the same for all elements of one list": (
+        ("x[e,d]", "y[e,d]"),
+        "out[d] = sum_e(x) * logsumexp_e(y)",
+        lambda x, y: x.sum(0) * np.logaddexp.reduce(y, axis=0),
+    ),
     "transposed": (
         ("m[d,c]", "x[e,c,d]"),
         "part[e,c] = sum_d(m * x)\nout[c,d] = sum_e(part * x)",
@@ -147,7 +186,6 @@ def test_lines_that_are_none(text, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("out[d] = max_e(x)", "no gradient flows through max; expected it in stop_gradient"),
         ("out[d] = sum_e(floor(x))", "no derivative of 'floor' is known"),
         ("a[e] = sum_d(x)\nout[d] = sum_e(a * x) / sum_e(x)", "expected these in equations of their own"),
     ],
