@@ -8,6 +8,7 @@ from edbatch.base.exact import exact
 from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError
 from edbatch.graph.op import Op
+from edbatch.graph.shape_rules import checked_result
 from edbatch.graph.spec import ParameterSpec, Spec, reclaim, spec_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> Nod
             raise EdBatchError(
                 "operands mix float32 and float64; use one dtype for the ParameterCollection and the Graph"
             )
-        out = spec_of(op.shape(*(operand.shape for operand in operands), **dict(attributes)), dtypes.pop())
+        out = spec_of(checked_result(op, [operand.shape for operand in operands], dict(attributes)), dtypes.pop())
     except EdBatchError as error:
         shown = ", ".join([repr(operand) for operand in operands] + [f"{k}={v}" for k, v in attributes])
         raise EdBatchError(f"{op.name}({shown}): {error}") from None

@@ -9,6 +9,8 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.spec import Shape
+from edbatch.kernels.equation_axes import check_axes
+from edbatch.kernels.equations import LIST_AXIS, lines_of
 
 
 class Kind(IntEnum):
@@ -78,7 +80,7 @@ class Op:
             first; or each entry of its second operand, along its attribute `axis`.
         composite: of an op that is written with others, `composite(*operands, *payload, **attributes)`: operands are
             expressions or parameters. It has no gradient of its own (see `composite`).
-        equations: of a variadic op, what it computes; it has as many operands and lists as these.
+        equations: of a variadic op, and of each, what it computes; it has as many operands and lists as these.
         unrolled: the same written with others, `unrolled(*operands, **attributes)`, put in its place only when
             kernels are made: of a variadic op in a cell; of one whose gradient is better than what follows from that.
         gradient: the derivative's rule, written with the ops themselves: `gradient(g, out, *operands, *payload,
@@ -121,15 +123,28 @@ def declare(op: Op) -> Op:
     """Enter an op in the table.
 
     Raises:
-        EdBatchError: there is one of this name, or nothing says what it computes.
+        EdBatchError: there is one of this name, nothing says what it computes, or its equations are none.
     """
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
-    said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.variadic, op.places, op.unrolled)
-    if not any(said) and op.name not in STEPS:
+    said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.equations, op.places, op.unrolled)
+    if (not any(said) and op.name not in STEPS) or (op.variadic and op.equations is None):
         raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite, equations or places")
+    if op.equations is not None:
+        _check_equations(op, op.equations)
     OPS[op.name] = op
     return op
+
+
+def _check_equations(op: Op, equations: Equations) -> None:
+    try:
+        lines = lines_of(equations.operands, equations.text)
+        check_axes(lines)
+        listed = [LIST_AXIS in lines.axes(name) for name in lines.operands]
+        if listed != sorted(listed) or not any(listed) or listed.count(False) != op.singles:
+            raise EdBatchError(f"expected {op.singles} operands without axis e, then lists, with it")
+    except EdBatchError as error:
+        raise EdBatchError(f"op {op.name!r}: {error}") from None
 
 
 def composite(

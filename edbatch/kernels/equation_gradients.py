@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from edbatch.errors import EdBatchError
+from edbatch.kernels.equation_axes import axes_of
 from edbatch.kernels.equations import GRADIENT, GRADIENT_OF_EACH, LIST_AXIS, Line, Lines
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.expressions import names_of
-from edbatch.kernels.language.ir import Compute, Constant, Count, Instruction, Load, Reduce, made_of, operands_of
+from edbatch.kernels.language.ir import Compute, Constant, Count, Instruction, Load, Reduce, made_of
 
 # By function, what flows to each operand of what flows to the result: of the operands x and y, and the result.
 _SLOPES = {
@@ -92,18 +92,6 @@ def _of_each(line: Line, lines: Lines, found: list[Line]) -> Line:
     if alone and LIST_AXIS in lines.axes(name) and LIST_AXIS not in varies:
         return replace(line, target=GRADIENT_OF_EACH + name)
     return line
-
-
-def axes_of(
-    value: int, instructions: Sequence[Instruction], of_place: Callable[[int], Iterable[str]], reduced: frozenset[str]
-) -> frozenset[str]:
-    """The axes along which a value differs."""
-    step = instructions[value]
-    if isinstance(step, Load):
-        return frozenset(of_place(step.place))
-    below = (axes_of(operand, instructions, of_place, reduced) for operand in operands_of(step))
-    found = frozenset[str]().union(*below)
-    return found - reduced if isinstance(step, Reduce) else found
 
 
 def _back(lines: Lines, line: Line, depends: set[str], before: set[str]) -> list[Line]:

@@ -152,6 +152,12 @@ class Lines:
         return match[1]
 
 
+@cache
+def lines_of(operands: tuple[str, ...], text: str) -> Lines:
+    """The equations of an op, parsed."""
+    return Lines(operands, text)
+
+
 def _parsed(target: str, text: str) -> Line:
     make, names, over = Builder(), tuple(names_of(text)), set[str]()
 

@@ -14,6 +14,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from edbatch.errors import EdBatchError
 from edbatch.graph.cell.body import Body, Steps, Value, body_of, joined, operands_of, origin, spec_of_value, step_to
 from edbatch.graph.cell.derivative_row import Place, in_a_row, without_unread
 from edbatch.graph.cell.flow import reached
@@ -237,11 +238,16 @@ class _Sweep:
         """Let the gradient of a node, or of some rows of a product, flow to operands."""
         node = self.body.nodes[number]
         rule = node.type.op.gradient
-        assert rule is not None, node.type
+        if rule is None:
+            raise EdBatchError(
+                f"{node.type}: op {node.type.op.name!r} has no gradient; give it one, or `no_gradient` if none flows"
+            )
         xs: list[Any] = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
         integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
         flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
         flows = flows if isinstance(flows, tuple | list) else (flows,)
+        if len(flows) != len(operands):
+            raise EdBatchError(f"{node.type}: its gradient: expected {len(operands)} results, got {len(flows)}")
         if node.type.op.elementwise:
             flows = [self._of_reached(number, flow) for flow in flows]
         elif node.type.op.places is not None and node.cuts:

@@ -7,7 +7,6 @@ all of them together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +21,9 @@ from edbatch.kernels.equations import (
     LIST_AXIS,
     Line,
     LineKernel,
-    Lines,
     distance,
     entries,
+    lines_of,
 )
 from edbatch.kernels.program import (
     ARGUMENT_OF,
@@ -42,12 +41,6 @@ from edbatch.kernels.program import (
 from edbatch.runtime.compile.link import Tables, shape_of
 
 _ALL_CALLS = 2**31 - 1  # of a block
-
-
-@cache
-def lines_of(operands: tuple[str, ...], text: str) -> Lines:
-    """The equations of an op, parsed."""
-    return Lines(operands, text)
 
 
 class ListProgram:
@@ -76,9 +69,6 @@ class ListProgram:
         self._dtype, self._backend = type.out.dtype, backend
         attributes = dict(type.attributes)
         self._sizes = equations.sizes(*(operand.shape for operand in type.operands), **attributes)
-        for name, operand in zip(self._lines.operands, type.operands, strict=True):
-            if entries(self._lines.axes(name), self._sizes) != operand.size:
-                raise EdBatchError(f"{type}: {name!r} has other entries than the axes of its equations say")
         numbers = tuple((name, value) for name, value in attributes.items() if isinstance(value, float))
         self._kernels = [self._lines.kernel(line, numbers, self._dtype.name) for line in lines]
         self.arguments = tuple(arguments)
@@ -192,11 +182,20 @@ class ListDerivative(NamedTuple):
 
 
 def derivative_of(type: NodeType, needed: Sequence[bool], backend: Backend) -> ListDerivative:
-    """The derivative of a type that has equations, of operands that are needed."""
+    """The derivative of a type that has equations, of operands that are needed.
+
+    Raises:
+        EdBatchError: a line has none.
+    """
     equations = type.op.equations
     assert equations is not None
     lines = lines_of(equations.operands, equations.text)
-    back = derivative(lines, frozenset(name for name, some in zip(lines.operands, needed, strict=True) if some))
+    wanted = frozenset(name for name, some in zip(lines.operands, needed, strict=True) if some)
+    try:
+        back = derivative(lines, wanted)
+    except EdBatchError as error:
+        hint = f"op {type.op.name!r} has no gradient; give `no_gradient` if none flows"
+        raise EdBatchError(f"{type}: {error}: {hint}") from None
     given = {line.target for line in back if passes_on(line, lines)}
     computed = [line for line in back if line.target not in given]
     targets = {line.target for line in back}

@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.body import Body, Node, Nodes, Value, body_of, origin
 from edbatch.graph.cell.trace import Trace, traced
+from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type, parameter_of
 from edbatch.graph.op import OPS
 from edbatch.graph.ops.shape import EMBED
@@ -31,7 +33,7 @@ def _body_of(node: Node, function: Callable[..., Any]) -> Body:
     """What a node computes: its function, traced on what the type says of its operands.
 
     Raises:
-        EdBatchError: a parameter among them is gone.
+        EdBatchError: a parameter among them is gone, or what is recorded has another shape than the type says.
     """
     type, op = node.type, node.type.op
     trace = Trace(op.name, type.out.dtype)
@@ -41,6 +43,10 @@ def _body_of(node: Node, function: Callable[..., Any]) -> Body:
     ]
     given += [trace.payload() for _ in range(op.payload)]
     result = traced(trace, partial(function, *given, **dict(type.attributes)))
+    if not isinstance(result, Expression) or result.graph is not trace:
+        raise EdBatchError(f"{type}: what it is made of: expected an expression of its operands, got {shown(result)}")
+    if result.shape != type.out.shape:
+        raise EdBatchError(f"{type}: its shape rule gives {type.out!r}, but what it is made of is {result.spec!r}")
     arguments = tuple(spec for spec in specs if not isinstance(spec, ParameterSpec))
     return body_of(trace, arguments, [result.id], op.payload)
 

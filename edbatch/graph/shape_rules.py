@@ -1,0 +1,68 @@
+"""Whether the shape rule of an op says what it computes.
+
+Kernels are made for the shape that a type says. One that is too large would be of memory that nobody wrote.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.op import Equations, Op
+from edbatch.graph.spec import Shape
+from edbatch.kernels.equations import entries, lines_of
+
+
+def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
+    """The result shape of an op by its rule. (That of a composite is compared when it is opened.)
+
+    Raises:
+        EdBatchError: the operands do not fit, the rule gives no shape, or another one than the op computes.
+    """
+    shape = op.shape(*shapes, **attributes)
+    if not isinstance(shape, tuple) or not all(isinstance(n, int | np.integer) and n > 0 for n in shape):
+        raise EdBatchError(f"its shape rule: expected a tuple of positive integers, got {shown(shape)}")
+    if op.equations is not None:
+        _check_equations(op.equations, shapes, attributes, shape)
+    elif op.places is not None:
+        parts = op.places(np.broadcast_to(np.zeros(()), (1, *shape)), shapes=list(shapes), **attributes)
+        if [part.shape[1:] for part in parts] != list(shapes) or sum(part.size for part in parts) != math.prod(shape):
+            raise EdBatchError(f"its shape rule gives {_text(shape)}, which is not the operands side by side")
+    elif op.scalar or op.reduction or op.picks:
+        computed = _computed(op, shapes, attributes, shape)
+        if shape not in computed:
+            raise EdBatchError(f"its shape rule gives {_text(shape)}, but it computes {_text(computed[0])}")
+    return shape
+
+
+def _computed(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any], shape: Shape) -> list[Shape]:
+    """The shapes that a result may have."""
+    if op.reduction:
+        axes = attributes["axes"]
+        kept = [1 if axis in axes else n for axis, n in enumerate(shapes[0])]
+        return [tuple(n for axis, n in enumerate(shapes[0]) if axis not in axes), tuple(kept)]
+    if op.picks:
+        return [shapes[1] if len(shapes) > 1 else shapes[0][1:]]
+    try:  # what is not element-wise may say the same at several entries
+        return [np.broadcast_shapes(*shapes, *(() if op.elementwise else (shape,)))]
+    except ValueError:
+        raise EdBatchError(f"its shape rule gives {_text(shape)}, but its operands do not broadcast to it") from None
+
+
+def _check_equations(
+    equations: Equations, shapes: Sequence[Shape], attributes: Mapping[str, Any], shape: Shape
+) -> None:
+    lines = lines_of(equations.operands, equations.text)
+    sizes = equations.sizes(*shapes, **attributes)
+    for name, of in zip((*lines.operands, lines.result), (*shapes, shape), strict=True):
+        if entries(lines.axes(name), sizes) != math.prod(of):
+            what = "its shape rule gives" if name == lines.result else "it has"
+            raise EdBatchError(f"{name!r} has other entries than the axes of its equations say: {what} {_text(of)}")
+
+
+def _text(shape: Shape) -> str:
+    return f"[{','.join(map(str, shape))}]"
