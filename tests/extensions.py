@@ -182,4 +182,4 @@ mean = beta2 * mean + (1 - beta2) * d
     )
 
     def constants(self, lr, updates):
-        return lr, self.weight_decay, self.beta1, self.beta2
+        return {"lr": lr, "decay": self.weight_decay, "beta1": self.beta1, "beta2": self.beta2}

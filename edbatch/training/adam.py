@@ -74,15 +74,23 @@ class Adam(Trainer):
         for beta in self.betas:
             check_number(self._name, "betas", beta, below=1)
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr and corrections of this update, weight decay, how much old and new count, eps."""
         return self._constants(lr, updates, self.weight_decay, 1.0)
 
-    def _constants(self, lr: float, updates: int, decay: float, shrink: float) -> tuple[float, ...]:
+    def _constants(self, lr: float, updates: int, decay: float, shrink: float) -> dict[str, float]:
         beta1, beta2 = self.betas
-        corrected = lr / (1 - beta1**updates)
-        root = 1 / math.sqrt(1 - beta2**updates)
-        return corrected, decay, shrink, beta1, 1 - beta1, beta2, 1 - beta2, root, self.eps
+        return {
+            "lr": lr / (1 - beta1**updates),
+            "decay": decay,
+            "shrink": shrink,
+            "keep": beta1,
+            "add": 1 - beta1,
+            "keep_square": beta2,
+            "add_square": 1 - beta2,
+            "correction": 1 / math.sqrt(1 - beta2**updates),
+            "eps": self.eps,
+        }
 
 
 @dataclass(eq=False)
@@ -104,7 +112,7 @@ class AdamW(Adam):
 
     weight_decay: float = 1e-2
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
         """Adam's; weight decay shrinks."""
         return self._constants(lr, updates, 0.0, 1 - lr * self.weight_decay)
 

@@ -59,9 +59,9 @@ class Adagrad(Trainer):
     rule = by_root_of("sum_of_squares")
     below = Trainer.below | {"eps": math.inf}
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay; all old and new squares count in full; eps."""
-        return lr, self.weight_decay, 1.0, 1.0, self.eps
+        return {"lr": lr, "decay": self.weight_decay, "keep": 1.0, "add": 1.0, "eps": self.eps}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -91,9 +91,9 @@ class RMSProp(Trainer):
     rule = by_root_of("mean_square")
     below = Trainer.below | {"alpha": 1, "eps": math.inf}
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay, how much old and new squares count, eps."""
-        return lr, self.weight_decay, self.alpha, 1 - self.alpha, self.eps
+        return {"lr": lr, "decay": self.weight_decay, "keep": self.alpha, "add": 1 - self.alpha, "eps": self.eps}
 
 
 @dataclass(eq=False)
@@ -123,6 +123,6 @@ class Adadelta(Trainer):
     rule = ADADELTA
     below = Trainer.below | {"rho": 1, "eps": math.inf}
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay, how much old and new squares count, eps."""
-        return lr, self.weight_decay, self.rho, 1 - self.rho, self.eps
+        return {"lr": lr, "decay": self.weight_decay, "keep": self.rho, "add": 1 - self.rho, "eps": self.eps}

@@ -6,7 +6,8 @@ import ast
 from dataclasses import dataclass
 from functools import cache
 
-from edbatch.errors import EdBatchError
+from edbatch.base.numbers import is_real
+from edbatch.errors import EdBatchError, shown
 from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.ir import NEXT, SAME, Kernel, Load, Place, Store, operands_of
 
@@ -45,6 +46,28 @@ class Rule:
             kernel_of(self, "float32", long=True)
         except (EdBatchError, SyntaxError) as error:
             raise EdBatchError(f"the update rule {self.body!r}: {error}") from None
+
+    def ordered(self, place: str, scale: float, given: object) -> list[float]:
+        """What the kernel is given: the constants in order, "scale" and those that an optimizer gives by name.
+
+        Raises:
+            EdBatchError: they are not those of the rule, or no numbers.
+
+        Example:
+            >>> Rule((), ("scale", "lr"), "p = p - lr * (scale * g)").ordered("SGD", 1.0, {"lr": 0.1})
+            [1.0, 0.1]
+        """
+        if "scale" not in self.constants:
+            raise EdBatchError(f"{place}.rule: expected a constant 'scale', which it multiplies the gradient by")
+        expected = [name for name in self.constants if name != "scale"]
+        if not isinstance(given, dict) or given.keys() != set(expected):
+            got = ", ".join(map(str, given)) or "none" if isinstance(given, dict) else shown(given)
+            names = ", ".join(expected)
+            raise EdBatchError(f"{place}.constants: expected those of the rule by name ({names}), got {got}")
+        for name, value in given.items():
+            if not is_real(value):
+                raise EdBatchError(f"{place}.constants: {name}: expected a number, got {shown(value)}")
+        return [scale if name == "scale" else given[name] for name in self.constants]
 
 
 @cache

@@ -46,9 +46,9 @@ class SGD(Trainer):
 
     rule = GRADIENT_DESCENT
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr and weight decay."""
-        return lr, self.weight_decay
+        return {"lr": lr, "decay": self.weight_decay}
 
 
 @dataclass(eq=False, kw_only=True)
@@ -82,6 +82,13 @@ class Momentum(Trainer):
         super().check()
         checked_flag(f"{self._name}: nesterov", self.nesterov)
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr, weight decay, momentum, and what gradient and velocity move."""
-        return lr, self.weight_decay, self.momentum, *((1.0, self.momentum) if self.nesterov else (0.0, 1.0))
+        of_gradient, of_velocity = (1.0, self.momentum) if self.nesterov else (0.0, 1.0)
+        return {
+            "lr": lr,
+            "decay": self.weight_decay,
+            "keep": self.momentum,
+            "of_gradient": of_gradient,
+            "of_velocity": of_velocity,
+        }

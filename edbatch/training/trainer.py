@@ -80,7 +80,7 @@ class Trainer:
     clip: float | None = None
     on_bad_gradient: Literal["raise", "skip"] = "raise"
 
-    rule: ClassVar[Rule]  # its first constant is what gradients are scaled by
+    rule: ClassVar[Rule]  # its constant "scale" is what gradients are scaled by
     #: The hyper-parameters that are numbers from 0 on, and what each is below.
     below: ClassVar[dict[str, float]] = {"weight_decay": math.inf}
 
@@ -93,6 +93,10 @@ class Trainer:
         allowed = [field.name for field in fields(self) if field.name not in ("model", "clip", "on_bad_gradient")]
         self.groups: list[Group] = groups_of(self._name, self.model, allowed)
         group_of_each(self._name, self.groups)
+        self._ignores_decay = False
+        for group in self.groups:
+            self._with(group).check()
+        self._ignores_decay = not self._decays()
         for group in self.groups:
             self._with(group).check()
 
@@ -104,6 +108,8 @@ class Trainer:
             raise EdBatchError(f"{self._name}: steps={shown(self.steps)}; expected the number of updates so far")
         for name, below in self.below.items():
             check_number(self._name, name, getattr(self, name), below)
+        if self.weight_decay and self._ignores_decay:
+            raise EdBatchError(f"{self._name}: weight_decay={self.weight_decay}; expected 0, its rule applies none")
         if self.clip is not None:
             check_number(self._name, "clip", self.clip)
             if self.clip == 0:
@@ -112,9 +118,18 @@ class Trainer:
         if not isinstance(found, str) or found not in ("raise", "skip"):
             raise EdBatchError(f"{self._name}: on_bad_gradient={shown(found)}; expected 'raise' or 'skip'")
 
-    def constants(self, lr: float, updates: int) -> tuple[float, ...]:
-        """The rule's constants but the first, at a parameter's update number `updates`, which counts from 1."""
+    def constants(self, lr: float, updates: int) -> dict[str, float]:
+        """The rule's constants but "scale", by name, at a parameter's update number `updates`, which counts from 1."""
         raise NotImplementedError
+
+    def _constants_of(self, lr: float, updates: int, scale: float) -> list[float]:
+        """All constants in the rule's order; errors as of `Rule.ordered`."""
+        return self.rule.ordered(self._name, scale, self.constants(lr, updates))
+
+    def _decays(self) -> bool:
+        """Whether weight decay makes a difference to the rule."""
+        found = [self._with({"weight_decay": decay})._constants_of(1.0, 1, 1.0) for decay in (0.0, 0.5)]
+        return found[0] != found[1]
 
     @property
     def learning_rate(self) -> float:
@@ -174,7 +189,7 @@ class Trainer:
                 for member in members
             }
             constants = {
-                way: sent(member, (scale, *optimizers[group].constants(rates[group], count)), f"{self._name}.update")
+                way: sent(member, optimizers[group]._constants_of(rates[group], count, scale), f"{self._name}.update")
                 for way, member in {way: member for member, way in ways.items()}.items()
                 for group, count, _ in [way]
             }
