@@ -113,7 +113,8 @@ class Run:
         for name in ("batch_size", "save_every"):
             check_integer("Run", name, getattr(self, name))
         draws.checked_seed("Run: seed", self.seed)
-        if not (hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")):
+        indexed = hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")
+        if not indexed or isinstance(self.data, Mapping):  # which is indexed by something else than 0, 1, ...
             raise EdBatchError(f"Run: data: expected a list of samples, got {type(self.data).__name__}")
         if getattr(self.data, "shape", None) == () or not len(self.data):
             raise EdBatchError("Run: data: expected samples, got none")
@@ -127,6 +128,7 @@ class Run:
             self.progress = checked_flag("Run: progress", self.progress)
         self.step = 0
         self._drawn: dict[str, int] | None = None  # what dropout had drawn before the mini-batch that is being done
+        self._iteration: object = None  # of the last call of `epochs` that has begun
         self._settings = self._checked_settings()
         self.curve = Curve(self.steps_per_epoch)
         place = checked_path(self.folder)
@@ -147,19 +149,22 @@ class Run:
         """Train until so many epochs are done; give the figures of each that ends: its loss, and what is measured.
 
         What is given has been saved: the caller may print it, draw `run.curve`, or stop. After an error, or an
-        interrupt, it may be called again, and goes on with the mini-batch that was not done.
+        interrupt, it may be called again, and goes on with the mini-batch that was not done. What an earlier call gave
+        is over then: an iterator that another one has overtaken raises.
 
         Args:
             number: of epochs, those included that were done before.
 
         Raises:
             EdBatchError: the losses are no losses, a gradient is not finite, what is measured has a name that the run
-                needs, or a checkpoint cannot be written; the last one is intact.
+                needs, a checkpoint cannot be written, or a later call has gone on with the run; the last checkpoint is
+                intact.
         """
         check_integer("Run", "epochs", number)
         return self._epochs(number)
 
     def _epochs(self, number: int) -> Iterator[dict[str, Any]]:
+        mine = self._iteration = object()
         if self.step < number * self.steps_per_epoch and self.policy is None:
             self.policy = self._learned()
         for epoch in range(len(self.curve.epochs), number):
@@ -169,6 +174,8 @@ class Run:
             self._save()
             self._write_curve()
             yield dict(self.curve.epochs[-1])
+            if self._iteration is not mine:
+                raise EdBatchError("Run.epochs: another call has gone on with this run; go on with what that one gave")
 
     def _train(self, epoch: int) -> None:
         """What is left of an epoch."""
@@ -244,8 +251,10 @@ class Run:
     def _checked_settings(self) -> dict[str, Any]:
         """As a checkpoint gives them back."""
         own = {"samples": len(self.data), "batch_size": index(self.batch_size), "seed": index(self.seed)}
+        if not isinstance(self.settings, Mapping | None):
+            raise EdBatchError(f"Run: settings: expected a dictionary, got {shown(self.settings)}")
         try:
-            return dict(json.loads(json.dumps(({} if self.settings is None else dict(self.settings)) | own)))
+            return dict(json.loads(json.dumps(dict(self.settings or {}) | own, allow_nan=False)))
         except (TypeError, ValueError, RuntimeError, RecursionError) as error:
             raise EdBatchError(f"Run: settings: expected what JSON can hold ({error})") from error
 

@@ -231,7 +231,11 @@ def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
         ({"losses": 3}, "Run: losses: expected a function, got int"),
         ({"evaluate": {}.get("x", 3)}, "Run: evaluate: expected a function, got int"),
         ({"settings": {"a": object()}}, "Run: settings: expected what JSON can hold"),
-        ({"settings": np.ones(2)}, "Run: settings: expected what JSON can hold"),
+        ({"settings": {"a": float("nan")}}, "Run: settings: expected what JSON can hold"),
+        ({"settings": {"a": [0.0, float("inf")]}}, "Run: settings: expected what JSON can hold"),
+        ({"settings": np.ones(2)}, "Run: settings: expected a dictionary"),
+        ({"settings": 5}, "Run: settings: expected a dictionary, got 5"),
+        ({"data": {"a": 1.0}}, "Run: data: expected a list of samples, got dict"),
         ({"evaluate": []}, "Run: evaluate: expected a function, got list"),
         ({"evaluate": np.array([])}, "Run: evaluate: expected a function, got ndarray"),
         ({"progress": np.array([])}, "Run: progress: expected True or False, got array"),
@@ -317,3 +321,15 @@ def test_neither_model_nor_trainer(at, name, tmp_path):
         with pytest.raises(EdBatchError, match=f"Run: {name}, got"):
             eb.Run(tmp_path / "run", *given, len, [1])
     assert not (tmp_path / "run").exists()
+
+
+def test_an_iterator_that_another_has_overtaken(tmp_path):
+    run = started(tmp_path)
+    first, second = run.epochs(3), run.epochs(3)  # the one that begins last goes on
+    assert next(second)["epoch"] == 1
+    assert next(first)["epoch"] == 2
+    with pytest.raises(EdBatchError, match=r"Run.epochs: another call has gone on with this run"):
+        next(second)
+    assert [figures["epoch"] for figures in first] == [3]
+    assert [figures["epoch"] for figures in run.epochs(4)] == [4]
+    assert len(run.curve.losses) == run.step == 20
