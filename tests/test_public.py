@@ -1,5 +1,8 @@
 """What a user sees of the package: names, help, signatures, docstrings."""
 
+import ast
+import builtins
+import doctest
 import inspect
 import pydoc
 import re
@@ -44,6 +47,21 @@ print([name for name in ("models", "data", "training", "schedules") if not getat
 print(eb.models.LSTM, eb.data, eb.training.Adam is eb.Adam)
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("owner", "function"), list(documented()))
+def test_examples_can_be_typed_in(owner, function):
+    """They import what they use."""
+    examples = doctest.DocTestParser().get_examples(inspect.getdoc(function) or "")
+    tree = ast.parse("".join(example.source for example in examples if example.exc_msg is None))
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    known = {node.id for node in names if isinstance(node.ctx, ast.Store)} | set(dir(builtins))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            known |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+        known |= {node.arg} if isinstance(node, ast.arg) else set()
+        known |= {node.name} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
+    assert {node.id for node in names} <= known
 
 
 def test_help():

@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 
 fsm_dot = Later("edbatch.policy.fsm_dot")
 
-RULES = {
-    "depth": "runs the nodes of one type at one depth together, depth by depth",
-    "agenda": "runs the ready type of smallest average depth, taken once over all its nodes",
-    "agenda-remaining": "runs the ready type of smallest average depth, taken over its nodes that remain",
-    "sufficient": "runs the ready type of which the largest share is ready: of its nodes that wait "
-    "for no other of their type on any path",
-    "sufficient-direct": "runs the ready type of which the largest share is ready: of its nodes that wait "
-    "for no other of their type directly",
-    "none": "runs every node alone",
-    "greedy": "runs the type that leaves the smallest lower bound; a search, for off-line use",
-    "beam": "keeps the best partial schedules by the lower bound of what remains; a search, for off-line use",
-}
-
 
 def add_parser(commands: Commands) -> None:
     """Add the command."""
@@ -49,7 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     if isinstance(policy, Heuristic):
         if arguments.dot:
             raise EdBatchError(f"{arguments.policy}: the rule {policy.name!r} has no states to draw")
-        print(f"{policy.name}: {RULES[policy.name.partition(':')[0]]}")
+        print(f"{policy.name}: {policy.meaning}")
         _print_training(policy.training)
         return
     _print_machine(cast("FSM", policy), arguments.dot)

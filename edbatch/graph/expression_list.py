@@ -81,7 +81,11 @@ def _converted(name: str, given: list[Any], graph: Columns) -> list[Expression]:
         if x.graph is not graph:
             raise EdBatchError(f"{name}: operand {at} of a list is an expression of another graph")
         if x.spec is not nodes[0].spec:
+            both = nodes[0].spec, x.spec
+            what, (first, other) = "shape", map(str, both)
+            if both[0].shape == both[1].shape:
+                what, (first, other) = "dtype", (str(spec.dtype) for spec in both)
             raise EdBatchError(
-                f"{name}([...]): expected expressions of one shape, got {nodes[0].spec!r} at 0 and {x.spec!r} at {at}"
+                f"{name}([...]): expected expressions of one {what}, got {first} at 0 and {other} at {at}"
             )
     return nodes

@@ -15,8 +15,12 @@ from edbatch.graph.op import Op
 from edbatch.graph.record import graph_of, to_node, to_operand
 
 
-def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
-    """The fast way for reductions over a list of expressions of one shape."""
+def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
+    """The fast way for reductions over a list of expressions of one shape.
+
+    Args:
+        called: what users call it, for errors; by default the name of the op.
+    """
     entries: dict[Any, tuple[int, Any]] = {}
 
     def call(xs: Any) -> Expression:
@@ -43,7 +47,7 @@ def variadic(op: Op) -> Callable[[Iterable[Any]], Expression]:
         return remember(xs)
 
     def remember(xs: Iterable[Any]) -> Expression:
-        found = listed(op.name, xs)
+        found = listed(called or op.name, xs)
         type = node_type(op, (), (found.spec_of_each,))
         entries[found.spec_of_each] = (type.id, type.out)
         return found.graph.add(type, [len(found), *found.ids])

@@ -72,8 +72,8 @@ class Op:
         places: for ops that only put operands side by side: the parts of a result, one per operand, that they go to.
         payload: how many integers go with each node (an index, a label, a seed).
         scalar: of an element-wise op, the expression for one entry (see `kernels.language.expressions`): operands are
-            x, y and z, attributes go by name; `integer` is the node's, `index` the entry's on the first axis,
-            `position` its number.
+            x, y and z, attributes go by name. In an op with a payload, `integer` is the node's, `index` the entry's on
+            the first axis, `position` its number.
         reduction: of an op that makes one number of the entries along its attribute `axes`: the kernels' (see
             `kernels.language.ir.Reduce`).
         picks: whether it shows, of its first operand, what an index says along an axis: the node's integer, on the

@@ -176,8 +176,8 @@ def entries_of(value: Any) -> list[Any]:
     return found if found or getattr(value, "ndim", 1) == 1 else [value]  # no rows of several entries: no empty list
 
 
-def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
-    """A size, or several, as a tuple of Python ints.
+def checked_shape(place: str, shape: Any, least: int = 1, what: str = "a shape of integers") -> Shape:
+    """A size, or several, as a tuple of Python ints; `what` they are is for errors.
 
     Raises:
         EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
@@ -185,7 +185,7 @@ def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
     try:
         sizes = tuple(int(as_index(size)) for size in entries_of(shape))
     except TypeError:
-        raise EdBatchError(f"{place}: expected a shape of integers, got {shown(shape)}") from None
+        raise EdBatchError(f"{place}: expected {what}, got {shown(shape)}") from None
     if min(sizes, default=least) < least:
         raise EdBatchError(f"{place}: expected sizes of at least {least}, got {shown(shape)}")
     if max(sizes, default=0) > MOST_ENTRIES:
@@ -195,7 +195,7 @@ def checked_shape(place: str, shape: Any, least: int = 1) -> Shape:
 
 def checked_size(place: str, size: Any) -> int:
     """One size as a Python int; errors as of `checked_shape`, and where several are given, or none."""
-    sizes = checked_shape(place, size)
+    sizes = checked_shape(place, size, what="an integer")
     if len(sizes) != 1:
         raise EdBatchError(f"{place}: expected one integer, got {shown(size)}")
     return sizes[0]

@@ -54,6 +54,12 @@ class Heuristic:
     def __repr__(self) -> str:
         return f"Heuristic({self.name!r})"
 
+    @property
+    def meaning(self) -> str:
+        """What the rule does, as a sentence without its subject: what its docstring says."""
+        said = " ".join((RULES[self.name.partition(":")[0]].__doc__ or "Says nothing of itself.").split())
+        return said[0].lower() + said[1:].removesuffix(".")
+
     def schedule(self, graph: TypedGraph) -> Schedule:
         """The batches of `graph`; it must have no cycle."""
         return _rule(self.name)(graph)
@@ -75,11 +81,13 @@ def _rule(name: str) -> Callable[[TypedGraph], Schedule]:
 
 
 def _none(graph: TypedGraph) -> Schedule:
+    """Runs every node alone."""
     order = graph.topological
     return Schedule(order, np.arange(len(graph) + 1), graph.types[order])
 
 
 def _depth(graph: TypedGraph) -> Schedule:
+    """Runs the nodes of one type at one depth together, depth by depth."""
     depth = topology.depths(graph.indptr, graph.operands, graph.topological)
     key = depth.astype(np.int64) * len(graph.names) + graph.types
     order = np.argsort(key, kind="stable").astype(np.int32)
@@ -87,16 +95,38 @@ def _depth(graph: TypedGraph) -> Schedule:
     return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
 
 
-def _agenda(graph: TypedGraph, only_remaining: bool = False) -> Schedule:
+def _agenda(graph: TypedGraph) -> Schedule:
+    """Runs the ready type of smallest average depth, taken once over all its nodes."""
+    return _by_agenda(graph, only_remaining=False)
+
+
+def _agenda_remaining(graph: TypedGraph) -> Schedule:
+    """Runs the ready type of smallest average depth, taken over its nodes that remain."""
+    return _by_agenda(graph, only_remaining=True)
+
+
+def _by_agenda(graph: TypedGraph, only_remaining: bool) -> Schedule:
     depth = topology.depths(graph.indptr, graph.operands, graph.topological)
     return Schedule(*loops.by_agenda(graph.columns(), depth, len(graph.names), only_remaining))
 
 
+def _sufficient(graph: TypedGraph) -> Schedule:
+    """Runs the ready type of the largest ready share, of its nodes that wait for no other of their type on any path."""
+    return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
+
+
+def _sufficient_direct(graph: TypedGraph) -> Schedule:
+    """Runs the ready type of the largest ready share, of its nodes that wait for no other of their type directly."""
+    return Schedule(*loops.by_direct_ratio(graph.columns(), len(graph.names)))
+
+
 def _greedy(graph: TypedGraph) -> Schedule:
+    """Runs the type that leaves the smallest lower bound; a search, for off-line use."""
     return Schedule(*loops.by_bound(graph.columns(), len(graph.names)))
 
 
 def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
+    """Keeps the best partial schedules by the lower bound of what remains; a search, for off-line use."""
     greedy = _greedy(graph)
     if len(greedy) == lower_bound(graph):
         return greedy
@@ -108,12 +138,13 @@ def _beam(graph: TypedGraph, width: int = BEAM_WIDTH) -> Schedule:
     return Schedule(*search_loops.replay(columns, len(graph.names), sequence))
 
 
+#: The rules by name. What `edbatch inspect` says of one is its docstring.
 RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
     "depth": _depth,
     "agenda": _agenda,
-    "agenda-remaining": lambda graph: _agenda(graph, only_remaining=True),
-    "sufficient": lambda graph: Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names))),
-    "sufficient-direct": lambda graph: Schedule(*loops.by_direct_ratio(graph.columns(), len(graph.names))),
+    "agenda-remaining": _agenda_remaining,
+    "sufficient": _sufficient,
+    "sufficient-direct": _sufficient_direct,
     "none": _none,
     "greedy": _greedy,
     "beam": _beam,

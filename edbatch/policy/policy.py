@@ -12,7 +12,7 @@ class Policy(Protocol):
     """Decides which operations run together (the paper's policy π of Algorithm 1).
 
     Example:
-        >>> from edbatch.policy import TypedGraph, get_policy
+        >>> from edbatch.policy import Policy, TypedGraph, get_policy
         >>> graph = TypedGraph.from_lists(["leaf", "leaf", "sum"], [[], [], [0, 1]])
         >>> policy = get_policy("sufficient")
         >>> isinstance(policy, Policy), policy.name, len(policy.schedule(graph))

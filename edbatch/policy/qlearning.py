@@ -60,6 +60,7 @@ def learn(
             is none or out of range.
 
     Example:
+        >>> from edbatch.policy import TypedGraph, learn
         >>> tree = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
         >>> policy = learn([tree])
         >>> policy.training.batches, policy.training.bounds, policy.training.episodes

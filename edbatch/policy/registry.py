@@ -29,6 +29,7 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
         EdBatchError: neither a name nor a file, or a bad policy file.
 
     Example:
+        >>> from edbatch import get_policy
         >>> get_policy("beam:20").name
         'beam:20'
         >>> get_policy("fastest")

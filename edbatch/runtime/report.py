@@ -17,6 +17,19 @@ from edbatch.runtime.advice import Use, short
 tabulate = Later("tabulate")
 
 
+STAGES = (
+    "construction",
+    "lowering",
+    "learning",
+    "scheduling",
+    "planning",
+    "execution",
+    "backward",
+    "update",
+    "compilation",
+)
+
+
 @dataclass
 class Report:
     """Everything that ran in a graph so far; `print` it.
@@ -31,10 +44,11 @@ class Report:
         viewed_bytes, gathered_bytes: their sizes.
         fallbacks: steps at which the FSM did not know the state and the path ratio decided.
         memory_bytes: all values of the graph.
-        seconds: by stage: construction (since the graph was opened or last ran), scheduling, planning, execution,
-            learning where a policy was learned, backward, update (by an optimizer, of what got gradients here), and
-            compilation, which no other stage holds: of functions that this machine has not run before, or loading
-            them from the disk. On a GPU, execution is what it takes until everything is enqueued.
+        seconds: by stage, printed in this order: construction (since the graph was opened or last ran), lowering (to
+            the typed graph that is scheduled), learning where a policy was learned, scheduling, planning, execution,
+            backward, update (by an optimizer, of what got gradients here), and compilation, which no other stage holds:
+            of functions that this machine has not run before, or loading them from the disk. On a GPU, execution is
+            what it takes until everything is enqueued.
         uses: by name of the type what has run of it; see `by_type`.
         advice: what keeps nodes from running together and what to do about it, in sentences; mostly none.
 
@@ -115,7 +129,7 @@ class Report:
             rows.insert(1, ("device", self.device))
         if self.fallbacks:
             rows.append(("states unknown to the FSM", f"{self.fallbacks:,}"))
-        return rows + [(stage, f"{1e3 * seconds:,.2f} ms") for stage, seconds in self.seconds.items()]
+        return rows + [(stage, f"{1e3 * self.seconds[stage]:,.2f} ms") for stage in STAGES if stage in self.seconds]
 
     def count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""

@@ -11,6 +11,7 @@ import pytest
 
 import edbatch as eb
 from edbatch.models.workloads import WORKLOADS
+from edbatch.runtime.report import STAGES
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -55,6 +56,18 @@ class TestStages:
         assert graph.report().seconds["construction"] > before["construction"]
         assert "backward" in str(graph.report())
         assert "update" in str(graph.report())
+
+    def test_stages_are_printed_in_the_order_in_which_they_come(self):
+        stages = ["construction", "lowering", "scheduling", "planning", "execution", "backward", "compilation"]
+        report = eb.Report(seconds=dict.fromkeys(reversed(stages), 0.1))
+        assert re.findall(r"^(\w+) +100.00 ms", str(report), flags=re.MULTILINE) == stages
+        help = " ".join(eb.Report.__doc__.split())
+        assert all(stage in help for stage in report.seconds)
+        w = eb.ParameterCollection().add_parameters(2)
+        with eb.Graph() as graph:
+            loss = eb.sum(w * 2.0)
+        loss.backward()
+        assert set(graph.report().seconds) <= set(STAGES)
 
     def test_an_update_is_booked_where_its_gradients_came_from(self):
         models = [eb.ParameterCollection(seed=0) for _ in range(2)]

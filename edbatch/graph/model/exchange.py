@@ -27,6 +27,7 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
             (bfloat16), or takes part in another library's differentiation.
 
     Example:
+        >>> from edbatch import from_dlpack
         >>> from_dlpack([[1, 2]]).shape
         (1, 2)
         >>> from_dlpack("two")

@@ -141,7 +141,7 @@ def one_hot(index: Any, size: int) -> Expression:
         size = checked_size("one_hot: size", size)
     graph = current_graph()
     if isinstance(index, Payload | int | np.integer):
-        return unpick(constant_node(graph, ONES, ()), index, size)
+        return unpick(constant_node(graph, ONES, ()), index, size, "one_hot")
     return _one_hot(_indices("one_hot", graph, index, size), size)
 
 

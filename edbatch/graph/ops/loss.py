@@ -49,10 +49,10 @@ def _unpick_shape(shape: Shape, size: int) -> Shape:
     return (size, *shape)
 
 
-def unpick(x: Expression, index: Any, size: int) -> Expression:
-    """Zeros [size, *shape of x] with x at `index`: the transpose of `pick`."""
+def unpick(x: Expression, index: Any, size: int, place: str = "unpick") -> Expression:
+    """Zeros [size, *shape of x] with x at `index`: the transpose of `pick`; `place` is for errors."""
     if index.__class__ is not int or not 0 <= index < size:
-        index = checked_index(index, size, "unpick")
+        index = checked_index(index, size, place)
     return _unpick_call((x,), (size,), (index,))
 
 

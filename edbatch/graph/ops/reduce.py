@@ -13,7 +13,7 @@ from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import attributed
 from edbatch.graph.fast_lists import variadic
-from edbatch.graph.op import Equations, Op, Sample, composite, declare, expect
+from edbatch.graph.op import OPS, Equations, Op, Sample, composite, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
@@ -113,7 +113,8 @@ def _over_list(reduction: str, name: str, unrolled: Callable, gradient: Callable
                 gradient=gradient,
                 samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
             )
-        )
+        ),
+        reduction,
     )
 
 
@@ -209,6 +210,8 @@ _mean_list_of = _over_list(
 )
 _maximum_list_of = _over_list("max", "maximum_list", _largest, _to_the_largest_of)
 _minimum_list_of = _over_list("min", "minimum_list", _smallest, _to_the_largest_of)
+_elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
+_elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
 _logsumexp_list_of = _over_list(
     "logsumexp", "logsumexp_list", _logsumexp_of, lambda g, out, *xs: [g * _exp_below(x, out) for x in xs]
 )
@@ -364,7 +367,7 @@ def maximum(a: Any, b: Any = None) -> Expression:
     if b is not None:
         return maximum2(a, b)
     expect(is_list("maximum", a), "maximum: expected two operands or a list; max(x) is the largest entry of one")
-    return _maximum_list_of(a)
+    return _elementwise_maximum_of(a)
 
 
 def minimum(a: Any, b: Any = None) -> Expression:
@@ -382,4 +385,4 @@ def minimum(a: Any, b: Any = None) -> Expression:
     if b is not None:
         return minimum2(a, b)
     expect(is_list("minimum", a), "minimum: expected two operands or a list; min(x) is the smallest entry of one")
-    return _minimum_list_of(a)
+    return _elementwise_minimum_of(a)

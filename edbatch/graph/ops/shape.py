@@ -188,7 +188,7 @@ def _split(x: Any, parts: int | Sequence[int], axis: int) -> list[Expression]:
     place = f"split({x.spec!r}, {shown(parts)}, axis={shown(axis)})"
     at = checked_axis("split", x.spec, axis)
     entries = x.spec.shape[at]
-    sizes = checked_shape(place, parts)
+    sizes = checked_shape(place, parts, what="an integer, or several")
     if not is_several(parts):
         (count,) = sizes
         expect(count > 0 and entries % count == 0, f"{place}: {entries} entries do not divide evenly")

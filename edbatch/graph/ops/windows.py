@@ -144,10 +144,11 @@ def per_axis(place: str, given: Any, ndim: int, least: int = 1) -> Sizes:
     Raises:
         EdBatchError: there are more or fewer, one is no integer or below `least`.
     """
-    sizes = checked_shape(place, given, least)
+    what = "an integer" if ndim == 1 else f"an integer, or {ndim}"
+    sizes = checked_shape(place, given, least, what)
     if not is_several(given):
         sizes *= ndim
-    expect(len(sizes) == ndim, f"{place}: expected an integer, or {ndim}, got {shown(given)}")
+    expect(len(sizes) == ndim, f"{place}: expected {what}, got {shown(given)}")
     return sizes
 
 
@@ -252,7 +253,7 @@ def _padding(spec: Spec, given: tuple[Any, Any]) -> dict[str, Any] | None:
     listed = entries_of(pad_width)
     if not any(is_several(pair) for pair in listed):
         listed = [listed * (2 if len(listed) == 1 else 1)]
-    pairs = [checked_shape(place, pair, 0) for pair in listed]
+    pairs = [checked_shape(place, pair, 0, "integers") for pair in listed]
     ndim = len(spec.shape)
     pairs = pairs * ndim if len(pairs) == 1 else pairs
     if not ndim or len(pairs) != ndim or any(len(pair) != 2 for pair in pairs):

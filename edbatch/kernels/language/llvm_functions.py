@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
+from edbatch.errors import EdBatchError
 from edbatch.kernels.language.expressions import evaluate
 from edbatch.kernels.language.functions import FUNCTIONS, Function
 from edbatch.kernels.language.llvm_code import INTEGERS, Code, Value, literal, pointer, unexpected
@@ -73,6 +74,9 @@ class Calls:
         text, anywhere = function.single or function.meaning, function.anywhere
         if self.number == "double":
             text, anywhere = function.double or function.meaning or library, library
+        if not text:
+            which = "`single` or `meaning`" if self.number == "float" else "`double`, `meaning` or `library`"
+            raise EdBatchError(f"the function {symbol.removeprefix('ed_')!r} on the CPU: expected one with {which}")
         if "usual(" in text:
             self._quick.append((symbol, len(function.arguments)))
             self._write(f"{symbol}_anywhere", function, anywhere, kind)
