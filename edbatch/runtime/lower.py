@@ -77,8 +77,9 @@ def contract(
         columns: the `NodeColumns` of the nodes from `first` on.
 
     Returns:
-        present: per type, whether it occurs.
-        kinds: per node its type, numbered among those that occur.
+        present: the types that occur, in the order in which the graph has them: their numbers follow from what the
+            process has seen, and no order of batches, rows or sums may.
+        kinds: per node the place of its type in `present`.
         nodes: its nodes, counted from `first`, by their ids; but an operand with a higher id (a part that was split
             off, see `split_loops`) stands before its first user.
         indptr, operands: their operands, as positions in `nodes`.
@@ -117,21 +118,25 @@ def contract(
                 n += 1
                 indptr[n] = used
                 depth -= 1
-    present = np.zeros(len(is_source), np.bool_)
-    for v in range(n):
-        present[types[nodes[v]]] = True
-    number = np.cumsum(present) - 1
+    number = np.full(len(is_source), -1, np.int32)
+    present = np.empty(len(is_source), np.int32)
+    n_present = 0
     kinds = np.empty(n, np.int32)
     for v in range(n):
-        kinds[v] = number[types[nodes[v]]]
-    return present, kinds, nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
+        kind = types[nodes[v]]
+        if number[kind] < 0:
+            number[kind] = n_present
+            present[n_present] = kind
+            n_present += 1
+        kinds[v] = number[kind]
+    return present[:n_present].copy(), kinds, nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
 
 
 @compiled(small=True)
 def with_sources(
     order: np.ndarray, offsets: np.ndarray, types: np.ndarray, is_source: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """A schedule with the sources before it, in a batch for each type.
+    """A schedule with the sources before it, in a batch for each type, in the order in which the graph has them.
 
     Args:
         order, offsets: the batches of nodes that are no sources.
@@ -142,20 +147,23 @@ def with_sources(
         All nodes batch after batch; where batches begin; the number of batches of sources.
     """
     counts = np.zeros(len(is_source), np.int64)
+    present = np.empty(len(is_source), np.int32)
+    n_sources, n = 0, 0
     for node in range(len(types)):
-        counts[types[node]] += is_source[types[node]]
-    n_sources = (counts > 0).sum()
-    n = counts.sum()
+        kind = types[node]
+        if is_source[kind]:
+            if counts[kind] == 0:
+                present[n_sources] = kind
+                n_sources += 1
+            counts[kind] += 1
+            n += 1
     whole = np.empty(n + len(order), np.int32)
     begins = np.zeros(n_sources + len(offsets), np.int64)
     next_of = np.zeros(len(is_source), np.int64)
-    at, batch = 0, 0
-    for kind in range(len(is_source)):
-        next_of[kind] = at
-        if counts[kind]:
-            at += counts[kind]
-            batch += 1
-            begins[batch] = at
+    for batch in range(n_sources):
+        kind = present[batch]
+        next_of[kind] = begins[batch]
+        begins[batch + 1] = begins[batch] + counts[kind]
     for node in range(len(types)):
         kind = types[node]
         if is_source[kind]:

@@ -169,7 +169,7 @@ class TypeTable:
         return len(self.bound) > MAX_TYPES or len(self.windows.windows) > MAX_WINDOWS
 
     def names(self, present: np.ndarray) -> tuple[str, ...]:
-        """The names of the types with `present[type]`, made distinct where two models use one name."""
+        """The names of some types, by their numbers, made distinct where two models use one name."""
         key = present.tobytes()
         found = self._names.get(key)
         if found is None:
@@ -177,7 +177,7 @@ class TypeTable:
                 self._names.clear()
             seen: dict[str, int] = {}
             names = []
-            for kind in np.flatnonzero(present).tolist():
+            for kind in present.tolist():
                 name = self.bound[kind].type.name
                 seen[name] = seen.get(name, 0) + 1
                 names.append(name if seen[name] == 1 else f"{name} #{seen[name]}")

@@ -101,12 +101,12 @@ class Backward:
         stopped = self._stopped(view_stops)
         plans = []
         for ran in reversed(self._ran):
-            parts, rows, operands = per_batch(
+            parts, present, rows, operands = per_batch(
                 ran.plan.batches, ran.nodes, columns, self.sets, view_stops, table.singles, table.lists,
                 len(found.sets),
             )  # fmt: skip
             if len(parts):
-                flowing = Flow(self.sets, parts, rows, operands, stopped)
+                flowing = Flow(self.sets, parts, present, rows, operands, stopped)
                 plans.append(BackwardPlan(ran, self._graph, self.gradients, flowing))
                 plans[-1].run()
         if not sources:

@@ -45,7 +45,7 @@ class BackwardPlan:
         table = graph.table
         self._rows = {
             one: self._type_rows(one)
-            for one in np.flatnonzero(flow.rows).tolist()
+            for one in flow.present.tolist()
             for kind in [table.output_sets.sets[one].kind]
             if not table.lists[kind] and not table.is_source[kind]
         }

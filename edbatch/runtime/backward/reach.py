@@ -115,7 +115,7 @@ def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
 def per_batch(
     batches: np.ndarray, nodes: np.ndarray, columns: Columns, sets: np.ndarray, view_stops: np.ndarray,
     singles: np.ndarray, lists: np.ndarray, n_sets: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """What goes back through each batch.
 
     Args:
@@ -126,11 +126,13 @@ def per_batch(
         n_sets: that there are.
 
     Returns:
-        The parts of batches that gradients flow into, of records `Part`; per set, how many nodes, and into which
-        operands (bits) gradients flow.
+        The parts of batches that gradients flow into, of records `Part`; the sets that occur, in the order in which
+        the parts have them; per set, how many nodes, and into which operands (bits) gradients flow.
     """
     _, starts, counts, args = NodeColumns(*columns)
     parts = np.empty(len(nodes), PART)
+    present = np.empty(n_sets, np.int32)
+    n_present = 0
     rows = np.zeros(n_sets, np.int64)
     operands = np.zeros(n_sets, np.int64)
     part = np.full(n_sets, -1, np.int64)  # the last of the set
@@ -142,6 +144,9 @@ def per_batch(
             number = sets[v]
             if number < 0:
                 continue
+            if part[number] < 0:
+                present[n_present] = number
+                n_present += 1
             if part[number] < 0 or parts[part[number]]["batch"] != b:
                 part[number] = used
                 parts[used]["batch"], parts[used]["set"], parts[used]["n"] = b, number, 0
@@ -154,4 +159,4 @@ def per_batch(
                     if sets[args[j] & 0xFFFFFFFF] >= 0 and not view_stops[args[j] >> 32]:
                         operands[number] |= 1 << min(slot, 62)
         at += batches[b]["n"]
-    return parts[:used], rows, operands
+    return parts[:used], present[:n_present].copy(), rows, operands

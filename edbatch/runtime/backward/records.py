@@ -95,6 +95,8 @@ class Flow(NamedTuple):
     Attributes:
         sets: per node of the graph, the number of the set of its outputs that gradients flow into; -1: none.
         parts: of records `Part`: batches are divided by the sets of their nodes.
+        present: the sets that nodes have, in the order in which the parts have them: their numbers follow from what the
+            process has seen, and the order in which parameters' gradients add up must not.
         rows: per set, how many nodes have it.
         operands: per set, to which operands gradients flow, a bit each.
         stopped: per window of values, whether no gradient flows to what is read through it.
@@ -102,6 +104,7 @@ class Flow(NamedTuple):
 
     sets: np.ndarray
     parts: np.ndarray
+    present: np.ndarray
     rows: np.ndarray
     operands: np.ndarray
     stopped: np.ndarray

@@ -58,7 +58,7 @@ class BackwardTables:
         self._windows: list[Columns] = []  # of the buffers' rows
         self.over_lists: dict[int, ListRows] = {}
         self._reached = flow.operands
-        derivatives, results = self._of_sets(rows, np.flatnonzero(flow.rows).tolist(), ran.plan)
+        derivatives, results = self._of_sets(rows, flow.present.tolist(), ran.plan)
         plan = ran.plan
         batches, operands, segments, indices = plan_back(
             (plan.batches, plan.operands, plan.segments, plan.indices, ran.nodes, ran.n_sources),
