@@ -50,9 +50,9 @@ class Graph(Columns):
     Args:
         policy: decides which type runs next. None: `sufficient`, until mini-batches with this set of types are large,
             or many, enough to learn one that is reused (see `edbatch.runtime.learned`); a name ("depth", "agenda",
-            "sufficient", ..., "none" for one node at a time); the path of a policy file; or a `Policy`. Under one that is
-            named or given, a graph has the same numbers to the last bit whatever ran before it in the process; None may
-            batch it, and so round, otherwise once something was learned.
+            "sufficient", ..., "none" for one node at a time); the path of a policy file; or a `Policy`. With one
+            that is given, a graph has the same numbers to the last bit whatever the process ran before it; with None it
+            may be batched, and so rounded, otherwise once a policy was learned.
         dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
         check_nan: raise an error that names the op after the first batch whose result has a NaN.
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current

@@ -48,7 +48,8 @@ class Run:
     trainer.
 
     The order of the samples follows from the seed and the epoch, and the batching policy from the first samples, so a
-    run that was killed computes the same numbers to the last bit as one that was not, on the same machine.
+    run that was killed computes the same numbers to the last bit as one that was not, on the same machine. Gradients
+    are those of the mini-batch alone: what is left over from before, or comes in `evaluate`, is forgotten.
 
     Args:
         folder: of the run; made if it is not there.
@@ -188,6 +189,7 @@ class Run:
                 self._begin()
                 batch = [self.data[i] for i in order[at : at + self.batch_size].tolist()]
                 _, total, n = self._recorded(batch)
+                self.trainer.zero_grad()  # a checkpoint has none: what came before must not enter
                 total.backward()
                 loss = float(total.value()) / n
                 with Whole():  # an interrupt comes before the step or after it
@@ -204,7 +206,6 @@ class Run:
         """Begin a mini-batch; one that an error or an interrupt ended in its midst leaves nothing behind."""
         with Whole():
             if self._drawn is not None:
-                self.trainer.zero_grad()
                 draws.restore(self._drawn)
             self._drawn = draws.state()
 

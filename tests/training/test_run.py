@@ -173,6 +173,22 @@ def test_a_run_that_was_stopped_in_its_process_goes_on_there(whole, tmp_path):
     assert_same(tmp_path, whole)
 
 
+def test_gradients_that_were_there_do_not_enter(whole, tmp_path):
+    """Left over from before, or of what is measured."""
+
+    def measured():
+        with eb.Graph(policy="sufficient"):
+            losses = net.losses(SAMPLES[:4])
+            eb.sum(losses).backward()
+            return {"loss on dev": sum(eb.forward(losses))}
+
+    net = Net()
+    for parameter in net.model:
+        parameter.set_grad(np.full(parameter.shape, 100.0))
+    finished(tmp_path, net=net, evaluate=measured)
+    assert_same(tmp_path, whole)
+
+
 def test_more_epochs_and_no_more(whole, tmp_path):
     eb.seed(5)
     run = started(tmp_path)
