@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,13 +78,13 @@ class TypedGraph:
         """The same graph, checked.
 
         Raises:
-            EdBatchError: columns of the wrong length, an id out of range, a name that occurs twice,
-                or a cycle; the message names the nodes.
+            EdBatchError: columns of what is no integer or of the wrong length, an id out of range, a name that occurs
+                twice, or a cycle; the message names the nodes.
         """
         graph = cls(
-            np.asarray(types, np.int32).reshape(-1),
-            np.asarray(indptr, np.int64).reshape(-1),
-            np.asarray(operands, np.int32).reshape(-1),
+            _integers("types", types, np.int32),
+            _integers("indptr", indptr, np.int64),
+            _integers("operands", operands, np.int32),
             tuple(names),
         )
         graph._check()
@@ -156,3 +156,14 @@ class TypedGraph:
             node = int(np.searchsorted(self.indptr, wrong[0], side="right")) - 1
             raise EdBatchError(f"node {node}: operand {self.operands[wrong[0]]}, but there are {nodes} nodes")
         _ = self.topological
+
+
+def _integers(column: str, given: Iterable[int], dtype: type[np.signedinteger]) -> NDArray[Any]:
+    """A column of a graph from outside; a conversion alone would cut off fractions and high bits."""
+    found = np.asarray(given).reshape(-1)
+    limits = np.iinfo(dtype)
+    if found.size and found.dtype.kind not in "iu":
+        raise EdBatchError(f"{column}: expected integers, got {found[0]} of {found.dtype}")
+    if found.size and (found.min() < limits.min or found.max() > limits.max):
+        raise EdBatchError(f"{column}: expected integers from {limits.min} to {limits.max}, got {found.max()}")
+    return found.astype(dtype)

@@ -50,6 +50,9 @@ def test_an_empty_graph_is_a_graph():
         ([0], [0, 0], [], ["a", "a"], "two types are named 'a'"),
         ([0], [0, 1], [0], ["a"], "cycle through node 0 -> 0"),
         ([0, 0, 0], [0, 1, 2, 3], [1, 2, 0], ["a"], "cycle through node"),
+        ([0.5], [0, 0], [], ["a"], "types: expected integers, got 0.5 of float64"),
+        ([0], [0, 0], [1.0], ["a"], "operands: expected integers, got 1.0 of float64"),
+        ([2**32], [0, 0], [], ["a"], "types: expected integers from -2147483648 to 2147483647, got 4294967296"),
     ],
 )
 def test_bad_columns_are_named(types, indptr, operands, names, message):
