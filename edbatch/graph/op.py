@@ -89,6 +89,7 @@ class Op:
             first operand). It may return what broadcasts to the operand's shape or what the operand's shape
             broadcasts to: the sum over broadcast axes is taken for it. A variadic op's is for cells, where its list has
             a fixed length. `no_gradient` says that an op has none.
+        chooses: whether its result is entries of its operands, and its gradient goes to those that are equal to it.
         samples: what it is tested on.
         body: of a cell, what it computes.
     """
@@ -109,6 +110,7 @@ class Op:
     equations: Equations | None = None
     unrolled: Callable[..., Any] | None = None
     gradient: Callable[..., Any] | None = None
+    chooses: bool = False
     samples: tuple[Sample, ...] = ()
     body: Any = None
 

@@ -171,8 +171,9 @@ class _Flowing:
         if more & reduced:
             flow, more = make.reduce("sum", flow), more - reduced
         given = {"g": flow, "x": value, "count": make.add(Count(0))}
-        # What is all of a line is at hand.
-        at_hand = number == self._line.value
+        # What is all of a line is at hand; but not to be compared with what this kernel computes again.
+        compared = function in ("max", "min") and not isinstance(self._line.instructions[value], Load)
+        at_hand = number == self._line.value and not compared
         given["result"] = make.add(Load(len(self._line.names) + 1, ())) if at_hand else number
         flow = make.expression(slope, **{name: given[name] for name in names_of(slope)})
         self._add(value, more | reduced - self._axes(value), flow)

@@ -7,7 +7,7 @@ trace, and what it records goes through the same passes and is compiled like any
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import groupby
@@ -93,7 +93,8 @@ def derivative(
     """The body that computes the gradients of a body's arguments, and what its parameters' gradients are sums of.
 
     What the reverse sweep reads of the forward computation is taken from the result where it is there, from what was
-    saved, or is computed again from the arguments.
+    saved, or is computed again from the arguments. What is computed again may differ in its last bit, another kernel
+    having computed it: values that are compared with one another are all given, or all computed again.
 
     Args:
         body: of a cell, or of a single op.
@@ -151,6 +152,9 @@ class _Sweep:
         self.given += [(Given.RESULT, 0), *((Given.SAVED, number) for number in saved), (Given.GRADIENT, 0)]
         # Values of the body's nodes, and gradients that flow into them: (the view they were read through, gradient).
         self.values: dict[int, Expression] = {**dict(enumerate(arguments)), **kept}
+        sources = (number for number, node in enumerate(body.nodes) if node.type.op.kind is Kind.SOURCE)
+        self.exact = {*range(len(arguments)), *sources}  # the same to the last bit whoever computes them
+        self.again: dict[int, Expression] = {}
         self.flows: dict[int, list[tuple[Any, Expression]]] = defaultdict(list)
         self.terms: list[tuple[ParameterSpec, View | None, Expression]] = []
         flowing = {body.outputs[number] for number in live}
@@ -159,6 +163,7 @@ class _Sweep:
             spec = spec_of_value(body, value)
             if value.view is None:
                 self.values.setdefault(value.node, Expression(trace, result.id + step_to(row, column, spec), spec))
+        self.told = set(self.values) | self.exact
         for column, value in joined(body, (place for place in returned if place[1] in flowing)):
             spec = spec_of_value(body, value)
             if not stops(value.view):
@@ -214,35 +219,75 @@ class _Sweep:
             trace.inputs.append(node.value)
             self.values[number] = trace.add(intern(INPUT, (), (), node.type.out), (len(trace.inputs) - 1,))
         else:
-            ids = [self._seen(value).id for value in node.operands]
-            counted = [len(ids)] if node.type.op.variadic else []
-            self.values[number] = trace.add(node.type, [*counted, *ids, *node.payload])
+            compares = node.type.op.elementwise and node.type.op.gradient is no_gradient
+            self.values[number] = self._recorded(number, self._as_one(number) if compares else self.values)
 
-    def _seen(self, value: Value) -> Expression:
-        return _seen_through(value.steps, self.values[value.node])
+    def _recorded(self, number: int, values: Mapping[int, Expression]) -> Expression:
+        """A node once more, of these values of its operands."""
+        node = self.body.nodes[number]
+        ids = [_seen_through(value.steps, values[value.node]).id for value in node.operands]
+        counted = [len(ids)] if node.type.op.variadic else []
+        return self.trace.add(node.type, [*counted, *ids, *node.payload])
+
+    def _as_one(self, number: int) -> Mapping[int, Expression]:
+        """Values of a node's operands that can be compared: all of the forward run, or all computed again."""
+        read = {value.node for value in self.body.nodes[number].operands}
+        if len(read - self.exact) < 2 or read <= self.told:
+            return self.values
+        return {node: self._again(node) for node in read}
+
+    def _again(self, number: int) -> Expression:
+        """A value computed again from the arguments alone."""
+        below = [number]
+        while below:  # a deep body has more nodes than Python has frames
+            node = below[-1]
+            read = {value.node for value in self.body.nodes[node].operands}
+            missing = [one for one in read if one not in self.again and one not in self.exact]
+            if node in self.exact or node in self.again:
+                below.pop()
+            elif missing:
+                below += missing
+            else:
+                values = {one: self.values[one] if one in self.exact else self.again[one] for one in read}
+                same = node not in self.told and all(values[one] is self.values[one] for one in read)
+                self.again[node] = self.values[node] if same else self._recorded(node, values)
+                below.pop()
+        return self.values[number] if number in self.exact else self.again[number]
 
     def _step_back(self, number: int, gradient: Expression, requires: list[bool]) -> None:
         """Let a node's gradient flow on to its operands."""
         node, out = self.body.nodes[number], self.values[number]
         operands = operands_of(node)
+        values: Mapping[int, Expression] = self.values
+        if node.type.op.chooses and not all(x.node in self.told for x in node.operands):
+            values = self._as_one(number)
+            out = self._recorded(number, values)
         if node.type.op.elementwise or node.type.op.places is not None or self.reached[number].all():
-            self._flow(number, gradient, out, operands, requires)
+            self._flow(number, gradient, out, operands, requires, values)
             return
         for begin, end in self._runs(number):  # of a product, with the weights of some rows
             chosen = [some_rows(x, begin, end) if isinstance(x, ParameterSpec) else x for x in operands]
-            self._flow(number, gradient[begin:end], out[begin:end], chosen, requires)
+            self._flow(number, gradient[begin:end], out[begin:end], chosen, requires, values)
 
     def _flow(
-        self, number: int, gradient: Expression, out: Expression, operands: Sequence[Any], requires: list[bool]
+        self,
+        number: int,
+        gradient: Expression,
+        out: Expression,
+        operands: Sequence[Any],
+        requires: list[bool],
+        values: Mapping[int, Expression],
     ) -> None:
-        """Let the gradient of a node, or of some rows of a product, flow to operands."""
+        """Let the gradient of a node, or of some rows of a product, flow to operands, which have these values."""
         node = self.body.nodes[number]
         rule = node.type.op.gradient
         if rule is None:
             raise EdBatchError(
                 f"{node.type}: op {node.type.op.name!r} has no gradient; give it one, or `no_gradient` if none flows"
             )
-        xs: list[Any] = [self._seen(x) if isinstance(x, Value) else parameter_of(x) for x in operands]
+        xs: list[Any] = [
+            _seen_through(x.steps, values[x.node]) if isinstance(x, Value) else parameter_of(x) for x in operands
+        ]
         integers = [Payload("derivative", -1 - x) if x < 0 else x for x in node.payload]
         flows = rule(gradient, out, *xs, *integers, **dict(node.type.attributes))
         flows = flows if isinstance(flows, tuple | list) else (flows,)

@@ -55,12 +55,24 @@ def unary_op(
     return documented(unary(op), gradient.__module__, name, doc)
 
 
-def two_operands(name: str, gradient: Callable, scalar: str, **domain: Any) -> Callable[..., Expression]:
-    """Declare an element-wise op of two operands."""
+def two_operands(
+    name: str, gradient: Callable, scalar: str, chooses: bool = False, **domain: Any
+) -> Callable[..., Expression]:
+    """Declare an element-wise op of two operands; `chooses` as of `Op`."""
     shapes: list[tuple[Shape, ...]] = [((), ()), ((4,), (4,)), ((4,), ()), ((2, 3), (3,)), ((2, 1), (1, 3))]
     samples = tuple(Sample(pair, **domain) for pair in shapes)
     return binary(
-        declare(Op(name, broadcast_shape, elementwise=True, scalar=scalar, gradient=gradient, samples=samples))
+        declare(
+            Op(
+                name,
+                broadcast_shape,
+                elementwise=True,
+                scalar=scalar,
+                gradient=gradient,
+                chooses=chooses,
+                samples=samples,
+            )
+        )
     )
 
 
@@ -73,7 +85,7 @@ def binary_op(
         name, gradient, scalar: see `Op`.
         symbol, example: a formula, and the value at (3, 2), for the docstring.
         module: that it is of; by default that of its gradient.
-        domain: of its samples.
+        domain: of its samples, and `chooses`.
     """
     doc = f"""{symbol}, element by element; shapes broadcast per sample like NumPy's.
 

@@ -90,9 +90,9 @@ multiply = binary_op("multiply", "a · b",
 divide = binary_op("divide", "a / b",
                  lambda g, out, a, b: (g / b, -g * out / b), "1.5000", "x / y", low=0.5)
 minimum2 = binary_op("minimum", "Smaller of a and b",
-                   _of_the_chosen, "2.0000", "minimum(x, y)")
+                   _of_the_chosen, "2.0000", "minimum(x, y)", chooses=True)
 maximum2 = binary_op("maximum", "Larger of a and b",
-                   _of_the_chosen, "3.0000", "maximum(x, y)")
+                   _of_the_chosen, "3.0000", "maximum(x, y)", chooses=True)
 # fmt: on
 _power_call = two_operands(
     "power",

@@ -76,7 +76,8 @@ def _reduction(name: str, slope: Callable) -> Callable[..., Expression]:
         kept = reduced_shape(x.shape, axes, True)
         return slope(reshape(g, kept), reshape(out, kept), x, axes)
 
-    op = Op(name, reduced_shape, reduction=name, gradient=gradient, samples=samples_over_axes())
+    chooses = name in ("max", "min")
+    op = Op(name, reduced_shape, reduction=name, gradient=gradient, chooses=chooses, samples=samples_over_axes())
     return over_axes(declare(op))
 
 
@@ -111,6 +112,7 @@ def _over_list(reduction: str, name: str, unrolled: Callable, gradient: Callable
                 equations=equations,
                 unrolled=unrolled,
                 gradient=gradient,
+                chooses=reduction in ("max", "min"),
                 samples=(Sample(((3,),) * 4), Sample(((),) * 3), Sample(((2, 2),))),
             )
         ),

@@ -1,13 +1,17 @@
 """Derivatives of bodies: what flows where it was read from, what is saved, what is left to one product."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import edbatch as eb
 from edbatch.graph.cell.body import Value
 from edbatch.graph.cell.derivative import Given, derivative, worth_saving
+from edbatch.graph.op import Kind
 from edbatch.runtime.compile.derivatives import body_of_type
 from tests.gradients import check_parameters
+from tests.graph.bodies import compute
 
 DIM = 6
 
@@ -156,3 +160,86 @@ def test_a_parameter_that_is_read_whole_and_by_entries(turned):
         first, second, w = both(eb.ones(4))
         (first + second + eb.sum(w)).backward()
     assert p.grad().tolist() == [2, 2, 2, 3]
+
+
+def largest_of_a_list(x, y):
+    a = eb.softmax(x) * eb.exp(y)
+    return a * 2, eb.max([a, y * 0.1, a * 0.5])
+
+
+def smallest_of_a_list(x, y):
+    a = eb.exp(x)
+    return eb.min([a, eb.square(y)]), eb.sum(a)
+
+
+def the_larger(x, y):
+    a = eb.tanh(x * y)
+    return eb.maximum(a, eb.sin(y)), eb.minimum(a, x)
+
+
+def largest_entry(x, y):
+    a = eb.exp(x) * eb.sigmoid(y)
+    return eb.max(a), eb.min(a, keepdims=True), a
+
+
+def equal_to_the_largest(x, y):
+    a = eb.softmax(x * y)
+    m = eb.max(a)
+    return m, eb.sum(eb.where(eb.equal(a, m), x * y, 0)), eb.sum(eb.where(a >= m, y * y, y))
+
+
+def by_index(x, y):
+    a = eb.softmax(x) * y
+    return eb.max(a), eb.gather(y * x, eb.reshape(eb.argmax(a), (1,)), axis=0)
+
+
+def pooled(x, y):
+    a = eb.reshape(eb.exp(x) * eb.tanh(y), (1, 6))
+    return eb.max_pool1d(a, 3, 1, 1), eb.sum(eb.k_max_pool(a[0], 2))
+
+
+COMPARING = [
+    largest_of_a_list, smallest_of_a_list, the_larger, largest_entry, equal_to_the_largest, by_index, pooled,
+]  # fmt: skip
+
+
+def values_given(found, body, saved, operands, gradient, moved):
+    """What a derivative is given; `moved`: all that a kernel has computed is one bit more than it would be here."""
+
+    def computed(values):
+        arrays = compute(replace(body, outputs=tuple(values)), *operands)
+        if moved:
+            # What is an operand's entry, a truth value or an index is exact.
+            exact = [np.isin(a, operands) | (a == np.round(a)) for a in arrays]
+            arrays = [np.where(same, a, np.nextafter(a, np.inf)) for same, a in zip(exact, arrays, strict=True)]
+        return arrays
+
+    result = np.concatenate([np.ravel(array) for array in computed(dict.fromkeys(body.outputs))])
+    kept = dict(zip(saved, computed(Value(number) for number in saved), strict=True))
+    of_kind = {
+        Given.OPERAND: operands,
+        Given.RESULT: [result.reshape(gradient.shape)],
+        Given.SAVED: kept,
+        Given.GRADIENT: [gradient],
+    }
+    return [of_kind[kind][number] for kind, number in found.given]
+
+
+@pytest.mark.parametrize("function", COMPARING)
+@pytest.mark.parametrize("share", [None, 0, 1])
+def test_what_is_compared_is_given_or_computed_again_as_one(function, share):
+    """Another kernel's results differ in the last bit: what was equal must not become different by that."""
+    with eb.options(split=False), eb.Graph(dtype="float64") as graph:
+        first = eb.cell(function)(eb.ones(6), eb.ones(6))[0]
+        body, row, steps = body_of_type(graph.type_of(first))
+    saved = () if share is None else tuple(n for n, x in enumerate(body.nodes) if x.type.op.kind is Kind.COMPUTE)
+    saved = saved[share::2]
+    found = derivative(body, row, steps, [True, True], saved)
+    random = np.random.default_rng(5)
+    for _ in range(10):
+        operands, gradient = random.standard_normal((2, 6)), random.standard_normal(row.shape)
+        here, there = (
+            compute(found.body, *values_given(found, body, saved, operands, gradient, moved)) for moved in (False, True)
+        )
+        for a, b in zip(here, there, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
