@@ -55,6 +55,11 @@ class Moment(NamedTuple):
         """This moment."""
         return cls(perf_counter(), compiling.seconds)
 
+    def worked(self) -> float:
+        """Seconds since then in which this thread did not wait for compilation."""
+        now = Moment.now()
+        return now.time - self.time - (now.compiling - self.compiling)
+
 
 class Clock:
     """Adds the time since the last stop to a stage; what went into compiling meanwhile is a stage of its own."""

@@ -173,7 +173,8 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
     print(
         f"{facts['model']}{device}, hidden size {facts['hidden']:,}, random parameters (seed {facts['seed']})\n"
         f"{source}: {sizes}\n"
-        f"{counted(facts['mini_batches'], 'mini-batch')} of {counted(facts['batch_size'], facts['sample'])}, "
+        f"{counted(facts['mini_batches'], 'mini-batch')} of "
+        f"{counted(min(facts['batch_size'], facts['samples']), facts['sample'])}, "
         f"each run {rounds} by every policy in turn, after a warm-up"
     )
     if learning := facts["learning"]:

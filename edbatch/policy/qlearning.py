@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 from tqdm import tqdm
 
+from edbatch.base.stopwatch import Moment
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.policy import Policy
@@ -76,7 +76,7 @@ def learn(
             "learn: needs episodes >= 0, seed >= 0, 0 <= alpha < inf, 0 <= epsilon <= 1, 0 < rate <= 1, "
             "0 <= discount <= 1, steps >= 1"
         )
-    started = time.perf_counter()
+    started = Moment.now()
     trainer = Trainer(graphs, ENCODINGS[encoding], seed)
     episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainer.work)))
     with tqdm(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
@@ -189,7 +189,7 @@ class Trainer:
                 table, decisions = self.run(table, index, alpha=how.alpha)
                 learn_from(arena, table, decisions, how.rate, how.discount, how.steps)
 
-    def policy(self, encoding: str, seed: int, started: float) -> Policy:
+    def policy(self, encoding: str, seed: int, started: Moment) -> Policy:
         """The best there is: the best table's FSM, or a run-time heuristic that runs fewer batches."""
         for rule in RUN_TIME_RULES:
             if rule not in self.taught:
@@ -200,7 +200,7 @@ class Trainer:
         training = Training(
             graphs=len(self.graphs),
             episodes=self.episodes,
-            seconds=round(time.perf_counter() - started, 3),
+            seconds=round(started.worked(), 3),
             seed=seed,
             batches=best.batches if learned else self.taught[heuristic],
             bounds=self.bounds,

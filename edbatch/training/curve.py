@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from edbatch.errors import EdBatchError
 figures = Later("matplotlib.figure")
 
 
+FORMATS = ("png", "svg", "pdf")
+MOST_INSIDE = 5  # figures whose legend leaves room for their curves
 OWN = ("epoch", "loss")  # what every epoch has
 
 
@@ -58,12 +61,12 @@ class Curve:
         """As a PNG: the training loss of all mini-batches, smoothed, beside the figures of the epochs.
 
         Args:
-            path: of the picture, which is replaced in one step.
+            path: of the picture, which is replaced in one step: PNG, SVG or PDF, as the name ends.
             names: which figures; None: all that were measured.
 
         Raises:
             EdBatchError: Matplotlib is not installed (it comes with the extra `plot`), no epoch has ended, no epoch has
-                a figure of that name, or the file cannot be written.
+                a figure of that name, the name ends otherwise, or the file cannot be written.
         """
         try:
             figure = figures.Figure(figsize=(7, 2.8), dpi=80, layout="constrained")
@@ -74,19 +77,32 @@ class Curve:
         measured = dict.fromkeys(name for epoch in self.epochs for name in epoch if name not in OWN)
         if unknown := set(names or ()) - set(measured):
             raise EdBatchError(f"{path}: no figure is named {', '.join(sorted(unknown))}; there are {list(measured)}")
-        left, right = figure.subplots(1, 2)
+        chosen = list(measured if names is None else names)
+        panels = list(figure.subplots(1, 2 if chosen else 1, squeeze=False)[0])
         window = max(1, self.steps_per_epoch // 10)
         smooth = np.convolve(self.losses, np.ones(window) / window, "valid")
-        left.plot((np.arange(len(smooth)) + window) / self.steps_per_epoch, smooth)
-        left.set(xlabel="epoch", ylabel="training loss")
-        for name in measured if names is None else names:
+        marker = "." if len(smooth) == 1 else ""  # a line has two ends
+        panels[0].plot((np.arange(len(smooth)) + window) / self.steps_per_epoch, smooth, marker=marker)
+        panels[0].set(xlabel="epoch", ylabel="training loss")
+        for name in chosen:
             found = [x for x in self.epochs if name in x]
-            right.plot([x["epoch"] for x in found], [x[name] for x in found], marker=".", label=name)
-        right.set(xlabel="epoch", ylabel="on dev")
-        if right.lines:
-            right.legend()
-        for axes in (left, right):
+            panels[1].plot([x["epoch"] for x in found], [x[name] for x in found], marker=".", label=name)
+        if chosen:
+            panels[1].set(xlabel="epoch", ylabel="on dev")
+        if len(chosen) > MOST_INSIDE:
+            figure.legend(loc="outside right upper", fontsize="small")
+        elif chosen:
+            panels[1].legend()
+        for axes in panels:
             axes.grid(alpha=0.3)
         drawn = io.BytesIO()
-        figure.savefig(drawn, format="png")
+        figure.savefig(drawn, format=_format_of(path))
         write_atomically(path, drawn.getvalue())
+
+
+def _format_of(path: str | os.PathLike[str]) -> str:
+    """What a picture's name ends with; PNG where it says nothing."""
+    ending = Path(path).suffix.removeprefix(".").lower() or "png"
+    if ending not in FORMATS:
+        raise EdBatchError(f"{path}: expected a name that ends with .{', .'.join(FORMATS)}")
+    return ending

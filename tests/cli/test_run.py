@@ -27,7 +27,7 @@ def test_without_arguments_it_makes_samples_up(edbatch):
     assert lines[0] == "tree-lstm, hidden size 4, random parameters (seed 0)"
     nodes = sum(map(len, random_trees(3, seed=0)))
     assert lines[1] == f"made up: 3 trees, {nodes} nodes, 5 labels"
-    assert lines[2].startswith("1 mini-batch of 64 trees, each run 20 times (the median counts) by every policy")
+    assert lines[2].startswith("1 mini-batch of 3 trees, each run 20 times (the median counts) by every policy")
     assert lines[3].startswith("policy fsm-sort (learned) from 1 mini-batch in ")
     assert lines[6].split() == ["none", "depth", "agenda", "sufficient", "fsm-sort", "(learned)"]
     assert max(map(len, lines[4:])) <= 100

@@ -230,6 +230,24 @@ def test_a_picture_of_figures_that_not_every_epoch_has(tmp_path):
         curve.plot(tmp_path / "curve.png", names)
 
 
+@pytest.mark.parametrize(("count", "panels"), [(0, 1), (3, 2), (12, 2)])
+def test_pictures_of_none_and_of_many_figures(tmp_path, monkeypatch, count, panels):
+    figure = pytest.importorskip("matplotlib.figure", reason="the extra plot")
+    drawn = []
+    savefig = figure.Figure.savefig
+    monkeypatch.setattr(figure.Figure, "savefig", lambda self, *a, **k: (drawn.append(self), savefig(self, *a, **k)))
+    curve = eb.training.Curve(1, [2.0])
+    curve.end_epoch({f"figure number {k}": k / 12 for k in range(count)})
+    for ending, begins in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
+        curve.plot(tmp_path / f"curve.{ending}")
+        assert (tmp_path / f"curve.{ending}").read_bytes().startswith(begins)
+    assert len(drawn[0].axes) == panels
+    assert drawn[0].axes[0].lines[0].get_marker() == "."  # of one mini-batch, or there is nothing to see
+    assert len(drawn[0].legends) == (count > 5)
+    with pytest.raises(EdBatchError, match=r"curve.txt: expected a name that ends with .png, .svg, .pdf"):
+        curve.plot(tmp_path / "curve.txt")
+
+
 def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(EdBatchError, match=r"Matplotlib is not installed; expected pip install 'edbatch\[plot\]'"):
