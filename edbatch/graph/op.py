@@ -172,6 +172,17 @@ def composite(
     return declare(Op(name, shape, payload=payload, composite=body, gradient=gradient, samples=samples))
 
 
+def gradient_of(op: Op, place: object) -> Callable[..., Any]:
+    """The rule of an op's gradient.
+
+    Raises:
+        EdBatchError: it has none; names `place`.
+    """
+    if op.gradient is None:
+        raise EdBatchError(f"{place}: op {op.name!r} has no gradient; give it one, or `no_gradient` if none flows")
+    return op.gradient
+
+
 def no_gradient(*_: Any, **attributes: Any) -> None:
     """The gradient of an op through which none flows."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.op import Equations, Op
+from edbatch.graph.op import Equations, Kind, Op
 from edbatch.graph.spec import Shape
 from edbatch.kernels.equations import entries, lines_of
 
@@ -28,6 +28,10 @@ def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any
         raise EdBatchError(f"its shape rule: expected a tuple of positive integers, got {shown(shape)}")
     if op.equations is not None:
         _check_equations(op.equations, shapes, attributes, shape)
+    elif op.kind is Kind.VIEW:
+        shown_shape = op.forward(np.empty((1, *shapes[0]), np.int8), **attributes).shape[1:]
+        if shown_shape != shape:
+            raise EdBatchError(f"its shape rule gives {_text(shape)}, but it shows {_text(shown_shape)}")
     elif op.places is not None:
         parts = op.places(np.broadcast_to(np.zeros(()), (1, *shape)), shapes=list(shapes), **attributes)
         if [part.shape[1:] for part in parts] != list(shapes) or sum(part.size for part in parts) != math.prod(shape):

@@ -8,8 +8,9 @@ import pytest
 import edbatch as eb
 from edbatch.graph.fast import unary
 from edbatch.graph.fast_lists import over_lists, variadic
-from edbatch.graph.op import OPS, Equations, Op, composite, declare, no_gradient
+from edbatch.graph.op import OPS, Equations, Kind, Op, composite, declare, no_gradient
 from edbatch.graph.record import record
+from edbatch.graph.views import look
 
 
 @pytest.fixture(autouse=True)
@@ -92,6 +93,27 @@ def test_what_reads_no_more_than_its_operands_may_say_it_again():
     with eb.Graph():
         y = record(op, (eb.input([1.0, 2.0]),))
     np.testing.assert_array_equal(y.value(), [[2.0, 4.0], [2.0, 4.0]])
+
+
+def every_other(rule, **changes):
+    return declare(Op("every_other", rule, forward=lambda rows: rows[:, ::2], kind=Kind.VIEW, **changes))
+
+
+def test_a_view_of_another_shape_than_its_rule_says():
+    op = every_other(lambda shape: shape)
+    message = "every_other([4]): its shape rule gives [4], but it shows [2]"
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match=re.escape(message)):
+        look(eb.ones(4), op, ())
+
+
+def test_backward_through_a_view_without_a_gradient():
+    op = every_other(lambda shape: (shape[0] // 2,))
+    w = eb.ParameterCollection().add_parameters(4, init=1.0)
+    with eb.Graph():
+        loss = eb.sum(eb.cell(lambda x: look(x * 2, op, ()))(w * 1.0))
+    message = r"every_other\(\[4\]\): op 'every_other' has no gradient; .*no_gradient"
+    with pytest.raises(eb.EdBatchError, match=message):
+        loss.backward()
 
 
 def test_equations_of_another_size_than_the_rule_says():

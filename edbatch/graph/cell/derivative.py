@@ -24,7 +24,7 @@ from edbatch.graph.cell.stacking import some_rows
 from edbatch.graph.cell.trace import ARGUMENT, Payload, Trace, traced
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import TYPES, intern, parameter_of
-from edbatch.graph.op import Kind, no_gradient
+from edbatch.graph.op import Kind, gradient_of, no_gradient
 from edbatch.graph.ops.loss import UNPICK
 from edbatch.graph.ops.matrix import MATMUL, OUTER
 from edbatch.graph.ops.shape import INDEX, TRANSPOSE
@@ -280,11 +280,7 @@ class _Sweep:
     ) -> None:
         """Let the gradient of a node, or of some rows of a product, flow to operands, which have these values."""
         node = self.body.nodes[number]
-        rule = node.type.op.gradient
-        if rule is None:
-            raise EdBatchError(
-                f"{node.type}: op {node.type.op.name!r} has no gradient; give it one, or `no_gradient` if none flows"
-            )
+        rule = gradient_of(node.type.op, node.type)
         xs: list[Any] = [
             _seen_through(x.steps, values[x.node]) if isinstance(x, Value) else parameter_of(x) for x in operands
         ]

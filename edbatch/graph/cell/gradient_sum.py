@@ -11,6 +11,7 @@ import numpy as np
 
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import node_type
+from edbatch.graph.op import gradient_of
 from edbatch.graph.ops.inputs import zeros
 from edbatch.graph.ops.place import concatenate
 from edbatch.graph.ops.reduce import sum
@@ -114,6 +115,6 @@ def _through(view: View, gradient: Expression) -> Expression:
     for op, attributes in view.steps[:-1]:
         seen.append(node_type(op, attributes, (seen[-1],)).out)
     for (op, attributes), spec in zip(reversed(view.steps), reversed(seen), strict=True):
-        assert callable(op.gradient)
-        gradient = op.gradient(gradient, None, spec, **dict(attributes))  # which reads no more than a shape
+        rule = gradient_of(op, f"{op.name}({spec!r})")
+        gradient = rule(gradient, None, spec, **dict(attributes))  # which reads no more than a shape
     return gradient
