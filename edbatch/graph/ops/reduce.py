@@ -313,7 +313,8 @@ def std(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """Largest entry of one expression over axes, or entry-wise maximum of a list; arguments as in `sum`.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch's `amax`.
+    Where several are equal, each has the same share of the gradient, as in PyTorch's `amax`. A NaN is the result, and
+    has the gradient, which several share; `amax` then gives every entry NaN.
 
     Example:
         >>> import edbatch as eb
@@ -328,7 +329,8 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 def min(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
     """Smallest entry of one expression over axes, or entry-wise minimum of a list; arguments as in `sum`.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch's `amin`.
+    Where several are equal, each has the same share of the gradient, as in PyTorch's `amin`. A NaN is the result, and
+    has the gradient, which several share; `amin` then gives every entry NaN.
 
     Example:
         >>> import edbatch as eb
@@ -356,7 +358,8 @@ def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
 def maximum(a: Any, b: Any = None) -> Expression:
     """Entry-wise maximum of two operands (which broadcast), or of a list of expressions of one shape.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch.
+    Where several are equal, each has the same share of the gradient, as in PyTorch. A NaN is the result, and has the
+    gradient, which several share; PyTorch gives it whole to both operands.
 
     Example:
         >>> import edbatch as eb
@@ -375,7 +378,8 @@ def maximum(a: Any, b: Any = None) -> Expression:
 def minimum(a: Any, b: Any = None) -> Expression:
     """Entry-wise minimum of two operands (which broadcast), or of a list of expressions of one shape.
 
-    Where several are equal, each has the same share of the gradient, as in PyTorch.
+    Where several are equal, each has the same share of the gradient, as in PyTorch. A NaN is the result, and has the
+    gradient, which several share; PyTorch gives it whole to both operands.
 
     Example:
         >>> import edbatch as eb

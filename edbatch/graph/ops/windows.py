@@ -227,6 +227,8 @@ def unfold(x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride
 def pad(x: Any, pad_width: Any, constant_values: float = 0.0) -> Expression:
     """More entries, all the same number, before and after those along each axis; NumPy's `pad`.
 
+    Where none are asked for it is `x` itself, and has all of the gradient of `x`.
+
     Args:
         x: expression with at least one axis.
         pad_width: how many: an integer, for both sides of all axes; a pair, before and after, for all axes; or a pair
