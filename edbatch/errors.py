@@ -38,7 +38,7 @@ class MissingOperatorError(EdBatchError, TypeError):
 
 
 class MissingMemoryError(EdBatchError, MemoryError):
-    """There is no memory for a graph: also a `MemoryError`, as Python raises."""
+    """There is no memory for a graph, or for a list: also a `MemoryError`, as Python raises."""
 
 
 class EdBatchWarning(UserWarning):
@@ -46,6 +46,16 @@ class EdBatchWarning(UserWarning):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+
+
+def missing_memory(place: str, value: Any) -> MissingMemoryError:
+    """About a caller's value that lists more than there is memory for.
+
+    Example:
+        >>> print(missing_memory("stack", range(10**12)))
+        stack: expected what fits into memory, got range(0, 1000000000000)
+    """
+    return MissingMemoryError(f"{place}: expected what fits into memory, got {shown(value)}")
 
 
 def warn(message: str) -> None:

@@ -23,8 +23,19 @@ def is_real(value: Any) -> bool:
     return isinstance(value, _SCALARS) and not isinstance(value, np.timedelta64)
 
 
+def as_integer(value: Any) -> int:
+    """`operator.index` without truth values, which to Python are 0 and 1: whoever gives one has compared something.
+
+    Raises:
+        TypeError: it is no integer.
+    """
+    if isinstance(value, bool):
+        raise TypeError
+    return index(value)
+
+
 def check_number(place: str, name: str, value: Any, below: float = math.inf) -> None:
-    """Raise an `EdBatchError` unless `value` is a number in [0, below).
+    """Raise an `EdBatchError` unless `value` is a number in [0, below); truth values are none.
 
     Example:
         >>> check_number("SGD", "momentum", 1.5, below=1)
@@ -32,7 +43,7 @@ def check_number(place: str, name: str, value: Any, below: float = math.inf) -> 
         edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
     """
     try:
-        good = is_real(value) and 0 <= float(value) < below
+        good = is_real(value) and not isinstance(value, bool) and 0 <= float(value) < below
     except OverflowError:  # an integer beyond all floats
         good = False
     if not good:
@@ -48,7 +59,7 @@ def check_integer(place: str, name: str, value: Any, least: int = 1) -> None:
         edbatch.errors.EdBatchError: LSTM: dim=0; expected an integer of at least 1
     """
     try:
-        good = not isinstance(value, bool) and index(value) >= least
+        good = as_integer(value) >= least
     except TypeError:
         good = False
     if not good:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
 from edbatch.base.exact import exact
-from edbatch.base.numbers import is_real
-from edbatch.errors import EdBatchError, shown
+from edbatch.base.numbers import as_integer, is_real
+from edbatch.errors import EdBatchError, missing_memory, shown
 from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
@@ -173,6 +172,8 @@ def entries_of(value: Any) -> list[Any]:
         found = [value] if isinstance(value, _NO_LISTS) else list(value)
     except TypeError:  # arrays without axes say that they are iterable, and are not
         return [value]
+    except MemoryError:
+        raise missing_memory("a list", value) from None
     return found if found or getattr(value, "ndim", 1) == 1 else [value]  # no rows of several entries: no empty list
 
 
@@ -183,7 +184,8 @@ def checked_shape(place: str, shape: Any, least: int = 1, what: str = "a shape o
         EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
     """
     try:
-        sizes = tuple(int(as_index(size)) for size in entries_of(shape))
+        # A list: an interrupt inside of a generator that C code reads can lose its error in Python 3.11.
+        sizes = tuple([int(as_integer(size)) for size in entries_of(shape)])
     except TypeError:
         raise EdBatchError(f"{place}: expected {what}, got {shown(shape)}") from None
     if min(sizes, default=least) < least:
@@ -228,9 +230,7 @@ def checked_index(index: Any, size: int, place: str) -> int:
     if isinstance(index, Payload):
         return index.used_in(size)
     try:
-        if isinstance(index, bool):  # to Python it is 0 or 1; whoever gives one has compared something
-            raise TypeError
-        found = as_index(index)
+        found = as_integer(index)
     except TypeError:
         hint = "; an index of a cell is given as an integer" if isinstance(index, Expression) else ""
         raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}{hint}") from None
@@ -250,7 +250,7 @@ def checked_label(label: Any, classes: int, place: str) -> int:
     if isinstance(label, Payload):
         return label.used_as_label(classes)
     found = checked_index(label, classes, place)
-    if as_index(label) < 0:
+    if as_integer(label) < 0:
         raise EdBatchError(
             f"{place}: label {shown(label)} is negative, expected one in [0, {classes}); what has no label has no "
             "loss: leave it out"

@@ -17,7 +17,7 @@ from edbatch.base.exclusive import Whole, exclusive, original
 from edbatch.base.later import Later
 from edbatch.base.stopwatch import Moment
 from edbatch.devices import Device, current_device, opened_device
-from edbatch.errors import EdBatchError, MissingMemoryError, checked_flag, shown, warn
+from edbatch.errors import EdBatchError, MissingMemoryError, checked_flag, missing_memory, shown, warn
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.columns import DAMAGED, Columns, graphs
@@ -288,6 +288,8 @@ def _listed(place: str, expressions: Any) -> list[Any]:
         return list(expressions)
     except TypeError:
         raise EdBatchError(f"{place}: expected a list of expressions, got {shown(expressions)}") from None
+    except MemoryError:
+        raise missing_memory(place, expressions) from None
 
 
 def forward(expressions: Sequence[Expression]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, missing_memory, shown
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
 
@@ -39,6 +39,8 @@ def groups_of(place: str, given: Any, allowed: Iterable[str]) -> list[Group]:
         listed = [given] if whole else list(given)
     except TypeError:
         listed = []
+    except MemoryError:
+        raise missing_memory(place, given) from None
     if listed and all(isinstance(group, Mapping) for group in listed):
         groups = [{**group} for group in listed]
     else:
@@ -56,10 +58,12 @@ def groups_of(place: str, given: Any, allowed: Iterable[str]) -> list[Group]:
                 group["params"] = params = list(params)
             except TypeError:
                 group["params"] = params = [params]
+            except MemoryError:
+                raise missing_memory(place, params) from None
             if not all(isinstance(one, ParameterCollection | Parameter) for one in params):
-                raise EdBatchError(f"{place}: expected a model with parameters, got {given!r}")
+                raise EdBatchError(f"{place}: expected a model with parameters, got {shown(given)}")
         if not parameters_of(group):
-            raise EdBatchError(f"{place}: expected a model with parameters, got {given!r}")
+            raise EdBatchError(f"{place}: expected a model with parameters, got {shown(given)}")
     return groups
 
 

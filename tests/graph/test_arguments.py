@@ -17,7 +17,7 @@ ODD = [
     np.int64(1), np.int32(-1), np.uint8(2), np.float32(1.0), np.bool_(True), 1j, "x", "\ud800", b"x", (), [], (1,), [0],
     (2.5, 6), (2, -1), (-1, -1), (0, 1), [1, 0], (0, 0), (1.0,), ("a",), (None,), (HUGE,), (2**62 + 1, 4), {}, {2: 3},
     set(), object(), int, slice(None), slice(0, 2), slice(0.5, 1), slice(None, None, 0), slice(HUGE), ..., range(3),
-    slice(None, None, -HUGE),
+    slice(None, None, -HUGE), range(10**12),
     np.float32, np.array(1), np.array([0, 1]), np.array([0.5]), np.array(["a"]), np.array([None]), np.array([1 + 1j]),
     np.zeros((0,)), np.timedelta64(5, "s"), np.datetime64("2020"),
 ]  # fmt: skip
@@ -126,6 +126,35 @@ def test_one_argument_is_odd():
         for call in one_argument_odd():
             for odd in ODD:
                 refused_or_taken(call, odd)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: eb.zeros(True),
+        lambda x: eb.ones((2, True)),
+        lambda x: eb.reshape(x, (4, True)),
+        lambda x: eb.sum(x, axis=False),
+        lambda x: eb.sum(x, axis=(False,)),
+        lambda x: eb.transpose(x, (True, False)),
+        lambda x: eb.stack([x, x], axis=True),
+        lambda x: eb.split(x, True),
+        lambda x: eb.top_k(x, True),
+        lambda x: eb.max_pool1d(x, True),
+    ],
+)
+def test_truth_values_are_no_sizes_and_no_axes(call):
+    """Also where the integer that Python takes them for was given before."""
+    with eb.Graph():
+        x = eb.input([[1.0, 2.0], [3.0, 4.0]])
+        eb.sum(x, axis=0), eb.sum(x, axis=(0,)), eb.transpose(x, (1, 0)), eb.stack([x, x], axis=1), eb.zeros(1)
+        with pytest.raises(eb.EdBatchError, match=r"expected (an integer|a shape of integers)"):
+            call(x)
+
+
+def test_an_operand_that_is_a_module():
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="attention: expected an expression"):
+        eb.attention(np, [eb.ones(3)], [eb.ones(3)])
 
 
 def test_integers_of_numpy_are_integers():

@@ -168,6 +168,18 @@ def test_groups_that_are_none(groups, message):
         eb.Adam(groups(model_of()))
 
 
+def test_lists_that_are_no_models_however_deep_or_long():
+    deep = []
+    for _ in range(3000):
+        deep = [deep]
+    for given in (deep, [{"params": deep}]):
+        with pytest.raises(eb.EdBatchError, match="SGD: expected a model with parameters, got a list"):
+            eb.SGD(given)
+    for given in (range(10**12), [{"params": range(10**12)}]):
+        with pytest.raises(eb.EdBatchError, match="SGD: expected what fits into memory"):
+            eb.SGD(given)
+
+
 def test_names_must_differ():
     model, other = model_of(), model_of()
     trainer = eb.Adam([model["W"], other["W"]])

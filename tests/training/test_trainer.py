@@ -23,6 +23,7 @@ def test_a_model_without_parameters_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"lr": True}, "SGD: lr=True; expected a number"),
         ({"lr": -0.1}, "SGD: lr=-0.1; expected a number"),
         ({"lr": float("nan")}, "SGD: lr=nan"),
         ({"lr": float("inf")}, "SGD: lr=inf"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -134,6 +134,8 @@ def run(
     for x in leaves:
         if isinstance(x, Expression) and x.graph is not trace:
             raise EdBatchError("it returns an expression that it did not compute")
+        if isinstance(x, Coroutine):
+            x.close()  # it is refused below, and nobody will wait for it
     if not leaves:
         raise EdBatchError("it returns no expression")
     nodes = [to_node(trace, to_operand("result", trace, x)) for x in leaves]

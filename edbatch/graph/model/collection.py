@@ -307,6 +307,8 @@ class ParameterCollection:
             )
         try:
             array = initial_value(init, self._random, size, self.dtype, f"parameter {full!r}")
+        except EdBatchError:
+            raise
         except MemoryError as error:
             raise EdBatchError(f"parameter {full!r}: expected a shape that fits into memory ({error})") from error
         parameter = self._parameters[full] = kind(full, array, self.device)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, missing_memory
 
 #: What libraries raise that do not give their numbers away: on a GPU, say, or where a gradient is recorded.
 UNREADABLE = (TypeError, ValueError, RuntimeError, BufferError, AttributeError)
@@ -39,6 +39,8 @@ def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:
         # NumPy's own arrays need no detour, on which some are refused (of another byte order, say).
         is_foreign = hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray | np.generic)
         array = np.from_dlpack(value) if is_foreign else np.asarray(value)
+    except MemoryError:
+        raise missing_memory(place, value) from None
     except UNREADABLE as error:
         raise EdBatchError(f"{place}: expected numbers in the CPU's memory ({error})") from None
     if array.dtype.kind not in "fiub":

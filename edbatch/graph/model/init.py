@@ -5,7 +5,8 @@ shape: `model.add_parameters((5, 64), init=eb.init.Normal(0.01))`. A model draws
 its seed begins.
 
 Of a parameter [out, in, ...] the fan-in is in * ..., the fan-out is out * ..., as PyTorch counts them. Deviations,
-means, bounds and gains are numbers; whatever else is given for one is an `EdBatchError` where the object is made.
+means, bounds and gains are finite numbers, and no deviation is negative; whatever else is given for one is an
+`EdBatchError` where the object is made.
 """
 
 from __future__ import annotations
@@ -32,8 +33,14 @@ class _Checked:
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
             value: Any = getattr(self, field.name)
-            if field.type == "float" and not is_real(value):
+            if field.type != "float":
+                continue
+            if not is_real(value) or isinstance(value, bool):
                 raise EdBatchError(f"{type(self).__name__}: {field.name}={shown(value)}; expected a number")
+            if not isinstance(self, Constant) and not -math.inf < value < math.inf:
+                raise EdBatchError(f"{type(self).__name__}: {field.name}={shown(value)}; expected a finite number")
+            if field.name == "std" and value < 0:
+                raise EdBatchError(f"{type(self).__name__}: std={shown(value)}; expected a number from 0 on")
 
 
 @dataclass(frozen=True)

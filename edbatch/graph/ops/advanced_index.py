@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.exact import is_told
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, missing_memory
 from edbatch.graph.expression import Expression
 from edbatch.graph.ops.indices import counted, gather
 from edbatch.graph.ops.shape import is_advanced, reshape, transpose
@@ -132,6 +132,8 @@ def integers(place: Any, given: Any, size: int) -> np.ndarray:
         array = np.asarray(given)
     except ValueError:
         array = np.empty((), object)
+    except MemoryError:
+        raise missing_memory(str(place), given) from None
     if array.dtype == bool and array.shape == (size,):
         array = array.nonzero()[0]
     if array.ndim != 1 or (array.dtype.kind not in "iu" and len(array)):

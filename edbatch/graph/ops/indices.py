@@ -159,7 +159,7 @@ def _indices(place: Any, graph: Columns, given: Any, size: int) -> Expression:
         refuse_masked(given, place)
     try:
         found = np.asarray(given)
-    except UNREADABLE:
+    except (*UNREADABLE, MemoryError):
         found = np.empty(0)
     if found.dtype.kind not in "iu" or not found.size:
         raise EdBatchError(f"{place}: expected integers or an expression as the index, got {shown(given)}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.numbers import is_real
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, missing_memory, shown
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
@@ -55,6 +55,8 @@ def input(value: Any) -> Expression:
     refuse_masked(value, "input")
     try:
         array = np.asarray(value)
+    except MemoryError:
+        raise missing_memory("input", value) from None
     except UNREADABLE as error:
         raise EdBatchError(f"input: expected an array of numbers ({error})") from None
     return array_input(graph, array)

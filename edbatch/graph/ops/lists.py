@@ -191,7 +191,8 @@ def _scale(query: Any, scale: float | bool | None, heads: int) -> float:
     if scale is False:
         return 1.0
     if scale is None or scale is True:
-        size = math.prod(getattr(query, "shape", ()))
+        shape = getattr(query, "shape", ())
+        size = math.prod(shape) if isinstance(shape, tuple) else 1  # of what is no operand that is said later
         expect(size > 0, "attention: expected a query with entries, got an empty one")
         return 1.0 / math.sqrt(size / heads)
     return checked_number("attention: scale", scale)

@@ -176,7 +176,7 @@ def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
 
         return lookup(parameter, index)
     type = node_type(PICK, (), (parameter.spec,))
-    place = f"pick({parameter.spec!r}, {index!r})"
+    place = f"pick({parameter.spec!r}, {shown(index)})"
     return current_graph().add(type, (checked_index(index, parameter.shape[0], place),))
 
 

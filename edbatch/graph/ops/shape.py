@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
-from operator import index as as_index
 from typing import Any
 
 import numpy as np
 
 from edbatch.base.exact import literal
+from edbatch.base.numbers import as_integer
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import viewer
@@ -95,7 +95,7 @@ def checked_axis(name: str, spec: Spec, axis: Any, new: int = 0) -> int:
     """`axis` as an int in [0, number of axes + new)."""
     ndim = len(spec.shape) + new
     try:
-        found = as_index(axis)
+        found = as_integer(axis)
     except TypeError:
         raise EdBatchError(f"{name}({spec!r}): expected an integer axis, got {shown(axis)}") from None
     if not -ndim <= found < ndim:
@@ -135,7 +135,7 @@ def parse_index(place: Any, shape: Shape, key: Any) -> Index:
 def is_several(parts: Any) -> bool:
     """Whether sizes are listed, and not one integer that says how many there are."""
     try:
-        as_index(parts)
+        as_integer(parts)
     except TypeError:
         return True
     return False

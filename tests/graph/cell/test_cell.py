@@ -357,3 +357,14 @@ def test_an_error_in_a_cell_shows_the_line_in_its_function():
     with pytest.raises(eb.EdBatchError, match=r"step: matmul\(W\[3,3\]") as caught, eb.Graph():
         step(eb.ones(2))
     assert "return W @ h" in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_coroutine_is_refused_and_closed():
+    @eb.cell
+    async def cell(x):
+        return x * 2
+
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="result: expected an expression"):
+        cell(eb.ones(3))
+    gc.collect()  # says of one that is open that nobody has waited for it

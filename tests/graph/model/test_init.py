@@ -136,6 +136,21 @@ def test_what_is_no_number(odd):
     assert initial(eb.init.Constant(np.float32(2)), (1,)) == [2]
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: eb.init.Normal(-1), "Normal: std=-1; expected a number from 0 on"),
+        (lambda: eb.init.Normal(True), "Normal: std=True; expected a number"),
+        (lambda: eb.init.Normal(1, float("inf")), "Normal: mean=inf; expected a finite number"),
+        (lambda: eb.init.Uniform(float("nan")), "Uniform: low=nan; expected a finite number"),
+        (lambda: eb.init.Xavier(gain=float("nan")), "Xavier: gain=nan; expected a finite number"),
+    ],
+)
+def test_numbers_that_nothing_can_be_drawn_with(make, message):
+    with pytest.raises(eb.EdBatchError, match=message):
+        make()
+
+
 def test_infinite_values_are_values_and_too_large_ones_are_not():
     W = eb.ParameterCollection().add_parameters(2, init=[-np.inf, np.inf])
     for use in (W.set_value, W.set_grad):
