@@ -9,8 +9,6 @@ from typing import Any
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.spec import Shape
-from edbatch.kernels.equation_axes import check_axes
-from edbatch.kernels.equations import LIST_AXIS, lines_of
 
 
 class Kind(IntEnum):
@@ -125,28 +123,15 @@ def declare(op: Op) -> Op:
     """Enter an op in the table.
 
     Raises:
-        EdBatchError: there is one of this name, nothing says what it computes, or its equations are none.
+        EdBatchError: there is one of this name, or nothing says what it computes.
     """
     if op.name in OPS:
         raise EdBatchError(f"op {op.name!r} is declared twice")
     said = (op.forward, op.scalar, op.reduction, op.picks, op.composite, op.equations, op.places, op.unrolled)
     if (not any(said) and op.name not in STEPS) or (op.variadic and op.equations is None):
         raise EdBatchError(f"op {op.name!r}: expected a scalar, a reduction, a composite, equations or places")
-    if op.equations is not None:
-        _check_equations(op, op.equations)
     OPS[op.name] = op
     return op
-
-
-def _check_equations(op: Op, equations: Equations) -> None:
-    try:
-        lines = lines_of(equations.operands, equations.text)
-        check_axes(lines)
-        listed = [LIST_AXIS in lines.axes(name) for name in lines.operands]
-        if listed != sorted(listed) or not any(listed) or listed.count(False) != op.singles:
-            raise EdBatchError(f"expected {op.singles} operands without axis e, then lists, with it")
-    except EdBatchError as error:
-        raise EdBatchError(f"op {op.name!r}: {error}") from None
 
 
 def composite(

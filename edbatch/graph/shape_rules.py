@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.op import Equations, Kind, Op
+from edbatch.graph.op import Kind, Op
 from edbatch.graph.spec import Shape
-from edbatch.kernels.equations import entries, lines_of
 
 
 def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> Shape:
-    """The result shape of an op by its rule. (That of a composite is compared when it is opened.)
+    """The result shape of an op by its rule.
+
+    That of a composite is compared when it is opened, that of equations when they become a program.
 
     Raises:
         EdBatchError: the operands do not fit, the rule gives no shape, or another one than the op computes.
@@ -26,9 +27,7 @@ def checked_result(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any
     shape = op.shape(*shapes, **attributes)
     if not isinstance(shape, tuple) or not all(isinstance(n, int | np.integer) and n > 0 for n in shape):
         raise EdBatchError(f"its shape rule: expected a tuple of positive integers, got {shown(shape)}")
-    if op.equations is not None:
-        _check_equations(op.equations, shapes, attributes, shape)
-    elif op.kind is Kind.VIEW:
+    if op.kind is Kind.VIEW:
         shown_shape = op.forward(np.empty((1, *shapes[0]), np.int8), **attributes).shape[1:]
         if shown_shape != shape:
             raise EdBatchError(f"its shape rule gives {_text(shape)}, but it shows {_text(shown_shape)}")
@@ -55,17 +54,6 @@ def _computed(op: Op, shapes: Sequence[Shape], attributes: Mapping[str, Any], sh
         return [np.broadcast_shapes(*shapes, *(() if op.elementwise else (shape,)))]
     except ValueError:
         raise EdBatchError(f"its shape rule gives {_text(shape)}, but its operands do not broadcast to it") from None
-
-
-def _check_equations(
-    equations: Equations, shapes: Sequence[Shape], attributes: Mapping[str, Any], shape: Shape
-) -> None:
-    lines = lines_of(equations.operands, equations.text)
-    sizes = equations.sizes(*shapes, **attributes)
-    for name, of in zip((*lines.operands, lines.result), (*shapes, shape), strict=True):
-        if entries(lines.axes(name), sizes) != math.prod(of):
-            what = "its shape rule gives" if name == lines.result else "it has"
-            raise EdBatchError(f"{name!r} has other entries than the axes of its equations say: {what} {_text(of)}")
 
 
 def _text(shape: Shape) -> str:

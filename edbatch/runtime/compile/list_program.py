@@ -14,6 +14,7 @@ import numpy as np
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
 from edbatch.kernels.backend import Backend
+from edbatch.kernels.equation_axes import check_axes
 from edbatch.kernels.equation_gradients import derivative, names_read, passes_on
 from edbatch.kernels.equations import (
     GRADIENT,
@@ -21,6 +22,7 @@ from edbatch.kernels.equations import (
     LIST_AXIS,
     Line,
     LineKernel,
+    Lines,
     distance,
     entries,
     lines_of,
@@ -147,11 +149,33 @@ class ListProgram:
 
 
 def forward_of(type: NodeType, backend: Backend) -> ListProgram:
-    """What computes batches of a type that has equations."""
+    """What computes batches of a type that has equations.
+
+    Raises:
+        EdBatchError: they do not say one number for each entry of the result, or do not fit the op.
+    """
+    try:
+        lines = _checked_lines(type)
+    except EdBatchError as error:
+        raise EdBatchError(f"op {type.op.name!r}: {error}") from None
+    return ListProgram(type, lines.lines, lines.operands, lines.result, backend)
+
+
+def _checked_lines(type: NodeType) -> Lines:
+    """The lines of a type's equations, which are an op's own affair until it is used."""
     equations = type.op.equations
     assert equations is not None
     lines = lines_of(equations.operands, equations.text)
-    return ListProgram(type, lines.lines, lines.operands, lines.result, backend)
+    check_axes(lines)
+    listed = [LIST_AXIS in lines.axes(name) for name in lines.operands]
+    if listed != sorted(listed) or not any(listed) or listed.count(False) != type.op.singles:
+        raise EdBatchError(f"expected {type.op.singles} operands without axis {LIST_AXIS}, then lists, with it")
+    sizes = equations.sizes(*(operand.shape for operand in type.operands), **dict(type.attributes))
+    for name, of in zip((*lines.operands, lines.result), (*type.operands, type.out), strict=True):
+        if entries(lines.axes(name), sizes) != of.size:
+            what = "its shape rule gives" if name == lines.result else "it has"
+            raise EdBatchError(f"{name!r} has other entries than the axes of its equations say: {what} {of!r}")
+    return lines
 
 
 class Output(NamedTuple):
