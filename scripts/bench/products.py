@@ -46,13 +46,12 @@ def products(graph: eb.Graph, policy: eb.Policy) -> Callable[[], None]:
 
 def _products(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec, Spec, int]]:
     """Left, right, result of every product of every batch, and the size of the batch."""
-    typed = graph.typed_graph()
-    schedule = policy.schedule(typed)
     # Names do not tell apart the types of two layers of one class, so the graph's own table is asked.
     evaluation = graph._taken_over()
     bound, nodes = evaluation.table.bound, evaluation.split()
-    kinds = [kind for kind in np.unique(nodes.types[: nodes.n]).tolist() if not evaluation.table.is_source[kind]]
-    types = [bound[kind].type for kind in kinds]
+    chosen, typed = evaluation.typed_graph(nodes, 0)
+    schedule = policy.schedule(typed)
+    types = [bound[kind].type for kind in dict.fromkeys(nodes.types[chosen].tolist())]
     assert [type.name for type in types] == [name.partition(" #")[0] for name in typed.names]
     for kind, size in zip(schedule.types.tolist(), np.diff(schedule.offsets).tolist(), strict=True):
         type = types[kind]

@@ -17,6 +17,7 @@ from edbatch import devices
 from edbatch.base.blocks import Blocks
 from edbatch.devices import current_device
 from edbatch.graph import options
+from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import graphs
 from edbatch.graph.options import Options, current_options
 from tests.interrupts import FOREVER, Interrupt
@@ -201,16 +202,6 @@ def test_a_graph_ends_with_its_last_reference():
         gc.enable()
 
 
-@eb.cell
-def traced(x):
-    return eb.tanh(eb.tanh(x))
-
-
-def of_a_new_trace():
-    with eb.Graph():
-        eb.cell(traced.__wrapped__)(eb.ones(3))
-
-
 def with_block(make):
     def inside():
         with make():
@@ -224,7 +215,7 @@ INTERRUPTED = {
     "options": with_block(lambda: eb.options(training=False)),
     "decorated": eb.options(training=False)(list),
     "device": with_block(lambda: eb.device("cuda:1")),
-    "trace": of_a_new_trace,
+    "trace": lambda: traced(Trace("a cell", "float32"), list),
 }
 
 
