@@ -8,9 +8,16 @@ from pathlib import Path
 
 import edbatch
 from edbatch.base.exclusive import lock
+from edbatch.graph.columns import graphs
 
 FOLDER = str(Path(edbatch.__file__).parent)
 FOREVER = sys.maxsize
+
+
+def end_blocks():
+    """End graphs that are open: a signal as an `__exit__` begins leaves one so, which Python cannot prevent."""
+    for block in graphs:
+        block.value = None
 
 
 class Interrupt:

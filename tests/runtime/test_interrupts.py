@@ -8,7 +8,7 @@ import pytest
 import edbatch as eb
 from edbatch.compiling import compiled
 from edbatch.memory.plan.pool import pool_of
-from tests.interrupts import FOREVER, Interrupt
+from tests.interrupts import FOREVER, Interrupt, end_blocks
 
 pytestmark = [
     pytest.mark.cpu,  # signals of this process
@@ -143,6 +143,7 @@ def interrupt_everywhere(case, make, places):
     for at in range(1 + step // 2, lines, step):
         model = make()
         interrupted += Interrupt(at).run(model.train)
+        end_blocks()
         case.check(model)
     assert interrupted > 0.8 * len(range(1 + step // 2, lines, step))
 
