@@ -13,6 +13,7 @@ from edbatch.graph.columns import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
+from tests.interrupts import end_blocks
 
 # What it declares is in the tables while it is tested, and not while other tests are collected.
 collect_ignore = ["extensions.py"]
@@ -102,7 +103,6 @@ def nothing_stays_open():
     """What a test leaves open would be in force in those that follow it."""
     yield
     left = graphs.innermost()
-    for block in graphs:  # once is enough to say it
-        block.value = None
+    end_blocks()  # once is enough to say it
     assert left is None
     assert current_options() == Options()

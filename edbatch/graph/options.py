@@ -91,7 +91,7 @@ def _changed(*changes: _Changes) -> Options:
     return replace(_DEFAULT, **named)  # type: ignore[arg-type]
 
 
-class _Changed(ContextDecorator):
+class _OptionsBlock(ContextDecorator):
     """A `with` block, or several at a time, in which some options differ."""
 
     def __init__(self, changes: _Changes) -> None:
@@ -139,7 +139,7 @@ def options(*given: Any, **changes: bool | str) -> AbstractContextManager[Option
             changes[name] = checked_flag(f"option {name}", value)
         elif not isinstance(value, str) or value not in PRECISIONS:
             raise EdBatchError(f"option precision={shown(value)}: expected one of {', '.join(PRECISIONS)}")
-    return _Changed(tuple(changes.items()))
+    return _OptionsBlock(tuple(changes.items()))
 
 
 # What there is, and what it is by default, is said in one place.

@@ -184,7 +184,7 @@ def checked_shape(place: str, shape: Any, least: int = 1, what: str = "a shape o
         EdBatchError: one is no integer, below `least` or above `MOST_ENTRIES`.
     """
     try:
-        # A list: an interrupt inside of a generator that C code reads can lose its error in Python 3.11.
+        # A list: where a trace function raised inside a generator here, Python 3.11 was seen to lose the error.
         sizes = tuple([int(as_integer(size)) for size in entries_of(shape)])
     except TypeError:
         raise EdBatchError(f"{place}: expected {what}, got {shown(shape)}") from None
