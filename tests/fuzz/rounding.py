@@ -9,10 +9,17 @@ _round = None  # how numbers are rounded; None: not at all
 
 @contextmanager
 def rounding(epsilon, seed):
-    """In its block, what goes into an op and what comes out of it is off by up to a part of `epsilon`, at random."""
+    """In its block, what goes into an op and what comes out of it is off by up to a part of `epsilon`, at random.
+
+    It has as few digits as the machine's numbers: what differs by less may become equal.
+    """
     global _round
     random = np.random.default_rng(seed)
-    _round = lambda x: x * (1 + epsilon * random.uniform(-1, 1, np.shape(x)))  # noqa: E731
+
+    def _round(x):
+        fraction, exponent = np.frexp(x * (1 + epsilon * random.uniform(-1, 1, np.shape(x))))
+        return np.ldexp(np.round(fraction * (2 / epsilon)) * (epsilon / 2), exponent)
+
     try:
         yield
     finally:

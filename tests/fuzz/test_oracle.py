@@ -102,6 +102,19 @@ def test_rounding_shows_what_depends_on_it():
     assert copy.data.tolist() == [5, 5]
 
 
+def test_rounding_may_make_numbers_equal():
+    """1 - 1e-9 is 1 in float32: whether two such numbers are equal depends on rounding; of 1 and 1.1 it does not."""
+    close, apart = oracle.Parameter([1.0 - 1e-9, 1.0]), oracle.Parameter([1.0, 1.1])
+    found = set()
+    for seed in range(40):
+        with oracle.Graph(), oracle.rounding(1.2e-7, seed):
+            equal = [oracle.equal(oracle.erf(p[0] * 9), oracle.erf(p[1] * 4)) for p in (close, close)]
+            equal.append(oracle.equal(apart[0] * 3, apart[1] * 3))
+        found.add(tuple(float(one.data) for one in equal))
+    assert {one[:2] for one in found} >= {(0.0, 1.0), (1.0, 0.0)}
+    assert {one[2] for one in found} == {0.0}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_against_torch(seed):
     """Values and gradients of all that PyTorch has too."""
