@@ -17,6 +17,7 @@ from edbatch.errors import EdBatchError, warn
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
 from edbatch.graph.cell.keywords import keyword_key
+from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.tables import Described
 from edbatch.graph.cell.trace import traced
 from edbatch.graph.cell.tracing import Arguments, is_expression, is_integer, trace_cell
@@ -47,9 +48,10 @@ def cell(function: F) -> F:
     for all steps at once, and what the next step does not need runs after it: such a call is computed as up to
     three nodes.
 
-    The function is traced once per tuple of argument shapes; from then on a call only records its arguments. It gives
-    the same numbers as without the decorator, in less time: the graph is smaller, and the body runs as one batch
-    whose intermediates stay in the processor's cache.
+    The function is traced once per tuple of argument shapes, which takes as long as hundreds of calls (so make a cell
+    once, as a function of a module or a method, not anew in each mini-batch); from then on a call only records its
+    arguments. It gives the same numbers as without the decorator, in less time: the graph is smaller, and the body
+    runs as one batch whose intermediates stay in the processor's cache.
 
     What else it reads (attributes, also of classes, items of lists and dictionaries, globals, variables of functions
     around it, arrays, which parameters a collection has and which are frozen) is compared, exactly, with what it was,
@@ -337,6 +339,7 @@ class Cell(Described):
             made = trace_cell(self.name, self.function, given, graph, known)
             traces.forget_gone()
             traces[key] = (made, *known)
+            note_cell(self, self.name, self.function)
         if not traces.warned:
             self._warn_of_many(traces, key, known, own)
         return (made, *known)

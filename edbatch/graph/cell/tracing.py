@@ -74,6 +74,12 @@ def trace_cell(
                 "arguments, of parameters, and of what does not change while it runs"
             )
         guard = watch.guard(function, given.owner[0] if given.owner else None)
+    except RecursionError as error:
+        raise EdBatchError(
+            f"cell {name}: it calls itself, or something that does, without an end; what a cell calls must end by "
+            "what is known when it is traced (sizes, attributes, keyword arguments): call it for every node of a tree "
+            "from outside"
+        ) from error
     except EdBatchError as error:
         prefix = f"cell {name}"
         text = str(error)
