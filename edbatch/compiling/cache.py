@@ -186,8 +186,9 @@ def complain(problem: str, heals: bool = False) -> None:
 def environment() -> bytes:
     """What compiled code depends on beside its source: versions, processor, settings of the compiler."""
     settings = (config.OPT, config.LOOP_VECTORIZE, config.SLP_VECTORIZE, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT)
+    form = "functions are numbered at random"  # what another release has kept otherwise is not found
     known = (
-        sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,
+        form, sys.implementation.cache_tag, platform.python_version(), np.__version__, numba.__version__,
         llvmlite.__version__, cpu_target.target_context.codegen().magic_tuple(), settings,
     )  # fmt: skip
     return repr(known).encode()

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import partial
 from time import thread_time
 from typing import Any, TypeVar, overload
 from weakref import WeakSet
@@ -29,6 +31,7 @@ from edbatch.errors import EdBatchError
 with compiling:
     import llvmlite.binding as llvm
     from numba.core import registry, serialize, sigutils, types
+    from numba.core.bytecode import FunctionIdentity
     from numba.core.caching import NullCache
     from numba.core.compiler import CompileResult
 
@@ -43,6 +46,11 @@ with compiling:
 # cannot. The settings are the process's: other code that Numba compiles later is checked the same way.
 llvm.set_option("edbatch", "-runtime-memory-check-threshold=1000")
 llvm.set_option("edbatch", "-hoist-runtime-checks=false")
+
+# Numba tells functions of one name and types (closures of one function, say) apart by a number, which is part of what
+# machine code calls them, and counts from 1 in every process. LLVM takes all of one name for one function, and what is
+# on disk was compiled by several processes: a caller would reach another closure than its own, without a word.
+FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)
 
 # A small function is interpreted by Python until that has taken so many seconds, or its arrays have more entries than
 # this. Compiling takes 0.1 to 5 s a function, interpreting some microseconds an entry.

@@ -71,6 +71,62 @@ def test_callees_are_found_again_by_new_callers_and_errors_keep_their_numbers():
     assert run("first", "second")[-1] == "{'large': 0, 'middle': 0, 'first': 0, 'second': 0}"
 
 
+CLOSURES = """
+import sys
+from edbatch.compiling.compiled import compiled
+
+def made(base):
+    @compiled
+    def digits(x):
+        total = 0
+        while x > 0:
+            if x % base == 7:
+                total += x // base * 3
+            elif x % base == 5:
+                total -= x * x // base
+            elif x % base == 3:
+                total = total * 2 + x
+            x //= base
+        return total
+
+    @compiled
+    def twice(x):
+        return digits(x) + digits(x + 1)
+
+    return digits, twice
+
+bases = [*map(int, sys.argv[1:])]
+one, other = made(bases[0]), made(bases[-1])
+
+@compiled
+def both(x):
+    return one[0](x) - other[0](x)
+
+print([f[1](123_456_789) for f in (one, other)], both(123_456_789))
+"""
+
+
+def test_closures_that_other_processes_compiled_are_told_apart():
+    """Numba numbers functions from 1 on in each process, and LLVM takes what has one name for one function."""
+
+    def values(*bases):
+        given = [sys.executable, "-c", CLOSURES, *map(str, bases)]
+        return subprocess.run(given, capture_output=True, text=True, check=True).stdout
+
+    def wanted(base):
+        names = {"__name__": "interpreted", "sys": sys}
+        exec(CLOSURES.partition("bases =")[0].replace("@compiled", ""), names)
+        digits, twice = names["made"](base)
+        return twice(123_456_789), digits(123_456_789)
+
+    (ten, of_ten), (nine, of_nine) = wanted(10), wanted(9)
+    assert ten != nine
+    assert of_ten != of_nine
+    assert values(10) == f"[{ten}, {ten}] 0\n"
+    assert values(9) == f"[{nine}, {nine}] 0\n"
+    assert values(10, 9) == f"[{ten}, {nine}] {of_ten - of_nine}\n"
+
+
 @compiled
 def digits(x):
     total = 0
