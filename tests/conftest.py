@@ -9,6 +9,7 @@ from hypothesis import settings
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
+from edbatch.graph.cell import made_anew
 from edbatch.graph.columns import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
@@ -96,6 +97,12 @@ def recordings_of_this_test():
     backend = vars(eb.device("cuda")).get("backend")  # if it was opened
     if backend is not None:
         backend.recordings = Recordings(backend._driver)
+
+
+@pytest.fixture(autouse=True)
+def cells_of_this_test():
+    """So is whether cells are made anew too often: tests of all ops make theirs in one function."""
+    made_anew.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -47,3 +47,8 @@ def note_cell(cell: Any, name: str, function: Callable[..., Any]) -> None:
             "costs more than a hundred calls; make the cell once, outside of the loop or of the function that is "
             "called again and again, and pass what changes as arguments"
         )
+
+
+def forget() -> None:
+    """Begin to count anew."""
+    _made.clear()
