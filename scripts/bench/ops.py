@@ -48,7 +48,7 @@ def of_list(name: str) -> Use:
 
 def correlated(x: Any, rows: Any) -> Any:
     """Windows of three entries."""
-    return record(convolve.CORRELATE, (x, rows), sizes=(3,), steps=(1,), gaps=(1,), groups=1)[0, 0]
+    return record(convolve.CORRELATE, (x, rows), sizes=(3,), stride=(1,), dilation=(1,), groups=1)[0, 0]
 
 
 def indexed(op: Op, like: Any, *operands: Any) -> Any:

@@ -5,15 +5,15 @@ import numpy as np
 from tests.windows import windows
 
 
-def numbers(shape, sizes, steps, gaps, padding):
+def numbers(shape, sizes, stride, dilation, padding):
     """[entries of a window in all channels, windows]: which entry of x it is; -1: one around it."""
     whole = np.arange(np.prod(shape)).reshape(shape)
-    found = windows(whole, sizes, steps, gaps, padding, fill=-1)
+    found = windows(whole, sizes, stride, dilation, padding, fill=-1)
     return np.stack([entries.ravel() for _, entries in found], 1)
 
 
-def counts(shape, sizes, steps, gaps, padding):
-    rest = zip(shape[1:], sizes, steps, gaps, padding, strict=True)
+def counts(shape, sizes, stride, dilation, padding):
+    rest = zip(shape[1:], sizes, stride, dilation, padding, strict=True)
     return [(size + 2 * more - (k - 1) * gap - 1) // step + 1 for size, k, step, gap, more in rest]
 
 
@@ -34,7 +34,7 @@ def moves_of(n, kernel_size, stride=None, padding=0, dilation=1):
         return (given,) * n if isinstance(given, int) else tuple(given)
 
     stride = kernel_size if stride is None else stride
-    return {"sizes": each(kernel_size), "steps": each(stride), "gaps": each(dilation), "padding": each(padding)}
+    return {"sizes": each(kernel_size), "stride": each(stride), "dilation": each(dilation), "padding": each(padding)}
 
 
 def of_channels(x, at):

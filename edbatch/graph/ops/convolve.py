@@ -6,24 +6,27 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.fast import described
 from edbatch.graph.op import Op, Sample, composite, declare, expect
 from edbatch.graph.ops.matrix import MATMUL_STACK, matmul
 from edbatch.graph.ops.shape import reshape, transpose
-from edbatch.graph.ops.windows import Moves, Sizes, columns, padded, per_axis, windows_gradient
+from edbatch.graph.ops.windows import Moves, Sizes, columns, pad, padded, per_axis, windows_gradient
 from edbatch.graph.record import record, to_expression
 from edbatch.graph.spec import Shape, Spec
 
 
-def _shape(x: Shape, weight: Shape, *bias: Shape, padding: Sizes, steps: Sizes, gaps: Sizes, groups: int) -> Shape:
+def _shape(x: Shape, weight: Shape, *bias: Shape, padding: Sizes, stride: Sizes, dilation: Sizes, groups: int) -> Shape:
     n = len(padding)
     expect(len(x) == n + 1, f"expected [channels, {'height, width' if n == 2 else 'length'}]")
     text = f"expected weights [out, channels / groups, {'height, width' if n == 2 else 'length'}]"
     expect(len(weight) == n + 2 and x[0] == weight[1] * groups and weight[0] % groups == 0, text)
     expect(bias in ((), ((weight[0],),)), f"expected a bias of {weight[0]}")
     whole = (x[0], *(size + 2 * more for size, more in zip(x[1:], padding, strict=True)))
-    return (weight[0], *Moves(weight[2:], steps, gaps).counts(whole))
+    return (weight[0], *Moves(weight[2:], stride, dilation).counts(whole))
 
 
 def _correlate_shape(x: Shape, rows: Shape, groups: int, **moves: Sizes) -> Shape:
@@ -57,7 +60,7 @@ def _correlate_gradient(g: Any, out: Any, x: Any, rows: Any, groups: int, **give
     moves = Moves(**given)
     of_out = reshape(g, (rows.shape[0], -1))
     of_rows = _turned(_product(columns(x, moves), _turned(of_out, groups), groups), groups)
-    if set(moves.steps) == {1}:
+    if set(moves.stride) == {1}:
         return _of_entries(g, x.shape[0], to_expression("correlate", rows), groups, moves), of_rows
     found = reshape(_product(_turned(rows, groups), of_out, groups), (x.shape[0], *moves.sizes, *g.shape[1:]))
     n = len(moves.sizes)
@@ -75,8 +78,8 @@ def _of_entries(g: Any, channels: int, rows: Any, groups: int, moves: Moves) -> 
     return record(CORRELATE, (around, reshape(weights, (channels, -1))), groups=groups, **moves._asdict())
 
 
-def _windows(sizes: Sizes, steps: Sizes, gaps: Sizes, groups: int = 1) -> dict[str, Any]:
-    return {**Moves(sizes, steps, gaps)._asdict(), "groups": groups}
+def _windows(sizes: Sizes, stride: Sizes, dilation: Sizes, groups: int = 1) -> dict[str, Any]:
+    return {**Moves(sizes, stride, dilation)._asdict(), "groups": groups}
 
 
 # The products of weights, as rows, with the windows of all channels of their group.
@@ -97,16 +100,18 @@ CORRELATE = declare(
 )
 
 
-def _convolve(x: Any, weight: Any, *bias: Any, padding: Sizes, steps: Sizes, gaps: Sizes, groups: int) -> Expression:
+def _convolve(
+    x: Any, weight: Any, *bias: Any, padding: Sizes, stride: Sizes, dilation: Sizes, groups: int
+) -> Expression:
     operands = padded(to_expression("convolve", x), padding), reshape(weight, (weight.shape[0], -1))
-    found = record(CORRELATE, operands, **_windows(weight.shape[2:], steps, gaps, groups))
+    found = record(CORRELATE, operands, **_windows(weight.shape[2:], stride, dilation, groups))
     for one in bias:
         found = found + reshape(one, (-1, *[1] * len(padding)))
     return found
 
 
-def _attributes(padding: Sizes, steps: Sizes, gaps: Sizes, groups: int = 1) -> dict[str, Any]:
-    return {"padding": padding, "steps": steps, "gaps": gaps, "groups": groups}
+def _attributes(padding: Sizes, stride: Sizes, dilation: Sizes, groups: int = 1) -> dict[str, Any]:
+    return {"padding": padding, "stride": stride, "dilation": dilation, "groups": groups}
 
 
 CONV1D = composite(
@@ -142,7 +147,30 @@ def _call(op: Op, n: int) -> Callable[[tuple[Any, ...], Any], Expression]:
     return described(op, attributes)
 
 
-_conv1d, _conv2d = _call(CONV1D, 1), _call(CONV2D, 2)
+_CALLS = {op: _call(op, n) for n, op in ((1, CONV1D), (2, CONV2D))}
+
+
+def _convolution(op: Op, x: Any, weight: Any, bias: Any, *given: Any) -> Expression:
+    operands = (x, weight) if bias is None else (x, weight, bias)
+    stride, padding, dilation, groups = given
+    if isinstance(padding, str) and padding in ("same", "valid"):
+        if padding == "same":
+            operands = (_as_many_windows(op, x, weight, stride, dilation), *operands[1:])
+        padding = 0
+    return _CALLS[op](operands, (stride, padding, dilation, groups))
+
+
+def _as_many_windows(op: Op, x: Any, weight: Any, stride: Any, dilation: Any) -> Any:
+    """An operand with zeros around it, so that it has as many windows as it had entries."""
+    x = to_expression(op.name, x)
+    sizes = tuple(weight.shape if hasattr(weight, "shape") else np.shape(weight))[2:]
+    n = len(sizes)
+    if x.ndim != n + 1:  # which is refused with all else that is
+        return x
+    if set(per_axis(f"{op.name}: stride", stride, n)) != {1}:
+        raise EdBatchError(f'{op.name}: expected a stride of 1 for padding="same", got {shown(stride)}')
+    spans = Moves(sizes, (1,) * n, per_axis(f"{op.name}: dilation", dilation, n)).spans
+    return pad(x, ((0, 0), *(((span - 1) // 2, span // 2) for span in spans)))
 
 
 def conv1d(
@@ -160,7 +188,7 @@ def conv1d(
         >>> y.value()
         array([[-1., -2.]], dtype=float32)
     """
-    return _conv1d((x, weight) if bias is None else (x, weight, bias), (stride, padding, dilation, groups))
+    return _convolution(CONV1D, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -173,7 +201,8 @@ def conv2d(
         weight: [out, channels / groups, height, width of a window]; mostly a parameter.
         bias: [out], or None.
         stride: from one window to the next: an integer, or one for each axis; so are the others.
-        padding: zeros on both sides of each axis.
+        padding: zeros on both sides of each axis; or "same", for as many windows as there are entries (with an odd
+            number of zeros, the one more lies behind), or "valid", for none.
         dilation: from one entry of a window to the next.
         groups: in how many groups channels are divided, each with weights of its own.
 
@@ -181,7 +210,8 @@ def conv2d(
         [out, height, width]: a number for each window.
 
     Raises:
-        EdBatchError: the shapes do not fit, or there is no room for a window.
+        EdBatchError: the shapes do not fit, there is no room for a window, or windows that are to be as many as entries
+            have another stride than 1.
 
     Example:
         >>> import edbatch as eb
@@ -192,4 +222,4 @@ def conv2d(
         >>> y.shape
         (8, 14, 14)
     """
-    return _conv2d((x, weight) if bias is None else (x, weight, bias), (stride, padding, dilation, groups))
+    return _convolution(CONV2D, x, weight, bias, stride, padding, dilation, groups)

@@ -63,7 +63,7 @@ def _avg_pool(x: Any, padding: Sizes, **moves: Sizes) -> Expression:
 
 def _samples(n: int) -> tuple[Sample, ...]:
     cases = [(2, 2, 0, 1), (3, 1, 1, 1), (1, 3, 0, 1), (2, 3, 1, 2), (5, 7, 0, 1)]
-    names = ("sizes", "steps", "padding", "gaps")
+    names = ("sizes", "stride", "padding", "dilation")
     found = [{name: (number,) * n for name, number in zip(names, case, strict=True)} for case in cases]
     return tuple(Sample(((2, *(5, 6)[:n]),), attributes) for attributes in found)
 
@@ -77,8 +77,8 @@ def _declared(name: str, n: int, body: Callable[..., Expression]) -> Callable[..
         return {
             "padding": per_axis(f"{place}: padding", padding, n, 0),
             "sizes": per_axis(f"{place}: kernel_size", kernel_size, n),
-            "steps": per_axis(f"{place}: stride", kernel_size if stride is None else stride, n),
-            "gaps": per_axis(f"{place}: dilation", dilation, n),
+            "stride": per_axis(f"{place}: stride", kernel_size if stride is None else stride, n),
+            "dilation": per_axis(f"{place}: dilation", dilation, n),
         }
 
     return attributed(op, attributes)

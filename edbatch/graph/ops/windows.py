@@ -28,18 +28,18 @@ class Moves(NamedTuple):
 
     Attributes:
         sizes: of a window.
-        steps: from one window to the next.
-        gaps: from one entry of a window to the next.
+        stride: from one window to the next.
+        dilation: from one entry of a window to the next.
     """
 
     sizes: Sizes
-    steps: Sizes
-    gaps: Sizes
+    stride: Sizes
+    dilation: Sizes
 
     @property
     def spans(self) -> Sizes:
         """From the first entry of a window to the last, both counted."""
-        return tuple((size - 1) * gap + 1 for size, gap in zip(self.sizes, self.gaps, strict=True))
+        return tuple((size - 1) * gap + 1 for size, gap in zip(self.sizes, self.dilation, strict=True))
 
     def counts(self, shape: Shape) -> Sizes:
         """How many windows there are along each axis.
@@ -50,11 +50,11 @@ class Moves(NamedTuple):
         ends = shape[len(shape) - len(self.sizes) :]
         room = len(shape) >= len(self.sizes) and all(map(int.__le__, self.spans, ends))
         expect(room, f"expected room for a window of {' x '.join(map(str, self.spans))}")
-        return tuple((end - span) // step + 1 for span, end, step in zip(self.spans, ends, self.steps, strict=True))
+        return tuple((end - span) // step + 1 for span, end, step in zip(self.spans, ends, self.stride, strict=True))
 
     def overlap(self) -> bool:
         """Whether an entry may be in several windows, or windows have gaps."""
-        return any(step < size for size, step in zip(self.sizes, self.steps, strict=True)) or set(self.gaps) != {1}
+        return any(step < size for size, step in zip(self.sizes, self.stride, strict=True)) or set(self.dilation) != {1}
 
 
 def _strided(x: Any, first: Sizes, shape: Shape, strides: Sizes) -> Any:
@@ -68,26 +68,26 @@ def _windows_shape(shape: Shape, **moves: Sizes) -> Shape:
     return (*moves["sizes"], *shape[: len(shape) - len(counts)], *counts)
 
 
-def _windows(x: Any, sizes: Sizes, steps: Sizes, gaps: Sizes) -> Any:
-    shape = _windows_shape(x.shape[1:], sizes=sizes, steps=steps, gaps=gaps)
+def _windows(x: Any, sizes: Sizes, stride: Sizes, dilation: Sizes) -> Any:
+    shape = _windows_shape(x.shape[1:], sizes=sizes, stride=stride, dilation=dilation)
     *lead, ends = x.strides[1 : x.ndim - len(sizes)], x.strides[x.ndim - len(sizes) :]
-    along = (stride * gap for stride, gap in zip(ends, gaps, strict=True))
-    between = (stride * step for stride, step in zip(ends, steps, strict=True))
+    along = (end * gap for end, gap in zip(ends, dilation, strict=True))
+    between = (end * step for end, step in zip(ends, stride, strict=True))
     return _strided(x, (), shape, (*along, *lead[0], *between))
 
 
-def _shifted(g: Any, sizes: Sizes, gaps: Sizes) -> Any:
+def _shifted(g: Any, sizes: Sizes, dilation: Sizes) -> Any:
     """Of gradients of windows [*sizes, ..., *places]: those that each place gets, one from each entry of a window."""
-    first = tuple((size - 1) * gap for size, gap in zip(sizes, gaps, strict=True))
+    first = tuple((size - 1) * gap for size, gap in zip(sizes, dilation, strict=True))
     whole = g.shape[1:]
     shape = (*whole[: len(whole) - len(sizes)], *map(int.__sub__, whole[len(whole) - len(sizes) :], first))
     ends = g.strides[g.ndim - len(sizes) :]
-    along = (own - gap * end for own, gap, end in zip(g.strides[1:], gaps, ends, strict=False))
+    along = (own - gap * end for own, gap, end in zip(g.strides[1:], dilation, ends, strict=False))
     return _strided(g, first, shape, (*along, *g.strides[1 + len(sizes) :]))
 
 
-def _shifted_shape(shape: Shape, sizes: Sizes, gaps: Sizes) -> Shape:
-    return _shifted(np.empty((1, *shape), np.int8), sizes, gaps).shape[1:]
+def _shifted_shape(shape: Shape, sizes: Sizes, dilation: Sizes) -> Shape:
+    return _shifted(np.empty((1, *shape), np.int8), sizes, dilation).shape[1:]
 
 
 SHIFTED = Op("shifted", _shifted_shape, _shifted, Kind.VIEW)
@@ -101,12 +101,14 @@ def windows_gradient(g: Any, out: Any, x: Any, **given: Sizes) -> Expression:
     lead, places = g.shape[: g.ndim - len(moves.sizes)], []
     index: list[tuple[int | None, int | None, int | None]] = [(0, size, 1) for size in lead]
     for size, span, step, count in zip(
-        x.shape[-len(moves.sizes) :], moves.spans, moves.steps, moves.counts(x.shape), strict=True
+        x.shape[-len(moves.sizes) :], moves.spans, moves.stride, moves.counts(x.shape), strict=True
     ):
         places.append(size + span - 1)
         index.append((span - 1, span - 1 + (count - 1) * step + 1, step))
     spread = embed(g, (*lead, *places), tuple(index))
-    return sum(look(spread, SHIFTED, (("sizes", moves.sizes), ("gaps", moves.gaps))), tuple(range(len(moves.sizes))))
+    return sum(
+        look(spread, SHIFTED, (("sizes", moves.sizes), ("dilation", moves.dilation))), tuple(range(len(moves.sizes)))
+    )
 
 
 def _side_by_side(g: Any, shape: Shape, moves: Moves) -> Expression:
@@ -114,7 +116,7 @@ def _side_by_side(g: Any, shape: Shape, moves: Moves) -> Expression:
     n, lead = len(moves.sizes), len(shape) - len(moves.sizes)
     order = (*range(n, n + lead), *(axis for at in range(n) for axis in (n + lead + at, at)))
     g = transpose(g, order)
-    pairs = [size for pair in zip(moves.counts(shape), moves.steps, strict=True) for size in pair]
+    pairs = [size for pair in zip(moves.counts(shape), moves.stride, strict=True) for size in pair]
     g = reshape(among_zeros(g, (*shape[:lead], *pairs)), (*shape[:lead], *map(int.__mul__, pairs[::2], pairs[1::2])))
     g = g[tuple(slice(0, size) for size in map(min, g.shape, shape))]
     return among_zeros(g, shape)
@@ -172,11 +174,11 @@ UNFOLD = composite(
     _unfolded_shape,
     lambda x, padding, **moves: columns(padded(x, padding), Moves(**moves)),
     (
-        Sample(((2, 3, 4),), {"padding": (0, 0), "sizes": (2, 2), "steps": (1, 1), "gaps": (1, 1)}),
-        Sample(((1, 4, 5),), {"padding": (1, 2), "sizes": (2, 3), "steps": (2, 1), "gaps": (1, 2)}),
-        Sample(((2, 5, 3),), {"padding": (0, 0), "sizes": (2, 1), "steps": (2, 2), "gaps": (1, 1)}),
-        Sample(((2, 3, 3),), {"padding": (0, 0), "sizes": (1, 1), "steps": (3, 1), "gaps": (1, 1)}),
-        Sample(((1, 2, 3),), {"padding": (0, 0), "sizes": (2, 3), "steps": (5, 4), "gaps": (1, 1)}),
+        Sample(((2, 3, 4),), {"padding": (0, 0), "sizes": (2, 2), "stride": (1, 1), "dilation": (1, 1)}),
+        Sample(((1, 4, 5),), {"padding": (1, 2), "sizes": (2, 3), "stride": (2, 1), "dilation": (1, 2)}),
+        Sample(((2, 5, 3),), {"padding": (0, 0), "sizes": (2, 1), "stride": (2, 2), "dilation": (1, 1)}),
+        Sample(((2, 3, 3),), {"padding": (0, 0), "sizes": (1, 1), "stride": (3, 1), "dilation": (1, 1)}),
+        Sample(((1, 2, 3),), {"padding": (0, 0), "sizes": (2, 3), "stride": (5, 4), "dilation": (1, 1)}),
     ),
 )
 
@@ -187,8 +189,8 @@ def _attributes(spec: Spec, given: tuple[Any, ...]) -> dict[str, Sizes]:
     return {
         "padding": per_axis(f"{place}: padding", padding, 2, 0),
         "sizes": per_axis(f"{place}: kernel_size", kernel_size, 2),
-        "steps": per_axis(f"{place}: stride", stride, 2),
-        "gaps": per_axis(f"{place}: dilation", dilation, 2),
+        "stride": per_axis(f"{place}: stride", stride, 2),
+        "dilation": per_axis(f"{place}: dilation", dilation, 2),
     }
 
 

@@ -20,6 +20,9 @@ CONVOLUTIONS = [
     ("conv1d", (3, 1), (2, 3, 1), {}),
     ("conv1d", (3, 8), (2, 3, 8), {"padding": 2}),
     ("conv1d", (4, 9), (6, 2, 3), {"groups": 2, "stride": 2, "dilation": 2, "padding": 1}),
+    ("conv1d", (4, 9), (6, 2, 4), {"groups": 2, "dilation": 3, "padding": "same"}),
+    ("conv2d", (2, 5, 4), (3, 2, 3, 2), {"padding": "same"}),
+    ("conv2d", (2, 5, 4), (3, 2, 3, 2), {"padding": "valid", "stride": 2}),
 ]
 POOLS = [
     ("max_pool2d", (2, 1, 1), (1,), {}),
@@ -72,6 +75,7 @@ def compared(call, of_torch, shapes, dtype, parameters=(), ties=False):
     return graph
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")  # PyTorch's, of its speed
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("name", "x", "weight", "given"), CONVOLUTIONS)
 def test_convolutions(name, x, weight, given, dtype):
@@ -157,6 +161,9 @@ def test_pad(width):
         (lambda x, W: eb.conv2d(x, W, stride=0), "stride.*at least 1"),
         (lambda x, W: eb.conv2d(x, W, stride=(1, 1, 1)), "stride: expected an integer, or 2"),
         (lambda x, W: eb.conv2d(x, W, padding=-1), "padding.*at least 0"),
+        (lambda x, W: eb.conv2d(x, W, padding="same", stride=(1, 2)), "stride of 1 for padding"),
+        (lambda x, W: eb.conv2d(x, W, padding="full"), "padding: expected an integer"),
+        (lambda x, W: eb.conv2d(x[0], W, padding="same"), "expected .channels, height, width"),
         (lambda x, W: eb.conv2d(x, W, dilation=3), "room for a window of 4 x 4"),
         (lambda x, W: eb.conv2d(x, W, groups=2), "expected weights"),
         (lambda x, W: eb.conv2d(x, W, groups=1.5), "groups"),
