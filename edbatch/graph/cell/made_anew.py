@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from edbatch.errors import warn
 
-#: How many cells of one function may be thrown away until it is said: ten folds of a few cells each may well be.
-MANY = 100
+#: How many cells of one function may be thrown away until it is said: folds of a validation may have some cells each.
+MANY = 250
 
 
 class Made:
