@@ -50,7 +50,7 @@ llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 # Numba tells functions of one name and types (closures of one function, say) apart by a number, which is part of what
 # machine code calls them, and counts from 1 in every process. LLVM takes all of one name for one function, and what is
 # on disk was compiled by several processes: a caller would reach another closure than its own, without a word.
-FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)
+FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)  # type: ignore[assignment]
 
 # A small function is interpreted by Python until that has taken so many seconds, or its arrays have more entries than
 # this. Compiling takes 0.1 to 5 s a function, interpreting some microseconds an entry.
