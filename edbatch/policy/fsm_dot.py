@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from edbatch.policy.encodings import describe
@@ -10,13 +11,15 @@ if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
 
 END = -1  # in transitions, the state after the last decision
+EXPLAINED = "A box: the types that are ready, in bold the one that runs. An arrow: how often it was taken in training."
 LONGEST = 12  # longer type names get a short one, explained in a legend
 
 
 def to_dot(fsm: FSM) -> str:
     """Graphviz text: one box per state met in training, its choice in bold, one arrow per transition.
 
-    Arrows carry how often they were taken. Batches in between in which only one type was ready are not drawn.
+    Arrows carry how often they were taken in training, from a dot where graphs begin to a ring where they end. Batches
+    in between in which only one type was ready are not drawn.
 
     Example:
         >>> from edbatch.policy import TypedGraph, learn
@@ -35,6 +38,7 @@ def to_dot(fsm: FSM) -> str:
         f"digraph {_quoted(fsm.name)} {{",
         '  node [shape=box, style=rounded, fontname="Helvetica"];',
         '  edge [fontname="Helvetica", fontsize=10];',
+        f'  fontname="Helvetica"; fontsize=10; label="{EXPLAINED}";',
     ]
     drawn = sorted({state for pair in fsm.transitions for state in pair if state != END})
     for state in drawn:
@@ -45,7 +49,8 @@ def to_dot(fsm: FSM) -> str:
         ]
         text = describe(fsm.encoding, words, int(fsm.states.mark[state]))
         lines.append(f"  s{state} [label=<{text}>];")
-    lines.append("  end [shape=doublecircle, label=end];")
+    lines += ["  start [shape=point, width=0.15];", "  end [shape=doublecircle, label=end];"]
+    lines += [f'  start -> s{state} [label="{count}"];' for state, count in _begun(fsm).items()]
     for (before, after), count in sorted(fsm.transitions.items()):
         target = "end" if after == END else f"s{after}"
         lines.append(f'  s{before} -> {target} [label="{count}"];')
@@ -56,6 +61,15 @@ def to_dot(fsm: FSM) -> str:
         )
         lines.append(f'  legend [shape=plain, label=<<table border="0">{rows}</table>>];')
     return "\n".join([*lines, "}"])
+
+
+def _begun(fsm: FSM) -> dict[int, int]:
+    """How many graphs began in which states: those that were left more often than they were come to."""
+    more: Counter[int] = Counter()
+    for (before, after), count in sorted(fsm.transitions.items()):
+        more[before] += count
+        more[after] -= count
+    return {state: count for state, count in sorted(more.items()) if count > 0}
 
 
 def _quoted(text: str) -> str:

@@ -115,7 +115,7 @@ class Run:
             check_integer("Run", name, getattr(self, name))
         draws.checked_seed("Run: seed", self.seed)
         indexed = hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")
-        if not indexed or isinstance(self.data, Mapping):  # which is indexed by something else than 0, 1, ...
+        if not indexed or isinstance(self.data, Mapping | str | bytes):  # a name of a file is no list of letters
             raise EdBatchError(f"Run: data: expected a list of samples, got {type(self.data).__name__}")
         if getattr(self.data, "shape", None) == () or not len(self.data):
             raise EdBatchError("Run: data: expected samples, got none")

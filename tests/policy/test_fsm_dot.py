@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 
@@ -34,3 +35,11 @@ def test_graphviz_reads_it(random_graph, encoding):
     fsm = learn(graphs, encoding=encoding, episodes=50, progress=False)
     if isinstance(fsm, FSM):
         subprocess.run(["dot", "-Tsvg"], input=fsm.to_dot().encode(), check=True, capture_output=True)
+
+
+def test_as_many_arrows_begin_as_end(tree):
+    graphs = [tree(depth) for depth in (3, 4, 5)]
+    text = learn(graphs, encoding="base", progress=False).to_dot()
+    arrows = re.findall(r'(\w+) -> (\w+) \[label="(\d+)"\]', text)
+    begun, ended = (sum(int(n) for *ends, n in arrows if ends[at] == name) for at, name in ((0, "start"), (1, "end")))
+    assert begun == ended > 0

@@ -270,6 +270,7 @@ def test_no_picture_without_matplotlib(whole, tmp_path, monkeypatch):
         ({"settings": np.ones(2)}, "Run: settings: expected a dictionary"),
         ({"settings": 5}, "Run: settings: expected a dictionary, got 5"),
         ({"data": {"a": 1.0}}, "Run: data: expected a list of samples, got dict"),
+        ({"data": "train.txt"}, "Run: data: expected a list of samples, got str"),
         ({"evaluate": []}, "Run: evaluate: expected a function, got list"),
         ({"evaluate": np.array([])}, "Run: evaluate: expected a function, got ndarray"),
         ({"progress": np.array([])}, "Run: progress: expected True or False, got array"),
