@@ -86,7 +86,7 @@ def sent(parameter: Parameter, numbers: Sequence[float], place: str = "update") 
     """
     with np.errstate(over="ignore"):
         found = np.array(numbers, parameter.dtype)
-    if not np.isfinite(found).all():
+    if not all(map(math.isfinite, found.tolist())):
         large = numbers[int(np.isfinite(found).argmin())]
         raise EdBatchError(f"{place}: expected hyper-parameters that {parameter.dtype} has; {large} is too large")
     return backend_of(parameter).from_host(found, "C")

@@ -88,7 +88,7 @@ def group_of_each(place: str, groups: list[Group]) -> dict[Parameter, int]:
         for parameter in parameters_of(group):
             if found.setdefault(parameter, number) != number:
                 raise EdBatchError(f"{place}: {parameter!r} is in group {found[parameter]} and in group {number}")
-    devices = sorted({parameter.device.name for parameter in found})
-    if len(devices) > 1:
+    if len({parameter.device for parameter in found}) > 1:
+        devices = sorted({parameter.device.name for parameter in found})
         raise EdBatchError(f"{place}: expected parameters on one device, got some on {' and '.join(devices)}")
     return found

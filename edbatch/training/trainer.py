@@ -17,10 +17,11 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
 from edbatch.training.arrays import backend_of, is_finite, norm, sent
+from edbatch.training.due import Due
 from edbatch.training.groups import Group, Trained, group_of_each, groups_of
 from edbatch.training.rule import Rule
 from edbatch.training.schedules import Schedule
-from edbatch.training.storage import Storage, by_storage, is_whole, owner_of
+from edbatch.training.storage import Storage, owner_of
 
 
 @dataclass(eq=False)
@@ -90,6 +91,7 @@ class Trainer:
         self.gradient_norm = 0.0
         self._updates: dict[Parameter, int] = {}  # of each parameter that had some
         self._storages: dict[Parameter, Storage] = {}  # by owner
+        self._due: Due | None = None  # at the last update
         allowed = [field.name for field in fields(self) if field.name not in ("model", "clip", "on_bad_gradient")]
         self.groups: list[Group] = groups_of(self._name, self.model, allowed)
         group_of_each(self._name, self.groups)
@@ -165,49 +167,50 @@ class Trainer:
         for optimizer in optimizers:  # hyper-parameters may have been set since the last update
             optimizer.check()
         rates = [optimizer.learning_rate for optimizer in optimizers]
-        storages = by_storage(parameter for parameter in group_of if parameter.has_grad)
-        if not storages:
+        due = self._due_of(group_of)
+        options = current_options()
+        with backend_of(due.parameters[0]).computing(options.record, options.precision):
+            self.gradient_norm = norm(due.measured)
+            if not math.isfinite(self.gradient_norm):
+                self._refuse()
+                return
+            # The small number is PyTorch's (clip_grad_norm_).
+            scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
+            updates, place = self._updates, f"{self._name}.update"
+            constants = {}
+            for one, group in due.alike.items():
+                given = optimizers[group]._constants_of(rates[group], updates.get(one, 0) + 1, scale)
+                constants[one] = sent(one, given, place)
+            with Whole():  # a second call would update once more what an interrupted first one has
+                remembered = {owner: self._storage(owner) for owner in due.owners}
+                for owner, parameter, one in due.applied:
+                    remembered[owner].apply(parameter, constants[one])
+                note_write(due.parameters)
+                self.steps += 1
+                for parameter in due.parameters:
+                    updates[parameter] = updates.get(parameter, 0) + 1
+                    parameter.zero_grad()
+        graphs = {id(x.stages): x.stages for x in due.parameters if x.stages is not None}
+        book(list(graphs.values()), "update", started, Moment.now())
+
+    def _due_of(self, group_of: Mapping[Parameter, int]) -> Due:
+        """What is to be updated.
+
+        Args:
+            group_of: of all parameters the number of their group.
+        """
+        parameters = [parameter for parameter in group_of if parameter.has_grad]
+        if not parameters:
             frozen = (
                 "all are frozen"
                 if all(x.frozen for x in group_of)
                 else ("call loss.backward() first; an update, by whatever thread, forgets all gradients")
             )
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
-        options = current_options()
-        with backend_of(next(iter(storages))).computing(options.record, options.precision):
-            self.gradient_norm = norm(
-                [x for owner, members in storages.items() for x in ([owner] if is_whole(owner, members) else members)]
-            )
-            if not math.isfinite(self.gradient_norm):
-                self._refuse()
-                return
-            # The small number is PyTorch's (clip_grad_norm_).
-            scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
-            ways = {
-                member: (group_of[member], self._updates.get(member, 0) + 1, member.dtype)
-                for members in storages.values()
-                for member in members
-            }
-            constants = {
-                way: sent(member, optimizers[group]._constants_of(rates[group], count, scale), f"{self._name}.update")
-                for way, member in {way: member for member, way in ways.items()}.items()
-                for group, count, _ in [way]
-            }
-            with Whole():  # a second call would update once more what an interrupted first one has
-                remembered = [self._storage(owner) for owner in storages]
-                for storage, (owner, members) in zip(remembered, storages.items(), strict=True):
-                    if is_whole(owner, members) and len({ways[member] for member in members}) == 1:
-                        storage.apply(owner, constants[ways[members[0]]])
-                    else:
-                        for member in members:
-                            storage.apply(member, constants[ways[member]])
-                note_write(ways)
-                self._updates.update((member, count) for member, (_, count, _) in ways.items())
-                self.steps += 1
-                for parameter in group_of:
-                    parameter.zero_grad()
-        graphs = {id(x.stages): x.stages for members in storages.values() for x in members if x.stages is not None}
-        book(list(graphs.values()), "update", started, Moment.now())
+        key = [group_of[parameter] for parameter in parameters], [owner_of(parameter) for parameter in parameters]
+        if self._due is None or self._due.parameters != parameters or self._due.key != key:
+            self._due = Due(parameters, key, self._updates)
+        return self._due
 
     @exclusive
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -289,6 +292,7 @@ class Trainer:
     def _load(self, arrays: Mapping[str, np.ndarray], numbers: Mapping[str, Any], wrong: Mapping[str, str]) -> None:
         self._updates.clear()
         self._storages.clear()
+        self._due = None
         self.steps = self.skipped = 0
         if "optimizer" in wrong:
             return
@@ -315,7 +319,9 @@ class Trainer:
         return type(self).__name__
 
     def _with(self, group: Group) -> Self:
-        """The optimizer of a group: this one, with the group's hyper-parameters."""
+        """The optimizer of a group: this one, with the group's hyper-parameters, if it has any."""
+        if "params" in group and len(group) == 1:
+            return self
         found = object.__new__(type(self))  # a copy would be a trainer with a state of its own
         vars(found).update(vars(self) | {name: value for name, value in group.items() if name != "params"})
         return found
