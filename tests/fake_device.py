@@ -126,7 +126,8 @@ class FakeBackend:
     """See `edbatch.kernels.backend.Backend`."""
 
     adds_in_groups, block_bytes = False, 200  # blocks are of a few calls
-    empty, zeros, to_host, indices = map(staticmethod, (np.empty, np.zeros, np.copy, np.copy))
+    empty, zeros, to_host = map(staticmethod, (np.empty, np.zeros, np.copy))
+    indices = staticmethod(lambda plan, first=0: plan.tables.indices.copy())
     address = staticmethod(lambda array: array.ctypes.data)
     active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once
     from_host = staticmethod(lambda array, order="C": np.array(array, order=order))
@@ -142,9 +143,9 @@ class FakeBackend:
         return partial(run, *self.handles([kernel]), given)
 
     def run_batches(self, first, stop, plan, indices, memory, programs, scratch):
-        tables = plan.batches, plan.operands, plan.segments, *memory, *programs.tables
+        directories = plan.entries, memory.entries, programs.directory.entries
         with in_python():
-            run_batches(np.zeros(0), first, stop, indices, indices.ctypes.data, scratch, *tables)
+            run_batches(np.zeros(0), first, stop, indices.ctypes.data, scratch, *directories)
 
     def add_all(self, rows, whole):
         whole += rows.sum(axis=0)

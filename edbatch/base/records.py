@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,3 +21,18 @@ def record_type(fields: Iterable[str], integer: type[np.signedinteger[Any]] = np
         (np.int64(7), Segment(begin=2, n=5))
     """
     return np.dtype([(name, integer) for name in fields], align=True)
+
+
+class Entry(NamedTuple):
+    """A table of a directory, by which compiled code finds it; see `compiling.directory`.
+
+    Attributes:
+        address: of its first entry.
+        length: entries.
+    """
+
+    address: int
+    length: int
+
+
+ENTRY = record_type(Entry._fields)

@@ -62,17 +62,32 @@ class Moment(NamedTuple):
 
 
 class Clock:
-    """Adds the time since the last stop to a stage; what went into compiling meanwhile is a stage of its own."""
+    """Adds the time since the last stop to a stage; what went into compiling meanwhile is a stage of its own.
 
-    def __init__(self, seconds: dict[str, float], start: Moment | None = None) -> None:
-        self._seconds = seconds
-        self._start = start or Moment.now()
+    Args:
+        seconds: of each stage; added to.
+    """
 
-    def stop(self, stage: str, at: Moment | None = None) -> None:
-        """A stage ends (at: when, if not now), and another begins."""
-        now = at or Moment.now()
-        book([self._seconds], stage, self._start, now)
+    __slots__ = ("_compiled", "_start", "seconds")
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+        self.restart()
+
+    def restart(self) -> None:
+        """A stage begins; what came since the last stop belongs to none."""
+        self._compiled = compiling.seconds
+        self._start = perf_counter() - self._compiled
+
+    def stop(self, stage: str) -> None:
+        """A stage ends, and another begins."""
+        compiled, seconds = compiling.seconds, self.seconds
+        now = perf_counter() - compiled
+        seconds[stage] = seconds.get(stage, 0.0) + now - self._start
         self._start = now
+        if compiled != self._compiled:
+            seconds["compilation"] = seconds.get("compilation", 0.0) + compiled - self._compiled
+            self._compiled = compiled
 
 
 def book(several: Sequence[dict[str, float]], stage: str, start: Moment, end: Moment) -> None:

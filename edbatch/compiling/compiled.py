@@ -25,6 +25,7 @@ from weakref import WeakSet
 import numpy as np
 
 from edbatch.base.exclusive import Whole
+from edbatch.base.records import ENTRY
 from edbatch.base.stopwatch import compiling
 from edbatch.errors import EdBatchError
 
@@ -214,11 +215,11 @@ def _plain(result: Any) -> Any:
 
 
 def _entries(values: tuple[Any, ...]) -> int:
-    """Of all arrays among these, and in tuples among these."""
+    """Of all arrays among these, in tuples among these, and of directories among these."""
     total = 0
     for value in values:
         if isinstance(value, np.ndarray):
-            total += value.size
+            total += int(value["length"].sum()) if value.dtype == ENTRY else value.size
         elif isinstance(value, tuple):
             total += _entries(value)
     return total

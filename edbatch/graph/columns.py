@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from edbatch.base.blocks import Blocks
 from edbatch.errors import EdBatchError
 from edbatch.graph.draws import next_graph
@@ -123,14 +121,6 @@ class Columns:
         first = self.next_draw if self.next_draw >= 0 else next_graph()
         self.next_draw = first + count
         return range(first, first + count)
-
-    def take(self) -> tuple[np.ndarray, np.ndarray]:
-        """Hand over what was recorded since the last call: (types int32, args int64)."""
-        types = np.fromiter(self.types, np.int32, len(self.types))
-        args = np.array(self.args, np.int64)  # `fromiter` takes longer where ids have views (more than 30 bits)
-        self.types.clear()
-        self.args.clear()
-        return types, args
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; the runtime knows how. `arguments`: names, for reports."""

@@ -18,6 +18,7 @@ from edbatch.kernels.language.ir import Kernel
 from edbatch.memory.plan.format import Plan
 
 if TYPE_CHECKING:  # Numba takes long to import; parameters are made without
+    from edbatch.compiling.directory import Directory, Told
     from edbatch.kernels.tables import Memory, Programs
 
 Array: TypeAlias = Any  # of the device
@@ -29,14 +30,12 @@ class ProgramTables(Protocol):
     """The programs of a plan's types.
 
     Attributes:
+        directory: of all of them.
         version: another number whenever the tables are others.
     """
 
+    directory: Directory[Programs]
     version: int
-
-    @property
-    def tables(self) -> Programs:
-        """All of them."""
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether none of these batches is computed in several blocks."""
@@ -73,8 +72,8 @@ class Backend(Protocol):
     def stage(self, out: Array, values: list[np.ndarray]) -> None:
         """Copy an array of the host into each row."""
 
-    def indices(self, host: np.ndarray) -> Indices:
-        """A plan's index buffer, of int32 [n]."""
+    def indices(self, plan: Told[Plan], first: int = 0) -> Indices:
+        """A plan's index buffer on the device: there are the entries from `first` on."""
 
     # Kernels
 
@@ -93,8 +92,9 @@ class Backend(Protocol):
     # Running
 
     def run_batches(
-        self, first: int, stop: int, plan: Plan, indices: Indices, memory: Memory, programs: ProgramTables, scratch: int
-    ) -> None:
+        self, first: int, stop: int, plan: Told[Plan], indices: Indices, memory: Told[Memory],
+        programs: ProgramTables, scratch: int,
+    ) -> None:  # fmt: skip
         """Run the batches of a plan from `first` on, up to `stop`; see `kernels.interpreter`."""
 
     def add_all(self, rows: Array, whole: Array) -> None:

@@ -40,11 +40,13 @@ from edbatch.kernels.tables import (
     elements_of,
     fill,
     given_words,
-    grouped,
     longest,
+    memory_in,
     most_slots,
     operand_rows,
     place_slots,
+    plan_in,
+    programs_in,
     result_rows,
     window_rows,
 )
@@ -64,7 +66,7 @@ class Emitter(NamedTuple):
             `Listed`, and of the target's width.
         flush: (device, moves, count): do the moves that were noted.
         read_scattered: (device, memory, window, n, there, here): copy rows whose entries do not lie side by side.
-        add: (device, task, one, sources, rows): add rows to an operand.
+        add: (device, task, one, sources, rows): add rows, the second operand, to the first.
         notes: whether moves are noted.
     """
 
@@ -86,20 +88,21 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
 
     @compiled(small=True, error_model="numpy")
     def run_batches(
-        device: np.ndarray, first: int, stop: int, host: np.ndarray, indices: int, scratch: int, *tables: np.ndarray
-    ) -> None:
+        device: np.ndarray, first: int, stop: int, indices: int, scratch: int, plan_tables: np.ndarray,
+        memory_tables: np.ndarray, program_tables: np.ndarray,
+    ) -> None:  # fmt: skip
         """Run the batches of a plan from `first` on.
 
         Args:
             device: its own table.
             stop: the batch to stop before.
-            host, indices: the plan's index buffer on the host, and its address on the device.
+            indices: the address of the plan's index buffer on the device.
             scratch: address of a buffer that has room for a block of any program, and for the elements of any lists.
-            tables: those of `Batches`, `Memory` and `Programs`.
+            plan_tables, memory_tables, program_tables: directories of the tables of a `Plan`, a `Memory`, `Programs`.
         """
-        plan, memory, programs = grouped(tables)
+        plan, memory, programs = plan_in(plan_tables), memory_in(memory_tables), programs_in(program_tables)
         room = len(plan.segments) + len(plan.operands) + MOVES if notes else 0
-        sources = Sources(plan.operands, plan.segments, host, indices, memory, np.empty((room, MOVE), np.int64))
+        sources = Sources(plan.operands, plan.segments, plan.indices, indices, memory, np.empty((room, MOVE), np.int64))
         most = most_slots(programs.extents)
         slots = Slots(np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64))
         for batch in range(first, stop):
@@ -109,7 +112,7 @@ def interpreter(emitter: Emitter) -> Callable[..., None]:
             if program >= 0:
                 run_program(device, programs, program, slots, one, sources, scratch)
             else:
-                add(device, task, one, sources, result_rows(one["type"], one["row"], memory))
+                add(device, task, one, sources, operand_rows(plan.operands[one["operand"] + 1], 0, memory))
 
     return run_batches
 

@@ -10,19 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.kernels.program import RESULT, SCRATCH
-from edbatch.memory.plan.format import GATHER
+from edbatch.compiling.directory import INT32, INT64, table
+from edbatch.kernels.program import ARGUMENT_OF, EXTENT, POSITION, RESULT, SCRATCH, SLOT, STEP, TASK
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED
+from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, Plan
 
 INTEGER_BYTES = 4  # of an integer of a call
 PLACE = 3  # words that a kernel is given of a place
-
-
-class Batches(NamedTuple):
-    """Of a plan; see `memory.plan.Plan`."""
-
-    batches: np.ndarray
-    operands: np.ndarray
-    segments: np.ndarray
 
 
 class Memory(NamedTuple):
@@ -172,18 +166,37 @@ class Integers(NamedTuple):
 
 
 @compiled(small=True, error_model="numpy")
-def grouped(tables: tuple[np.ndarray, ...]) -> tuple[Batches, Memory, Programs]:
-    """The tables of these, that were given one after the other.
+def plan_in(plan: np.ndarray) -> Plan:
+    """The tables of a plan's directory."""
+    return Plan(table(plan, 0, BATCH), table(plan, 1, OPERAND), table(plan, 2, SEGMENT), table(plan, 3, INT32))
 
-    From Python they come singly: Numba takes 5 us to find out the types of a tuple's entries, and knows single arrays.
-    """
-    return (
-        Batches(tables[0], tables[1], tables[2]),
-        Memory(tables[3], tables[4], tables[5], tables[6], tables[7], tables[8]),
-        Programs(
-            tables[9], tables[10], tables[11], tables[12], tables[13], tables[14], tables[15], tables[16]
-        ),
-    )  # fmt: skip
+
+@compiled(small=True, error_model="numpy")
+def memory_in(memory: np.ndarray) -> Memory:
+    """The tables of a memory's directory."""
+    return Memory(
+        table(memory, 0, COLUMNS),
+        table(memory, 1, ROWS),
+        table(memory, 2, INT32),
+        table(memory, 3, KEPT),
+        table(memory, 4, SCATTERED),
+        table(memory, 5, INT64),
+    )
+
+
+@compiled(small=True, error_model="numpy")
+def programs_in(programs: np.ndarray) -> Programs:
+    """The tables of a directory of programs."""
+    return Programs(
+        table(programs, 0, TASK),
+        table(programs, 1, EXTENT),
+        table(programs, 2, SLOT),
+        table(programs, 3, ARGUMENT_OF),
+        table(programs, 4, STEP),
+        table(programs, 5, POSITION),
+        table(programs, 6, INT64),
+        table(programs, 7, INT64),
+    )
 
 
 @compiled(small=True, error_model="numpy")

@@ -59,6 +59,11 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
 _OWN = ("edbatch.policy.fsm", "edbatch.policy.heuristics")
 
 
+def is_known(policy: Policy | None) -> bool:
+    """Whether a policy is one of ours, or will be."""
+    return policy is None or type(policy).__module__ in _OWN
+
+
 def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
     """The schedule that a policy makes of a graph, which is one: policies may be anybody's.
 
@@ -66,7 +71,7 @@ def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
         EdBatchError: it is none, or none of this graph; names the policy, and the batch and node that are wrong.
     """
     schedule = policy.schedule(graph)
-    if type(policy).__module__ in _OWN:
+    if is_known(policy):
         return schedule
     name = getattr(policy, "name", type(policy).__name__)
     if not isinstance(schedule, Schedule):

@@ -7,27 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.format import Batch, Plan
+from edbatch.memory.plan.format import Batch
+from edbatch.memory.plan.growing import GrowingPlan, Used
 from edbatch.runtime.backward.saving import SavingTable
 from edbatch.runtime.state import GraphState
+from edbatch.runtime.store import Store
 from edbatch.runtime.type_table import TypeTable
 
 _BYTES = np.dtype(np.uint8)
 
 
 class Executor:
-    """Runs the batches of one plan after another over the arenas of one graph.
+    """Runs the batches of the plan of one graph.
 
     Args:
         graph: whose values they are.
+        store: its records.
         profile: filled in with the seconds that the batches of a type take, by its number; None: not asked for.
     """
 
-    def __init__(self, graph: GraphState, profile: dict[int, float] | None) -> None:
+    def __init__(self, graph: GraphState, store: Store, profile: dict[int, float] | None) -> None:
         self._graph = graph
+        self._store = store
         self._table, self._arenas = graph.table, graph.arenas
         self._backend = graph.table.backend
         self._pool = graph.table.pool
@@ -35,46 +40,58 @@ class Executor:
         self._scratch: Any = None
 
     def run(
-        self, plan: Plan, n_sources: int, inputs: list[Any], nodes: np.ndarray, types: TypeTable | SavingTable
-    ) -> Any:
+        self, plan: GrowingPlan, begin: Used, n_sources: int, inputs: list[Any], types: TypeTable | SavingTable
+    ) -> Used:
         """Fill the rows of sources, then compute batch after batch.
 
         Args:
-            plan: the first `n_sources` batches hold sources.
+            plan: its batches from `begin` on are run.
+            n_sources: how many of these, the first, hold sources.
             inputs: arrays of the input nodes, found by payload.
-            nodes: of the graph, batch after batch.
             types: the graph's, or what stands for them in a run that saves.
 
         Returns:
-            The plan's index buffer on the device.
+            What is in use of the plan, all of which has run.
         """
-        arenas, table = self._arenas, self._table
-        for window in np.flatnonzero(plan.rows).tolist():
-            arenas.reserve(window, int(plan.rows[window]))
-        indices = self._backend.indices(plan.indices)
-        for batch in plan.batches[:n_sources].tolist():
-            self._stage(Batch(*batch), plan.indices, inputs)
-        programs, backend, end = types.programs, self._backend, len(plan.batches)
-        if n_sources == end:
-            return indices
-        _held = programs.prepare(set(plan.batches["type"][n_sources:].tolist()), types)
-        scratch = self._room(programs.scratch(plan))
-        # Rows of all arenas are reserved: they stay where they are.
-        scattered = table.scattered.tables(adding=False)
-        memory = Memory(table.windows.columns(), arenas.addresses(), table.window, types.kept, *scattered)
+        used = plan.used
+        first, end = begin.batches + n_sources, used.batches
+        if n_sources:
+            for batch in plan.batches[begin.batches : first].tolist():
+                self._stage(Batch(*batch), plan.indices, inputs)
+        if first == end:
+            return used
+        programs, backend = types.programs, self._backend
+        _held = programs.prepare(set(plan.batches["type"][first:end].tolist()), types)
+        scratch = self._room(programs.scratch(plan, first, end))
+        memory, indices = self._memory(types), backend.indices(plan, begin.indices)
         if not self._graph.check_nan and self._profile is None:
-            backend.run_batches(n_sources, end, plan, indices, memory, programs, scratch)
-            return indices
-        for at in range(n_sources, end):
+            backend.run_batches(first, end, plan, indices, memory, programs, scratch)
+            return used
+        for at in range(first, end):
             started = perf_counter()
             backend.run_batches(at, at + 1, plan, indices, memory, programs, scratch)
             if self._profile is not None:
                 backend.synchronize()
-                kind = plan.batch(at).type
+                kind = int(plan.batches["type"][at])
                 self._profile[kind] = self._profile.get(kind, 0.0) + perf_counter() - started
             if self._graph.check_nan:
-                self._check(plan, at, nodes)
-        return indices
+                self._check(plan, at)
+        return used
+
+    def _memory(self, types: TypeTable | SavingTable) -> Directory[Memory]:
+        """Where values are; rows of all arenas are reserved: they stay where they are."""
+        table, rows = self._table, self._arenas.rows
+        columns, known = table.windows.columns(), self._store.memory
+        if (
+            known is None
+            or known.tables.windows is not columns
+            or known.tables.arenas is not rows
+            or known.tables.results is not table.window
+            or known.tables.kept is not types.kept
+        ):
+            scattered = table.scattered.tables(adding=False)
+            known = self._store.memory = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
+        return known
 
     def release(self) -> None:
         """Give the scratch buffer back."""
@@ -87,7 +104,8 @@ class Executor:
         if self._scratch is None or len(self._scratch) < size:
             self.release()
             self._scratch = self._pool.acquire(2 * size, _BYTES)
-        return self._backend.address(self._scratch)
+            self._address = self._backend.address(self._scratch)
+        return self._address
 
     def _stage(self, batch: Batch, indices: np.ndarray, inputs: list[Any]) -> None:
         kind, row, n, _, payload, _ = batch
@@ -100,17 +118,13 @@ class Executor:
             values = parameter_array(spec)
         type.type.op.forward(self._backend, self._arenas.array(type.window)[row : row + n], values)
 
-    def _check(self, plan: Plan, number: int, nodes: np.ndarray) -> None:
-        kind, row, n, *_ = plan.batch(number)
+    def _check(self, plan: GrowingPlan, number: int) -> None:
+        tables = plan.tables
+        kind, row, n, *_ = tables.batch(number)
         type = self._table.bound[kind]
         out = self._arenas.array(type.window)[row : row + n]
         found = self._backend.to_host((out != out).reshape(n, -1).any(axis=1))
         if found.any():
-            where = self._graph.lines.of(_of(nodes, plan, number)[found])
+            end = int(tables.batches["n"][: number + 1].sum())
+            where = self._graph.lines.of(plan.nodes[end - n : end][found])
             raise EdBatchError(f"NaN in a result of {type.type} ({found.sum()} of {n} in its batch){where}")
-
-
-def _of(nodes: np.ndarray, plan: Plan, number: int) -> np.ndarray:
-    """The nodes of a batch."""
-    end = int(plan.batches["n"][: number + 1].sum())
-    return nodes[end - plan.batch(number).n : end]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from edbatch.base.blocks import Block
-from edbatch.base.exclusive import Whole, exclusive, original
+from edbatch.base.exclusive import Whole, exclusive, lock, original
 from edbatch.base.later import Later
-from edbatch.base.stopwatch import Moment
+from edbatch.base.stopwatch import Clock
 from edbatch.devices import Device, current_device, opened_device
-from edbatch.errors import EdBatchError, MissingMemoryError, checked_flag, missing_memory, shown, warn
+from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, warn
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.columns import DAMAGED, Columns, graphs
@@ -32,12 +31,14 @@ from edbatch.policy.recorded import write_graph
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
+from edbatch.runtime.failing import Failing, Fitting
 from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
 
 backward = Later("edbatch.runtime.backward.backward")
+reporting = Later("edbatch.runtime.reporting")
 running = Later("edbatch.runtime.evaluation")
 
 
@@ -69,7 +70,7 @@ class Graph(Columns):
         2
     """
 
-    __slots__ = ("_check_nan", "_device", "_entered", "_evaluation", "_failed", "_opened", "_policy")
+    __slots__ = ("_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_policy")
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Graph(Columns):
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
         self._entered: list[Block[Columns]] = []
-        self._opened = Moment.now()  # or when it last ran
+        self._clock = Clock({})
 
     def __enter__(self) -> Self:
         block = graphs.enter(self, self._entered)
@@ -112,7 +113,7 @@ class Graph(Columns):
         evaluation = getattr(self, "_evaluation", None)
         if evaluation is not None and not sys.is_finalizing():  # then all of its memory goes
             with Whole(last=True):
-                evaluation.release()
+                evaluation.release(whole=self._failed is None)
 
     @property
     def policy(self) -> Policy | None:
@@ -121,7 +122,15 @@ class Graph(Columns):
 
     def value(self, expression: Expression) -> Any:
         """The value of one expression; see `Expression.value`."""
-        return self.values([expression])[0]
+        self._check_own("value", expression)
+        try:
+            with lock:
+                evaluation = self._evaluation
+                if evaluation is None or self.n != evaluation.done or self._failed is not None:
+                    evaluation = self._run(saving=False)
+                return evaluation.value(expression.id)
+        except SystemError as error:
+            raise original(error)  # noqa: B904 (it has no other cause)
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
@@ -137,9 +146,9 @@ class Graph(Columns):
         seed = backward.seed_of(expression.spec, gradient)
         saving = not (self.options.recompute or current_options().recompute)
         evaluation = self._ran(saving)
-        with _fitting():
+        with Fitting():
             evaluation.backward(expression, seed)
-        self._opened = Moment.now()  # what is recorded from now on is construction
+        self._clock.restart()  # what is recorded from now on is construction
         if evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
@@ -153,7 +162,7 @@ class Graph(Columns):
         self._check()
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
-        with _fitting():
+        with Fitting():
             return self._evaluation.gradient(expression)
 
     def run(self) -> None:
@@ -167,8 +176,11 @@ class Graph(Columns):
     @exclusive
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
-        report = Report() if self._evaluation is None else self._evaluation.report()
-        report.policy = "none yet" if self.policy is None else getattr(self.policy, "name", type(self.policy).__name__)
+        report = Report() if self._evaluation is None else reporting.report_of(self._evaluation, self.policy)
+        if self.policy is not None:
+            report.policy = getattr(self.policy, "name", type(self.policy).__name__)
+        else:
+            report.policy = "none needed" if report.batches else "none yet"
         return report
 
     def __repr__(self) -> str:
@@ -204,7 +216,9 @@ class Graph(Columns):
     @exclusive
     def typed_graph(self) -> TypedGraph:
         """The whole graph as a policy sees it; runs nothing."""
-        evaluation = self._taken_over()
+        self._check()
+        with Failing(self._fail):
+            evaluation = self._taken_over()
         return evaluation.typed_graph(evaluation.split(), 0)[1]
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
@@ -225,62 +239,50 @@ class Graph(Columns):
         if expression.graph is not self:
             raise EdBatchError(f"{place}: an expression of another graph")
 
+    def _fail(self, error: BaseException) -> None:
+        """Have no values from now on, because of an exception."""
+        found = original(error)
+        self._failed = f"running it failed with {type(found).__name__}: {found}"
+
     def _check(self) -> None:
         if self._failed is not None:
             raise EdBatchError(f"this graph has no values: {self._failed}")
 
     @exclusive
     def _ran(self, saving: bool) -> Evaluation:
+        return self._run(saving)
+
+    def _run(self, saving: bool) -> Evaluation:
         """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
-        recorded = Moment.now()
-        evaluation = self._taken_over()
-        if self.n == evaluation.done:
+        self._check()
+        with Failing(self._fail):
+            evaluation = self._evaluation
+            if evaluation is None or self.n != evaluation.done:
+                self._clock.stop("construction")
+            if evaluation is None or self.types or self.n != evaluation.nodes.n:
+                evaluation = self._taken_over()
+            if self.n != evaluation.done:
+                evaluation.run(self._policy, self.inputs, saving)
+                self.n = evaluation.done  # what is recorded later comes after parts that were split off
+                self.inputs.clear()
             return evaluation
-        with self._failing(), _fitting():
-            evaluation.run(self._policy, self.inputs, saving, self._opened, recorded)
-            self.n = evaluation.done  # what is recorded later comes after parts that were split off
-            self.inputs.clear()
-            self._opened = Moment.now()
-        return evaluation
 
     def _taken_over(self) -> Evaluation:
         """The evaluation, with all that was recorded."""
-        self._check()
-        with self._failing(), _fitting():
-            evaluation = self._evaluation
-            if self.n != len(self.types) + (0 if evaluation is None else evaluation.nodes.n):
-                raise EdBatchError(DAMAGED)
-            lines = list(self.types.lines) if isinstance(self.types, LinedTypes) else []
-            types, args = self.take()
-            if evaluation is None or not evaluation.nodes.n:
-                of_parameters = (x for type in dict.fromkeys(types.tolist()) if (x := TYPES[type].device) is not None)
-                device = self._device or next(of_parameters, None) or current_device()
-                evaluation = self._evaluation = running.Evaluation(device, self.options, self._check_nan)
-            evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
-            evaluation.take_over(types, args)
-            return evaluation
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """In its block, an exception leaves the graph without values."""
-        try:
-            yield
-        except BaseException as error:
-            found = original(error)
-            self._failed = f"running it failed with {type(found).__name__}: {found}"
-            raise
-
-
-@contextmanager
-def _fitting() -> Iterator[None]:
-    """In its block, an array that there is no memory for is the caller's affair, who decides how large a graph is."""
-    try:
-        yield
-    except MemoryError as error:
-        raise MissingMemoryError(
-            f"this graph needs more memory than there is ({str(error) or 'none is left'}); expected smaller "
-            "mini-batches"
-        ) from None
+        evaluation = self._evaluation
+        if self.n != len(self.types) + (0 if evaluation is None else evaluation.nodes.n):
+            raise EdBatchError(DAMAGED)
+        types, args = self.types, self.args
+        if evaluation is None or not evaluation.nodes.n:
+            of_parameters = (x for type in dict.fromkeys(types) if (x := TYPES[type].device) is not None)
+            device = self._device or next(of_parameters, None) or current_device()
+            evaluation = self._evaluation = running.Evaluation(device, self.options, self._check_nan, self._clock)
+        if isinstance(types, LinedTypes):
+            evaluation.lines.update(enumerate(types.lines, evaluation.nodes.n))
+        evaluation.take_over(types, args)
+        types.clear()
+        args.clear()
+        return evaluation
 
 
 def _listed(place: str, expressions: Any) -> list[Any]:

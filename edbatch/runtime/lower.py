@@ -2,51 +2,45 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import Columns, NodeColumns
+from edbatch.memory.plan.columns import Columns, NodeColumns, nodes_in, types_in
 
 UNKNOWN = -2  # a type or a view that the table has not seen
 
 
-class KnownTypes(NamedTuple):
-    """What a `type_table.TypeTable` knows, in columns of these names."""
-
-    local: np.ndarray
-    n_args: np.ndarray
-    n_payload: np.ndarray
-    view_windows: np.ndarray
-
-
 @compiled(small=True)
-def decode(ids: np.ndarray, first: int, base: int, known: Columns, columns: Columns) -> int:
+def decode(first: int, base: int, node_tables: np.ndarray, type_tables: np.ndarray) -> int:
     """Number the types of nodes, and find where each node's operands start in `args` and how many it has.
 
     Args:
-        ids: per node the id of its type.
-        first: the number of the first of these nodes.
+        first: the number of the first of these nodes, which are the graph's last.
         base: where in `args` theirs begin.
-        known: the `KnownTypes`.
-        columns: the `NodeColumns` of these nodes, with what they read in `args`; the others are filled in.
+        node_tables: directory of the `NodeColumns` of the graph; of these nodes, ids of types become numbers when all
+            is known, and where their operands are is filled in.
+        type_tables: directory of the `TypeColumns`.
 
     Returns:
         Where reading ended in `args`; `UNKNOWN` if the table has to learn something first; anything else but len(args)
         means that the columns are damaged.
     """
-    local, n_args, n_payload, view_windows = KnownTypes(*known)
-    types, starts, counts, args = NodeColumns(*columns)
-    at = base
-    for node in range(len(ids)):
-        kind = local[ids[node]] if ids[node] < len(local) else -1
-        if kind < 0:
+    types, starts, counts, args = nodes_in(node_tables)
+    known = types_in(type_tables)
+    numbers, n_args, view_windows = known.numbers, known.n_args, known.view_windows
+    for node in range(first, len(types)):
+        if types[node] >= len(numbers) or numbers[types[node]] < 0:
             return UNKNOWN
-        types[node] = kind
+    for i in range(base, len(args)):
+        code = args[i] >> 32
+        if code and (code >= len(view_windows) or view_windows[code] < 0):
+            return UNKNOWN
+    at = base
+    for node in range(first, len(types)):
+        kind = types[node] = numbers[types[node]]
         if n_args[kind] >= 0:
             starts[node] = at
-            counts[node] = n_args[kind] - n_payload[kind]
+            counts[node] = n_args[kind] - known.payloads[kind]
             end = at + n_args[kind]
         else:
             if at >= len(args):
@@ -56,13 +50,9 @@ def decode(ids: np.ndarray, first: int, base: int, known: Columns, columns: Colu
             end = at + args[at] + 1
         if end > len(args):
             return -1
-        for i in range(starts[node], starts[node] + counts[node]):
-            if args[i] & 0xFFFFFFFF >= first + node:  # not recorded before it
+        for j in range(starts[node], starts[node] + counts[node]):
+            if args[j] & 0xFFFFFFFF >= node:  # not recorded before it
                 return -1
-        for i in range(at, end):
-            code = args[i] >> 32
-            if code and (code >= len(view_windows) or view_windows[code] < 0):
-                return UNKNOWN
         at = end
     return at
 
@@ -130,45 +120,3 @@ def contract(
             n_present += 1
         kinds[v] = number[kind]
     return present[:n_present].copy(), kinds, nodes[:n].copy(), indptr[: n + 1].copy(), operands[:used].copy()
-
-
-@compiled(small=True)
-def with_sources(
-    order: np.ndarray, offsets: np.ndarray, types: np.ndarray, is_source: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """A schedule with the sources before it, in a batch for each type, in the order in which the graph has them.
-
-    Args:
-        order, offsets: the batches of nodes that are no sources.
-        types: per node.
-        is_source: per type.
-
-    Returns:
-        All nodes batch after batch; where batches begin; the number of batches of sources.
-    """
-    counts = np.zeros(len(is_source), np.int64)
-    present = np.empty(len(is_source), np.int32)
-    n_sources, n = 0, 0
-    for node in range(len(types)):
-        kind = types[node]
-        if is_source[kind]:
-            if counts[kind] == 0:
-                present[n_sources] = kind
-                n_sources += 1
-            counts[kind] += 1
-            n += 1
-    whole = np.empty(n + len(order), np.int32)
-    begins = np.zeros(n_sources + len(offsets), np.int64)
-    next_of = np.zeros(len(is_source), np.int64)
-    for batch in range(n_sources):
-        kind = present[batch]
-        next_of[kind] = begins[batch]
-        begins[batch + 1] = begins[batch] + counts[kind]
-    for node in range(len(types)):
-        kind = types[node]
-        if is_source[kind]:
-            whole[next_of[kind]] = node
-            next_of[kind] += 1
-    whole[n:] = order
-    begins[n_sources:] = offsets + n
-    return whole, begins, n_sources

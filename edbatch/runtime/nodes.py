@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchError
 from edbatch.memory.plan.columns import Columns
 
@@ -29,15 +30,16 @@ class Nodes:
         self.args = np.empty(0, np.int64)
         for name in self.PER_NODE:
             setattr(self, name, np.empty(0, np.int32))
+        self._renew()
 
     types: np.ndarray
     starts: np.ndarray
     counts: np.ndarray
     row: np.ndarray
 
-    def columns(self, first: int = 0) -> Columns:
-        """The `NodeColumns` of the nodes from `first` on."""
-        n = self.n
+    def columns(self, first: int = 0, end: int | None = None) -> Columns:
+        """The `NodeColumns` of the nodes from `first` on, up to `end`."""
+        n = self.n if end is None else end
         return self.types[first:n], self.starts[first:n], self.counts[first:n], self.args[: self.n_args]
 
     def reserve(self, n: int, n_args: int) -> None:
@@ -51,11 +53,34 @@ class Nodes:
                 f"a graph of {self.n + n:,} nodes with {self.n_args + n_args:,} operands: expected at most {MOST:,} "
                 "together; use several graphs"
             )
-        for name in self.PER_NODE:
-            setattr(self, name, _grown(getattr(self, name), self.n, self.n + n))
-        self.args = _grown(self.args, self.n_args, self.n_args + n_args)
+        if self.n + n > len(self.types):
+            for name in self.PER_NODE:
+                setattr(self, name, _grown(getattr(self, name), self.n, self.n + n))
+            self._renew()
+        if self.n_args + n_args > len(self.args):
+            self.args = _grown(self.args, self.n_args, self.n_args + n_args)
+            self._renew()
         self.n += n
         self.n_args += n_args
+
+    def clear(self) -> None:
+        """Have no nodes, and the same room."""
+        self.n = self.n_args = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of all columns, with their room."""
+        return self.args.nbytes + len(self.PER_NODE) * self.types.nbytes
+
+    @property
+    def directory(self) -> np.ndarray:
+        """Of types, starts, counts, args and row, as compiled code is given it: of types and args those in use."""
+        self._lengths[0], self._lengths[3] = self.n, self.n_args
+        return self._entries
+
+    def _renew(self) -> None:
+        self._entries = Directory((self.types, self.starts, self.counts, self.args, self.row)).entries
+        self._lengths = self._entries["length"]
 
     def copy(self) -> Nodes:
         """The same nodes in arrays of their own."""
@@ -63,12 +88,11 @@ class Nodes:
         made.n, made.n_args, made.args = self.n, self.n_args, self.args.copy()
         for name in self.PER_NODE:
             setattr(made, name, getattr(self, name).copy())
+        made._renew()
         return made
 
 
 def _grown(column: np.ndarray, used: int, size: int) -> np.ndarray:
-    if size <= len(column):
-        return column
     grown = np.empty(2 * size, column.dtype)  # what is not touched costs nothing
     grown[:used] = column[:used]
     return grown

@@ -133,7 +133,8 @@ class Report:
 
     def count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""
-        access, window, rows = (plan.operands[name] for name in ("access", "window", "n"))
+        operands, segments = plan.operands, plan.segments
+        access, window, rows = (operands[name] for name in ("access", "window", "n"))
         row_bytes = np.array(
             [seen.entries * windows.layouts[seen.arena][1].itemsize for seen in windows.windows], np.int64
         )
@@ -142,7 +143,7 @@ class Report:
         self.viewed_bytes += int((row_bytes[window] * rows)[in_place].sum())
         self.gathered += int((access >= GATHER).sum())
         self.gathered_bytes += int((row_bytes[window] * rows)[access == GATHER].sum())
-        self.gathered_bytes += int((row_bytes[plan.segments["window"]] * plan.segments["n"]).sum())
+        self.gathered_bytes += int((row_bytes[segments["window"]] * segments["n"]).sum())
 
 
 def _size(n: float) -> str:

@@ -20,10 +20,10 @@ from edbatch.graph.cell.split import Split, in_core, split_type
 from edbatch.graph.cell.type_body import outputs_seen
 from edbatch.graph.views import NODE_BITS
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.split_loops import SplitColumns, make_parts, present, recurrent_operands, repeats, views_read
+from edbatch.runtime.split_loops import SplitColumns, make_parts
+from edbatch.runtime.split_reasons import found_out
 from edbatch.runtime.type_table import TypeTable
 
-MAX_AT_ONCE = 63  # types that one pass over the nodes can tell apart
 MAX_REMEMBERED = 1000
 # A cell that is in no recurrence is split for its look-ups' sake if at most so much of them are different.
 MOST_DISTINCT = 0.75
@@ -47,27 +47,11 @@ def split_nodes(nodes: Nodes, first: int, table: TypeTable) -> None:
     if not table.any_split:
         return
     n, n_args = nodes.n, nodes.n_args
-    candidates, times, width = present(nodes.types[first:n], nodes.counts[first:n], table.may_split)
-    splits = _splits(nodes, first, table, candidates, width) if len(candidates) else None
-    if splits is None:
+    candidates, times, recurrent, read, looking = found_out(
+        first, nodes.directory, table.directory, table.has_late, table.looks_up, MOST_DISTINCT
+    )
+    if not len(candidates):
         return
-    nodes.reserve(int(times @ splits.new_nodes), int(times @ splits.new_integers))
-    nodes.n, nodes.n_args = make_parts(first, n, n_args, nodes.columns(), tuple(splits.columns))
-
-
-def _splits(nodes: Nodes, first: int, table: TypeTable, candidates: np.ndarray, width: int) -> Splits | None:
-    """How to split the nodes from `first` on of some types with at most `width` operands."""
-    columns = nodes.columns(first)
-    recurrent = np.zeros((len(candidates), width), np.bool_)
-    read = np.zeros((len(candidates), len(table.view_windows) if table.has_late[candidates].any() else 0), np.uint8)
-    for begin in range(0, len(candidates), MAX_AT_ONCE):
-        some = slice(begin, begin + MAX_AT_ONCE)
-        recurrent_operands(first, columns, table.is_source, candidates[some], recurrent[some])
-        if read.size and recurrent[some].any():
-            views_read(first, columns, len(table.bound), candidates[some], read[some])
-    looking = table.looks_up[candidates] & ~recurrent.any(axis=1)
-    if looking.any():
-        looking = repeats(columns, len(table.bound), candidates, looking, MOST_DISTINCT)
     key = candidates.tobytes(), recurrent.tobytes(), read.tobytes(), looking.tobytes()
     if key not in table.splits:
         if len(table.splits) >= MAX_REMEMBERED:
@@ -75,7 +59,10 @@ def _splits(nodes: Nodes, first: int, table: TypeTable, candidates: np.ndarray, 
         splits = recurrent.any() or looking.any()
         table.splits[key] = _new_splits(table, candidates, recurrent, read, looking) if splits else None
     found: Splits | None = table.splits[key]
-    return found
+    if found is None:
+        return
+    nodes.reserve(int(times @ found.new_nodes), int(times @ found.new_integers))
+    nodes.n, nodes.n_args = make_parts(first, n, n_args, nodes.directory, tuple(found.columns))
 
 
 def _new_splits(

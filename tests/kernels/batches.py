@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from edbatch.compiling.directory import Directory
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
@@ -37,6 +38,7 @@ from edbatch.memory.plan.format import (
     STRIDED,
     Batch,
     Operand,
+    Plan,
     Segment,
 )
 from edbatch.runtime.compile.link import shape_of
@@ -88,7 +90,9 @@ def programs(backend, tasks, width=0, block=64, dtype=FLOAT32):
         step_table(steps), np.array(places, POSITION), kernels, addresses,
     )  # fmt: skip
     return SimpleNamespace(
-        tables=tables, version=next(versions), runs_whole=lambda batches: bool((batches["n"] <= block).all())
+        directory=Directory(tables),
+        version=next(versions),
+        runs_whole=lambda batches: bool((batches["n"] <= block).all()),
     )
 
 
@@ -104,7 +108,7 @@ def summing(backend, width, dtype):
         np.array([Argument(0, width, Move.UNLESS_FOLLOWED, 1)], ARGUMENT_OF), step_table([step]),
         np.array(places, POSITION), np.array(backend.handles([kernel])), np.zeros(0, np.int64),
     )  # fmt: skip
-    return SimpleNamespace(tables=tables, version=next(versions), runs_whole=lambda batches: True)
+    return SimpleNamespace(directory=Directory(tables), version=next(versions), runs_whole=lambda batches: True)
 
 
 def made_once(**form):
@@ -122,16 +126,22 @@ def run(backend, arrays, windows, batches, operands, segments, indices, results,
     there, itemsize = [backend.from_host(array.copy(), "C") for array in arrays], arrays[0].itemsize
     arenas = np.array([Rows(backend.address(x), itemsize * x.shape[1]) for x in there], ROWS)
     windows = [Columns(arena, itemsize * column, itemsize * width) for arena, column, width in windows]
-    keeping = [Kept(0, 0, 0) if at is None else Kept(*arenas[at], 0) for at in kept or [None] * len(results)]
+    keeping = [
+        Kept(0, 0, 0) if at is None else Kept(*arenas[at].tolist()[:2], 0) for at in kept or [None] * len(results)
+    ]
     keeping = np.array(keeping, KEPT)
-    plan = SimpleNamespace(
-        batches=np.array(batches, BATCH), operands=np.array(operands, OPERAND), segments=np.array(segments, SEGMENT)
-    )
+    plan = Directory(
+        Plan(
+            np.array(batches, BATCH), np.array(operands, OPERAND), np.array(segments, SEGMENT),
+            np.array(indices, np.int32),
+        )
+    )  # fmt: skip
     programs = programs(backend)
-    indices = backend.indices(np.array(indices, np.int32))
     scratch = backend.empty(4096, np.dtype(np.float64))
     memory = Memory(np.array(windows, COLUMNS), arenas, np.array(results, np.int32), keeping, *no_scattered())
-    backend.run_batches(0, len(batches), plan, indices, memory, programs, backend.address(scratch))
+    backend.run_batches(
+        0, len(batches), plan, backend.indices(plan), Directory(memory), programs, backend.address(scratch)
+    )
     return [np.array(backend.to_host(x)) for x in there], keeping["n"].tolist()
 
 
@@ -206,12 +216,12 @@ def additions(seed, access, listed, dtype):
     windows, n, lists = [(0, 2, 3), (1, 1, 3)], 6, []
     operand = operand_of(access, 0, n, lists, random, 20)
     places = random.integers(0, n, n).tolist() if listed else list(range(n))
-    batch = Batch(0, 4, n, 0, 0, len(lists) if listed else -1)
+    batch, rows = Batch(0, 0, n, 0, 0, len(lists) if listed else -1), Operand(SLICE, 1, 4, 1, 0, n)
     want = arrays[0].copy()
     for i, (_, row) in enumerate(rows_of(operand, [], lists)):
         want[row, 2:5] += arrays[1][4 + places[i], 1:4]
     made = made_once(tasks=(adding,), dtype=dtype)
-    return (arrays, windows, [batch], [operand], [], lists + places, [1], made), [want, arrays[1]]
+    return (arrays, windows, [batch], [operand, rows], [], lists + places, [0], made), [want, arrays[1]]
 
 
 def kept(seed, block, dtype):

@@ -8,8 +8,7 @@ where another process has one of them, batched was 0.3 to 0.7 times as fast as o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -55,21 +54,25 @@ def controls() -> list[Control]:
     return found
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """In its block, BLAS computes with one thread; then with as many as before. Some microseconds.
+class OneThread:
+    """In its block, BLAS computes with one thread; then with as many as before. A microsecond.
 
     Blocks of two threads must not overlap: graphs run one at a time, see `edbatch.base.exclusive`.
     """
-    before = [(control, control.get()) for control in controls()]
-    try:
-        for control, threads in before:
-            if threads != 1:
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = [(control, threads) for control in controls() if (threads := control.get()) != 1]
+        try:
+            for control, _ in self._before:
                 control.set(1)
-        yield
-    finally:
-        several = [(control, threads) for control, threads in before if threads != 1]
-        if several:
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if self._before:
             with Whole():  # or an interrupt would leave the process with one
-                for control, threads in several:
+                for control, threads in self._before:
                     control.set(threads)

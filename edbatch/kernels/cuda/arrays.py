@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.compiling.directory import Told
 from edbatch.kernels.backend import Order
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.indices import IndexLists, Indices
+from edbatch.memory.plan.format import Plan
 
 
 class CudaArrays:
@@ -56,9 +58,9 @@ class CudaArrays:
         """See `Backend`."""
         self._driver.upload(np.stack(values), out)
 
-    def indices(self, host: np.ndarray) -> Indices:
+    def indices(self, plan: Told[Plan], first: int = 0) -> Indices:
         """See `Backend`."""
-        return self._lists.upload_plan(host)
+        return self._lists.upload_plan(plan.tables.indices[first:]).counted_from(first)
 
     def active(self) -> AbstractContextManager[Any]:
         """See `Backend`."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.compiling.directory import Told
 from edbatch.kernels.backend import Backend, ProgramTables
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
@@ -23,7 +24,7 @@ from edbatch.kernels.cuda.source import rows as rows_source
 from edbatch.kernels.language import cuda
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.row_kernels import sum_lists
-from edbatch.kernels.tables import Batches, Matrix, Memory, Sizes
+from edbatch.kernels.tables import Matrix, Memory, Sizes
 from edbatch.memory.plan.format import Plan
 
 #: Those that are written by hand, and where compiled code finds them.
@@ -153,10 +154,10 @@ class CudaBackend(CudaArrays):
         return run
 
     def run_batches(
-        self, first: int, stop: int, plan: Plan, indices: Indices, memory: Memory, programs: ProgramTables, scratch: int
-    ) -> None:
+        self, first: int, stop: int, plan: Told[Plan], indices: Indices, memory: Told[Memory],
+        programs: ProgramTables, scratch: int,
+    ) -> None:  # fmt: skip
         """See `Backend`."""
-        batches = Batches(plan.batches, plan.operands, plan.segments)
 
         def enqueue_all(recording: Recording | None = None) -> None:
             gpu = self._gpu
@@ -164,19 +165,22 @@ class CudaBackend(CudaArrays):
                 gpu = gpu.copy()
                 gpu[Gpu.STREAM], gpu[Gpu.BLAS] = recording.stream, recording.blas
             emitter.run_batches(
-                gpu, first, stop, indices.host, indices.address, scratch, *batches, *memory, *programs.tables
+                gpu, first, stop, indices.address, scratch, plan.entries, memory.entries, programs.directory.entries
             )
             check(gpu)
 
-        if not self._own.record or not programs.runs_whole(plan.batches[first:stop]):
+        batches, operands, segments, *_ = plan.tables
+        batches = batches[first:stop]
+        operands = operands[batches["operand"][0] :]  # a graph's plan begins with what has run before
+        if not self._own.record or not programs.runs_whole(batches):
             enqueue_all()
             return
-        words = (first, stop, indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
+        words = (indices.address, scratch, programs.version, int(self._gpu[Gpu.COMPUTE]))
         key = hashlib.blake2b(repr(words).encode(), digest_size=16)
-        for table in (*batches, *memory, programs.tables.tasks):
+        for table in (batches, operands, segments, *memory.tables, programs.directory.tables.tasks):
             key.update(np.ascontiguousarray(table).data)
-        kept = memory.kept
-        rows = np.bincount(plan.batches["type"][first:stop], plan.batches["n"][first:stop], len(kept)).astype(np.int64)
+        kept = memory.tables.kept
+        rows = np.bincount(batches["type"], batches["n"], len(kept)).astype(np.int64)
         after = kept["n"] + rows * (kept["address"] != 0)
         self.recordings.run(key.digest(), enqueue_all)
         kept["n"] = after

@@ -13,8 +13,9 @@ from numba import types
 from numba.core import cgutils
 
 from edbatch.compiling.compiled import compiled
+from edbatch.compiling.intrinsic import intrinsic
 from edbatch.errors import EdBatchError
-from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS, int64_address, intrinsic
+from edbatch.kernels.cpu.pointers import ONE_BITS, SINGLE_ONE_BITS, int64_address
 from edbatch.kernels.cuda.cublas import COMPUTE_FLOAT32, COMPUTE_FLOAT64, DEFAULT_ALGORITHM, FLOAT32, FLOAT64
 from edbatch.kernels.cuda.geometry import Grid
 from edbatch.kernels.tables import Matrices, Matrix, Sizes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Self
 from weakref import finalize
 
 import numpy as np
@@ -14,22 +14,25 @@ BYTES = 4
 
 
 class Indices:
-    """A list of integers on the device, and on the host: what is decided by their values is decided there.
+    """A list of integers on the device.
 
     Args:
-        host: int32 [n].
-        device: the same.
-        address: of the latter.
+        device: int32 [n].
+        address: of the first.
     """
 
-    def __init__(self, host: np.ndarray, device: Any, address: int) -> None:
-        self.host = host
+    def __init__(self, device: Any, address: int) -> None:
         self.device = device
         self.address = address
 
     def at(self, position: int) -> int:
         """The address of an entry; of none for a negative position."""
         return 0 if position < 0 else self.address + BYTES * position
+
+    def counted_from(self, first: int) -> Self:
+        """The same list, the end of one of which so many entries, that come before, are not on the device."""
+        self.address -= BYTES * first
+        return self
 
 
 class IndexLists:
@@ -67,4 +70,4 @@ class IndexLists:
         device = buffer[: len(host)]
         if len(host):
             self._driver.upload(host, device)
-        return Indices(host, device, self._driver.address(buffer))
+        return Indices(device, self._driver.address(buffer))

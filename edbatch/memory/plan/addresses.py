@@ -29,10 +29,14 @@ class Rows(NamedTuple):
     Attributes:
         address: of the first; 0: there is none.
         stride: from row to row.
+        used: how many there are.
+        room: how many there is room for.
     """
 
     address: int
     stride: int
+    used: int = 0
+    room: int = 0
 
 
 class Kept(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,97 +11,83 @@ from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
 
 
-@dataclass(slots=True)
-class Arena:
-    """Rows of one shape and dtype.
-
-    Attributes:
-        width: entries of one row.
-        rows: in use.
-        flat: the buffer, one-dimensional.
-        address: of the buffer.
-    """
-
-    width: int
-    itemsize: int
-    rows: int = 0
-    flat: Any = None
-    address: int = 0
-
-
 class Arenas:
-    """The arenas of one graph; they grow, and what is in them stays.
+    """The arenas of one graph, one for each layout; they grow, and what is in them stays.
 
     Args:
         windows: layouts and windows, shared with other graphs.
         pool: where buffers come from and go to.
+
+    Attributes:
+        rows: per arena, a record `Rows`; compiled code counts the rows in use.
+        flats: per arena its buffer, one-dimensional; None: there is no room.
+        room: bytes of all buffers.
     """
 
     def __init__(self, windows: Windows, pool: BufferPool) -> None:
         self._windows = windows
         self._pool = pool
-        self.arenas: list[Arena] = []
+        self.rows = np.zeros(0, ROWS)
+        self.flats: list[Any] = []
+        self.room = 0
         self._arrays: dict[int, Any] = {}
+
+    def see_layouts(self) -> bool:
+        """Have an arena for every layout that there is now; returns whether there are new ones."""
+        known, layouts = len(self.flats), self._windows.layouts
+        if known == len(layouts):
+            return False
+        self.flats += [None] * (len(layouts) - known)
+        self.rows = np.append(self.rows, np.zeros(len(layouts) - known, ROWS))
+        widths = self._windows.widths()
+        self.rows["stride"][known:] = [widths[at] * layouts[at][1].itemsize for at in range(known, len(layouts))]
+        return True
 
     def array(self, window: int) -> Any:
         """The array [capacity, *shape] that a window shows; a view, valid until its arena grows."""
         found = self._arrays.get(window)
         if found is None:
             seen = self._windows.windows[window]
-            arena = self.arena(window)
-            capacity = len(arena.flat) // arena.width
-            shape = self._windows.layouts[seen.arena][0]
-            whole = arena.flat[: capacity * arena.width].reshape(capacity, *shape)
+            flat, width = self.flats[seen.arena], self._windows.widths()[seen.arena]
+            capacity = len(flat) // width
+            whole = flat[: capacity * width].reshape(capacity, *self._windows.layouts[seen.arena][0])
             found = self._arrays[window] = seen.view(whole)
         return found
 
-    def arena(self, window: int) -> Arena:
-        """The arena that a window shows."""
-        number = self._windows.windows[window].arena
-        if number >= len(self.arenas):  # other graphs have added layouts
-            widths = self._windows.widths()
-            for at in range(len(self.arenas), len(widths)):
-                self.arenas.append(Arena(widths[at], self._windows.layouts[at][1].itemsize))
-        return self.arenas[number]
-
-    def addresses(self) -> np.ndarray:
-        """Per arena, a record `Rows`."""
-        return np.array([Rows(arena.address, arena.itemsize * arena.width) for arena in self.arenas], ROWS)
-
-    def rows(self) -> np.ndarray:
-        """Rows in use, per window; counted at the plain window of an arena, 0 at the others; int32."""
-        rows = np.zeros(len(self._windows.windows), np.int32)
-        windows = self._windows.plain_windows
-        for number, arena in enumerate(self.arenas):
-            if arena.rows:
-                rows[windows[number]] = arena.rows
-        return rows
-
-    def reserve(self, window: int, rows: int) -> None:
-        """Make room for `rows` rows in all in the arena of a window; keeps what is there."""
-        arena = self.arena(window)
-        if arena.flat is None or rows * arena.width > len(arena.flat):
-            number = self._windows.windows[window].arena
-            old, used = arena.flat, arena.rows * arena.width
-            new = self._pool.acquire(max(rows, 2 * arena.rows) * arena.width, self._windows.layouts[number][1])
+    def make_room(self) -> None:
+        """Have room for all rows that are in use; what was in them stays."""
+        widths, words = self._windows.widths(), self.rows.view(np.int64).reshape(-1, len(Rows._fields))
+        for arena in np.flatnonzero(words[:, 2] > words[:, 3]).tolist():
+            used, room = words[arena, 2:].tolist()
+            width, dtype, old = widths[arena], self._windows.layouts[arena][1], self.flats[arena]
+            new = self._pool.acquire(max(used, 2 * room) * width, dtype)
             if old is not None:
-                new[:used] = old[:used]
+                new[: room * width] = old[: room * width]
                 windows = self._windows.windows
-                self._arrays = {at: array for at, array in self._arrays.items() if windows[at].arena != number}
-            arena.flat, arena.address = new, self._pool.address(new)
+                self._arrays = {at: array for at, array in self._arrays.items() if windows[at].arena != arena}
+            self.flats[arena] = new
+            self.room += new.nbytes
+            words[arena, 0], words[arena, 3] = self._pool.address(new), len(new) // width
             if old is not None:
+                self.room -= old.nbytes
                 self._pool.release(old)
-        arena.rows = rows
+
+    def clear(self) -> None:
+        """Have no row in use, and the same room; the values are gone."""
+        self.rows["used"] = 0
 
     def release(self) -> None:
         """Give all buffers back to the pool; the values are gone."""
         self._arrays.clear()
-        while self.arenas:
-            flat = self.arenas.pop().flat
+        self.room = 0
+        for arena in np.flatnonzero(self.rows["room"]).tolist():
+            flat, self.flats[arena] = self.flats[arena], None
             if flat is not None:
                 self._pool.release(flat)
+        for name in ("address", "used", "room"):
+            self.rows[name] = 0
 
     @property
     def bytes(self) -> int:
         """Bytes of the rows in use."""
-        return sum(arena.rows * arena.width * arena.itemsize for arena in self.arenas)
+        return int(self.rows["used"] @ self.rows["stride"])

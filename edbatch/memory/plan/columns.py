@@ -1,4 +1,4 @@
-"""A graph as compiled passes read it: columns over its nodes.
+"""A graph as compiled passes read it: columns over its nodes, and over the types of these.
 
 Python hands a record to a compiled function as a plain tuple, whose types Numba finds out in 0.1 us where it takes 1 us
 for a named one; the function names its entries again: `nodes = NodeColumns(*columns)`.
@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
+from edbatch.compiling.directory import BOOL, INT32, INT64, table
 
 Columns = tuple[np.ndarray, ...]  # a record, on its way from Python
 
@@ -28,6 +29,56 @@ class NodeColumns(NamedTuple):
     starts: np.ndarray
     counts: np.ndarray
     args: np.ndarray
+
+
+class TypeColumns(NamedTuple):
+    """What is known of types and views.
+
+    Attributes:
+        numbers: per type id the type's number; -1 before it was seen.
+        n_args: per type, how many of `args` its nodes have; -1: as many as the first of them says, and that one.
+        payloads: per type, integers that follow the operands in `args`.
+        singles, lists: per type, how many single operands come before how many lists; see `span`.
+        is_source: per type, whether its values are at hand before anything runs.
+        may_split: per type, whether its nodes may be split (see `runtime.split`).
+        windows: per type, the plain window of its results.
+        arenas: per type, the number of their arena.
+        view_windows: per code of a view, its window; -1 before it was seen.
+    """
+
+    numbers: np.ndarray
+    n_args: np.ndarray
+    payloads: np.ndarray
+    singles: np.ndarray
+    lists: np.ndarray
+    is_source: np.ndarray
+    may_split: np.ndarray
+    windows: np.ndarray
+    arenas: np.ndarray
+    view_windows: np.ndarray
+
+
+@compiled(small=True)
+def nodes_in(nodes: np.ndarray) -> NodeColumns:
+    """The columns of a directory of them, after which comes a column of rows."""
+    return NodeColumns(table(nodes, 0, INT32), table(nodes, 1, INT32), table(nodes, 2, INT32), table(nodes, 3, INT64))
+
+
+@compiled(small=True)
+def types_in(types: np.ndarray) -> TypeColumns:
+    """The columns of a directory of them."""
+    return TypeColumns(
+        table(types, 0, INT32),
+        table(types, 1, INT32),
+        table(types, 2, INT32),
+        table(types, 3, INT32),
+        table(types, 4, INT32),
+        table(types, 5, BOOL),
+        table(types, 6, BOOL),
+        table(types, 7, INT32),
+        table(types, 8, INT32),
+        table(types, 9, INT32),
+    )
 
 
 @compiled(small=True, inline="always")

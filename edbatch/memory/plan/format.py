@@ -6,7 +6,6 @@ A table is a NumPy array of records: compiled functions read `table[at]["field"]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -89,23 +88,20 @@ class Segment(NamedTuple):
 BATCH, OPERAND, SEGMENT = (record_type(form._fields, np.int32) for form in (Batch, Operand, Segment))
 
 
-@dataclass
-class Plan:
-    """A mini-batch ready to run.
+class Plan(NamedTuple):
+    """Batches ready to run: a mini-batch, or all that a graph has run.
 
     Attributes:
         batches: of records `Batch`.
         operands: of records `Operand`.
         segments: of records `Segment`.
         indices: int32, everything the plan indexes with, in one buffer.
-        rows: int32 [windows], rows in use by arena, numbered by its plain window.
     """
 
     batches: np.ndarray
     operands: np.ndarray
     segments: np.ndarray
     indices: np.ndarray
-    rows: np.ndarray
 
     def batch(self, number: int) -> Batch:
         """A batch."""

@@ -7,132 +7,109 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import Columns, NodeColumns, span
-from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED, Plan
+from edbatch.compiling.directory import INT32, table
+from edbatch.memory.plan.columns import NodeColumns, TypeColumns, nodes_in, span, types_in
+from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED
+from edbatch.memory.plan.growing import USED
 from edbatch.memory.plan.order import order_rows
 
 
-class PlanTypes(NamedTuple):
-    """What a plan depends on in types and views.
-
-    Attributes:
-        payloads: per type, integers that follow the operands in `args`.
-        singles, lists: per type, how many single operands come before how many lists; see `columns.span`.
-        windows: per type, the plain window of its results.
-        view_windows: per code of a view, its window.
-    """
-
-    payloads: np.ndarray
-    singles: np.ndarray
-    lists: np.ndarray
-    windows: np.ndarray
-    view_windows: np.ndarray
-
-
 class _Tables(NamedTuple):
-    """A plan while it is written; see `Plan`.
-
-    Attributes:
-        number_of: per window, while an operand of several is divided, the number of its segment; else -1.
-    """
+    """A plan while it is written; see `growing.GrowingPlan`."""
 
     batches: np.ndarray
     operands: np.ndarray
     segments: np.ndarray
     indices: np.ndarray
-    number_of: np.ndarray
-
-
-def make_plan(
-    order: np.ndarray, offsets: np.ndarray, nodes: Columns, types: Columns, row: np.ndarray, first: int,
-    rows: np.ndarray,
-) -> Plan:  # fmt: skip
-    """Order the rows of every batch, assign them, and find each operand's way of access.
-
-    Args:
-        order, offsets: the batches, the earliest first; `order` is reordered within batches.
-        nodes: the `NodeColumns` of the whole graph.
-        types: the `PlanTypes`.
-        row: per node of the graph; filled in for the nodes of the plan.
-        first: id of the plan's first node.
-        rows: rows in use per window; not changed.
-
-    Linear in nodes and operands.
-    """
-    return Plan(*_lay_out(order, offsets, nodes, types, row, first, rows))
+    nodes: np.ndarray
+    used: np.ndarray
 
 
 # Each step goes over all batches: Numba counts the references to every array of a record when a function is called with
 # it, which for every operand takes longer than the rest.
 @compiled(small=True)
-def _lay_out(
-    order: np.ndarray, offsets: np.ndarray, columns: Columns, type_columns: Columns, row: np.ndarray, first: int,
-    rows: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    nodes, types = NodeColumns(*columns), PlanTypes(*type_columns)
+def extend_plan(
+    order: np.ndarray, offsets: np.ndarray, first: int, n_windows: int, node_tables: np.ndarray,
+    type_tables: np.ndarray, plan_tables: np.ndarray, arenas: np.ndarray,
+) -> bool:  # fmt: skip
+    """Append batches to a plan: order the rows of each, assign them, and find each operand's way of access.
+
+    Args:
+        order, offsets: the batches, the earliest first; `order` is reordered within batches.
+        first: id of the first of their nodes.
+        n_windows: that there are.
+        node_tables, type_tables: directories of the `NodeColumns` of the graph, after which comes the row of each node,
+            filled in for these; and of the `TypeColumns`.
+        plan_tables: directory of a `GrowingPlan`, which has room.
+        arenas: of records `Rows`; those in use are counted.
+
+    Returns:
+        Whether there is room for the rows in their arenas.
+
+    Linear in nodes and operands.
+    """
+    nodes, row, types = nodes_in(node_tables), table(node_tables, 4, INT32), types_in(type_tables)
+    tables = _tables_in(plan_tables)
     order_rows(order, offsets, nodes, types.singles, types.lists, first)
-    rows = rows.copy()
-    tables = _new_tables(order, offsets, nodes, types, len(rows))
-    _assign_rows(tables, order, offsets, nodes, types, row, rows)
-    used = _write_integers(tables, order, offsets, nodes, types)
-    used, n_segments = _find_accesses(tables, used, order, offsets, nodes, types, row)
-    return tables.batches, tables.operands, tables.segments[:n_segments], tables.indices[:used], rows
+    has_room = _assign_rows(tables, order, offsets, nodes, types, row, arenas)
+    _write_integers(tables, order, offsets, nodes, types)
+    _find_accesses(tables, order, offsets, nodes, types, row, n_windows)
+    used = tables.used[0]
+    for i in range(len(order)):
+        tables.nodes[used["nodes"] + i] = order[i]
+    used["nodes"] += len(order)
+    used["batches"] += len(offsets) - 1
+    return has_room
 
 
 @compiled(small=True)
-def _new_tables(order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: PlanTypes, windows: int) -> _Tables:
-    """Room for a plan."""
-    size = len(order) + len(offsets)  # of the indices, at most: rows and, where windows differ, positions
-    edges = 0
-    for node in order:
-        edges += nodes.counts[node]
-        size += types.payloads[nodes.types[node]]
-    n_operands = 0
-    for b in range(len(offsets) - 1):
-        head = order[offsets[b]]
-        n_operands += _slots(nodes, types, head)
+def _tables_in(plan: np.ndarray) -> _Tables:
     return _Tables(
-        np.zeros(len(offsets) - 1, BATCH),
-        np.zeros(n_operands, OPERAND),
-        np.empty(edges, SEGMENT),  # what is not touched costs nothing
-        np.empty(size + 2 * edges, np.int32),
-        np.full(windows, -1, np.int32),
+        table(plan, 0, BATCH),
+        table(plan, 1, OPERAND),
+        table(plan, 2, SEGMENT),
+        table(plan, 3, INT32),
+        table(plan, 4, INT32),
+        table(plan, 5, USED),
     )
 
 
 @compiled(small=True)
 def _assign_rows(
-    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: PlanTypes, row: np.ndarray,
-    rows: np.ndarray,
-) -> None:  # fmt: skip
-    """Where each batch's results and operands are."""
-    operand = 0
+    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
+    arenas: np.ndarray,
+) -> bool:  # fmt: skip
+    """Where each batch's results and operands are; returns whether there is room."""
+    number, operand, has_room = tables.used[0]["batches"], tables.used[0]["operands"], True
     for b in range(len(offsets) - 1):
         head = order[offsets[b]]
         kind = nodes.types[head]
-        window = types.windows[kind]
-        batch = tables.batches[b]
+        arena = arenas[types.arenas[kind]]
+        batch = tables.batches[number + b]
         batch["type"] = kind
-        batch["row"] = rows[window]
+        batch["row"] = arena["used"]
         batch["n"] = offsets[b + 1] - offsets[b]
         batch["operand"] = operand
+        batch["integers"], batch["offsets"] = 0, 0
         operand += _slots(nodes, types, head)
         for i in range(offsets[b], offsets[b + 1]):
-            row[order[i]] = rows[window]
-            rows[window] += 1
+            row[order[i]] = arena["used"]
+            arena["used"] += 1
+        has_room &= arena["used"] <= arena["room"]
+    return has_room
 
 
 @compiled(small=True)
 def _write_integers(
-    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: PlanTypes
-) -> int:
-    """Write where nodes' lists begin and end, and their payloads; returns the number of indices in use."""
-    indices, used = tables.indices, 0
+    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns
+) -> None:
+    """Write where nodes' lists begin and end, and their payloads."""
+    indices, used, number = tables.indices, tables.used[0]["indices"], tables.used[0]["batches"]
     for b in range(len(offsets) - 1):
         lo, hi = offsets[b], offsets[b + 1]
         kind = nodes.types[order[lo]]
         if types.lists[kind]:
-            tables.batches[b]["offsets"] = used
+            tables.batches[number + b]["offsets"] = used
             total = 0
             for i in range(lo, hi):
                 indices[used] = total
@@ -141,24 +118,25 @@ def _write_integers(
             indices[used] = total
             used += 1
         if types.payloads[kind] > 0:
-            tables.batches[b]["integers"] = used
+            tables.batches[number + b]["integers"] = used
             for at in range(types.payloads[kind]):
                 for i in range(lo, hi):
                     node = order[i]
                     indices[used] = nodes.args[nodes.starts[node] + nodes.counts[node] + at]
                     used += 1
-    return used
+    tables.used[0]["indices"] = used
 
 
 @compiled(small=True)
 def _find_accesses(
-    tables: _Tables, used: int, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: PlanTypes,
-    row: np.ndarray,
-) -> tuple[int, int]:  # fmt: skip
-    """Fill in the records of operands, and the rows that they list; returns indices and segments in use."""
+    tables: _Tables, order: np.ndarray, offsets: np.ndarray, nodes: NodeColumns, types: TypeColumns, row: np.ndarray,
+    n_windows: int,
+) -> None:  # fmt: skip
+    """Fill in the records of operands, and the rows that they list."""
     kinds, starts, counts, args = nodes
     operands, indices = tables.operands, tables.indices
-    operand = n_segments = 0
+    operand, used, n_segments = tables.used[0]["operands"], tables.used[0]["indices"], tables.used[0]["segments"]
+    segment_of = np.empty(0, np.int32)  # per window, while an operand of several is divided, its segment; else -1
     for b in range(len(offsets) - 1):
         of_batch = order[offsets[b] : offsets[b + 1]]
         head = of_batch[0]
@@ -166,6 +144,7 @@ def _find_accesses(
         for slot in range(_slots(nodes, types, head)):
             found = operands[operand]
             operand += 1
+            found["distance"], found["segments"] = 0, 0
             operand_id = args[span(starts, counts, head, slot, singles, lists)[0]]
             shown = _window(operand_id, nodes, types)
             if slot and _same_nodes(of_batch, slot, nodes, types):
@@ -190,7 +169,9 @@ def _find_accesses(
             found["n"] = used - begin
             if not (alike or _one_window(of_batch, slot, shown, nodes, types)):
                 found["first"] = n_segments
-                used, n_segments = _divide(tables, found, begin, of_batch, slot, nodes, types)
+                if len(segment_of) == 0:
+                    segment_of = np.full(n_windows, -1, np.int32)
+                used, n_segments = _divide(tables, segment_of, found, begin, of_batch, slot, nodes, types)
                 continue
             found["window"] = shown
             distance = indices[begin + 1] - indices[begin] if used > begin + 1 else 1
@@ -207,17 +188,18 @@ def _find_accesses(
             else:
                 found["access"] = GATHER
                 found["first"] = begin
-    return used, n_segments
+    in_use = tables.used[0]
+    in_use["operands"], in_use["indices"], in_use["segments"] = operand, used, n_segments
 
 
 @compiled(small=True, inline="always")
-def _window(operand_id: int, nodes: NodeColumns, types: PlanTypes) -> Any:
+def _window(operand_id: int, nodes: NodeColumns, types: TypeColumns) -> Any:
     code = operand_id >> 32
     return types.view_windows[code] if code else types.windows[nodes.types[operand_id & 0xFFFFFFFF]]
 
 
 @compiled(small=True)
-def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: PlanTypes) -> bool:
+def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: TypeColumns) -> bool:
     """Whether an operand of a batch shows the same nodes as the one before it, each in its own way."""
     _, starts, counts, args = nodes
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
@@ -232,14 +214,14 @@ def _same_nodes(of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: Plan
 
 
 @compiled(small=True, inline="always")
-def _slots(nodes: NodeColumns, types: PlanTypes, node: int) -> int:
+def _slots(nodes: NodeColumns, types: TypeColumns, node: int) -> int:
     """How many operands a batch of such nodes has."""
     lists = types.lists[nodes.types[node]]
     return types.singles[nodes.types[node]] + lists if lists else nodes.counts[node]
 
 
 @compiled(small=True)
-def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns, types: PlanTypes) -> bool:
+def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns, types: TypeColumns) -> bool:
     """Whether an operand of a batch is seen through one window."""
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
     alike = True
@@ -252,14 +234,20 @@ def _one_window(of_batch: np.ndarray, slot: int, shown: int, nodes: NodeColumns,
 
 @compiled(small=True)
 def _divide(
-    tables: _Tables, found: np.void, begin: int, of_batch: np.ndarray, slot: int, nodes: NodeColumns, types: PlanTypes
-) -> tuple[int, int]:
+    tables: _Tables, number_of: np.ndarray, found: np.void, begin: int, of_batch: np.ndarray, slot: int,
+    nodes: NodeColumns, types: TypeColumns,
+) -> tuple[int, int]:  # fmt: skip
     """Divide an operand, whose rows are the indices from `begin` on, into segments of one window each.
 
     They are sorted by window, in the order in which windows come: counted first, then put where they belong.
-    Returns indices and segments in use.
+
+    Args:
+        number_of: per window, -1.
+
+    Returns:
+        Indices and segments in use.
     """
-    segments, indices, number_of = tables.segments, tables.indices, tables.number_of
+    segments, indices = tables.segments, tables.indices
     singles, lists = types.singles[nodes.types[of_batch[0]]], types.lists[nodes.types[of_batch[0]]]
     rows = indices[begin : begin + found["n"]].copy()
     segment_of = np.empty(len(rows), np.int32)

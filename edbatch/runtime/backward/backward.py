@@ -14,18 +14,19 @@ import numpy as np
 
 from edbatch.base.exclusive import Whole
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.writes import now
 from edbatch.graph.spec import Spec
-from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS
+from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan
-from edbatch.runtime.backward.reach import asked_for, flow, per_batch
-from edbatch.runtime.backward.records import Flow
-from edbatch.runtime.backward.saving import Ran
+from edbatch.runtime.backward.reach import divide, flow_from
+from edbatch.runtime.backward.routes import routes_of
+from edbatch.runtime.backward.saving import Ran, stretches
+from edbatch.runtime.backward.static_windows import stopping_views
 from edbatch.runtime.state import GraphState
+from edbatch.runtime.store import Store
 
 
 def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
@@ -51,7 +52,8 @@ class Backward:
 
     Args:
         graph: whose expression it is.
-        ran: its plans.
+        store: the graph's records.
+        ran: its runs.
         root, seed: id of the expression that gradients are of, and its own.
 
     Attributes:
@@ -61,13 +63,12 @@ class Backward:
         gradients: of the values.
     """
 
-    def __init__(self, graph: GraphState, ran: list[Ran], root: int, seed: np.ndarray) -> None:
-        self._graph = graph
-        self._table = graph.table
-        self._ran = ran
+    def __init__(self, graph: GraphState, store: Store, ran: list[Ran], root: int, seed: np.ndarray) -> None:
+        table = graph.table
+        self._graph, self._table, self._store, self._ran = graph, table, store, ran
         self._root, self._seed = root, seed
-        self._backend = graph.table.backend
-        self.gradients = GradientArenas(graph.table.windows, graph.arenas, graph.table.pool)
+        self._backend = table.backend
+        self.gradients = GradientArenas(table.windows, graph.arenas, table.pool, self._backend)
         self._of_expressions = ExpressionGradients(graph, ran, self.gradients)
 
     def run(self, sources: bool = False) -> None:
@@ -79,43 +80,48 @@ class Backward:
         self.release()
         self.has_sources = sources
         now()  # what others have written since is noted
-        table, nodes = self._table, self._graph.nodes
-        root, code = self._root & NODE_MASK, self._root >> NODE_BITS
-        view_stops = _view_stops()
-        wanted = np.ones_like(table.is_source) if sources else table.holds_parameters & ~table.ends_gradients
-        order = np.concatenate([ran.nodes for ran in self._ran])
-        columns = nodes.columns()
-        self.requires = asked_for(order, columns, wanted, table.ends_gradients, view_stops)
-        self.sets = np.full(nodes.n, -1, np.int64)
-        if view_stops[code] or not self.requires[root]:
+        if not self._flow():
             return
-        found = table.output_sets
-        self.sets[root] = found.of_root(table.bound, int(nodes.types[root]), code)
-        at = len(order) - 1
-        while at >= 0:
-            at = flow(order, at, columns, self.requires, view_stops, tuple(found.tables), self.sets)
-            if at >= 0:
-                found.follow(int(order[at]), nodes, self.requires, self.sets)
-        seeded = self._of_expressions.row(self.gradients.array, self._root)
-        seeded[0] = self._backend.from_host(self._seed, "C")
-        stopped = self._stopped(view_stops)
-        plans = []
-        for ran in reversed(self._ran):
-            parts, present, rows, operands = per_batch(
-                ran.plan.batches, ran.nodes, columns, self.sets, view_stops, table.singles, table.lists,
-                len(found.sets),
-            )  # fmt: skip
-            if len(parts):
-                flowing = Flow(self.sets, parts, present, rows, operands, stopped)
-                plans.append(BackwardPlan(ran, self._graph, self.gradients, flowing))
-                plans[-1].run()
+        plans: list[BackwardPlan] = []
+        root, flow, ways = self._root & NODE_MASK, self._store.flow, routes_of(self._table).ways
+        n_sets, nodes = len(self._table.output_sets.sets), self._graph.nodes.directory
+        for stretch in reversed(stretches(self._ran, self._store.plan)):
+            divided = divide(*stretch.extent, n_sets, stretch.plan.entries, nodes, ways, flow.entries)
+            if divided[0]:
+                plan = BackwardPlan(stretch, self._graph, self.gradients, flow, divided, self._store.back, root)
+                if not plans:
+                    seeded = self._of_expressions.row(self.gradients.array, self._root)
+                    seeded[0] = self._backend.from_host(self._seed, "C")
+                plan.run()
+                plans.append(plan)
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
             with Whole():
                 for plan in plans:
                     plan.add_to_parameters()
-        for plan in plans:
-            plan.release()
+
+    def _flow(self) -> bool:
+        """Find out where gradients flow; returns whether they do."""
+        table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._store.plan
+        root, code = self._root & NODE_MASK, self._root >> NODE_BITS
+        found, routes = table.output_sets, routes_of(table)
+        number = found.of_root(table.bound, nodes.types.item(root), code)
+        flow.reserve(nodes.n, len(found.sets))
+        self.requires, self.sets = flow.columns.requires[: nodes.n], flow.columns.sets[: nodes.n]
+        number = -1 if stopping_views()[code] else number
+        at = -1
+        while True:
+            at = flow_from(root, number, at, self.has_sources, plan.entries, nodes.directory, routes.ways, flow.entries)
+            if at < 0:
+                break
+            found.follow(int(plan.nodes[at]), nodes, self.requires, self.sets)
+        flow.reserve(nodes.n, len(found.sets))
+        return self.has_flowed
+
+    @property
+    def has_flowed(self) -> bool:
+        """Whether gradients flowed anywhere, which is from the root."""
+        return bool(self.sets[self._root & NODE_MASK] >= 0)
 
     def gradient(self, id: int, spec: Spec) -> Any:
         """The gradient with respect to an expression, as an array of its own."""
@@ -128,25 +134,6 @@ class Backward:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
 
-    def _stopped(self, view_stops: np.ndarray) -> np.ndarray:
-        """Per window, whether no gradient flows to what is read through it: each view has one of its own."""
-        of_views = self._table.view_windows[: len(view_stops)]
-        found = np.zeros(len(self._table.windows.windows), np.bool_)
-        found[of_views[view_stops[: len(of_views)] & (of_views >= 0)]] = True
-        return found
-
     def release(self) -> None:
         """Give the memory of the gradients back."""
         self.gradients.release()
-
-
-def _view_stops() -> np.ndarray:
-    """Per code of a view, whether gradients end there."""
-    global _stops
-    known = _stops
-    if len(known) < len(VIEWS):
-        _stops = known = np.append(known, [stops(view) for view in VIEWS[len(known) :]])
-    return known
-
-
-_stops = np.zeros(1, np.bool_)  # code 0 is no view

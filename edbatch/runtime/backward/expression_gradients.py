@@ -45,7 +45,7 @@ class ExpressionGradients:
 
     Args:
         graph: whose they are.
-        ran: its plans.
+        ran: its runs.
         gradients: of its values.
     """
 
@@ -140,12 +140,7 @@ class ExpressionGradients:
 
     def _time(self, node: int) -> int:
         """When a node has run."""
-        last = 0
-        for ran in self._ran:
-            last += len(ran.nodes)
-            if node < last:
-                return ran.time
-        raise AssertionError("it has not run")
+        return next(ran.time for ran in self._ran if node < ran.end.nodes)
 
     def row(self, array: Callable[[int], Any], id: int) -> Any:
         """The row [1, *shape] of an id, of values or of gradients."""
@@ -154,5 +149,7 @@ class ExpressionGradients:
         return array(self._window(node, id >> NODE_BITS))[row : row + 1]
 
     def _window(self, node: int, code: int) -> int:
+        if not code:
+            return int(self._table.window[self._nodes.types[node]])
         self._table.see(np.array([code << NODE_BITS], np.int64))
-        return int(self._table.view_windows[code] if code else self._table.window[self._nodes.types[node]])
+        return int(self._table.view_windows[code])

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from edbatch.kernels.backend import Backend
+from edbatch.memory.plan.addresses import ROWS
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
@@ -14,39 +18,57 @@ class GradientArenas:
 
     Args:
         windows, arenas: of the values.
-        pool: where buffers come from and go to.
+        pool: where memory comes from and goes to.
+        backend: knows addresses.
     """
 
-    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool) -> None:
+    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool, backend: Backend) -> None:
         self._windows = windows
         self._arenas = arenas
         self._pool = pool
-        self._flats: dict[int, Any] = {}  # each with the number of rows that its arena had: values may come later
+        self._backend = backend
+        self._rows = np.zeros(0, ROWS)
+        self._flats: list[tuple[int, Any]] = []  # what was acquired, by address
         self._arrays: dict[int, Any] = {}
 
-    def flat(self, arena: int) -> tuple[Any, int]:
-        """The buffer of an arena, and the entries of a row."""
-        values = self._arenas.arenas[arena]
-        if arena not in self._flats:
-            flat = self._pool.acquire(values.rows * values.width, self._windows.layouts[arena][1])
-            flat[: values.rows * values.width] = 0
-            self._flats[arena] = flat, values.rows
-        return self._flats[arena][0], values.width
+    def rows(self, n: int) -> np.ndarray:
+        """Per arena, of which there are n, a record `Rows`: as many as its values had; values may come later."""
+        known = self._rows
+        if len(known) < n:
+            self._rows = np.zeros(n, ROWS)
+            if len(known):
+                self._rows[: len(known)] = known
+        return self._rows[:n]
+
+    def acquire(self, entries: int, zeros: int, dtype: np.dtype) -> tuple[int, Any]:
+        """Memory, which is kept as long as these arenas; the first entries are zeros. With its address."""
+        flat = self._pool.acquire(max(1, entries), dtype)
+        self._flats.append((self._backend.address(flat), flat))
+        flat[:zeros] = 0
+        return self._flats[-1]
 
     def array(self, window: int) -> Any:
         """The gradients that a window shows [rows, *shape]."""
         found = self._arrays.get(window)
         if found is None:
             seen = self._windows.windows[window]
-            flat, width = self.flat(seen.arena)
-            rows = self._flats[seen.arena][1]
-            array = flat[: rows * width].reshape(rows, *self._windows.layouts[seen.arena][0])
+            shape, dtype = self._windows.layouts[seen.arena]
+            size = self._windows.widths()[seen.arena]
+            address, _, rows, _ = self.rows(len(self._windows.layouts)).item(seen.arena)
+            if not address:
+                rows = int(self._arenas.rows[seen.arena]["used"])
+                address, _ = self.acquire(rows * size, rows * size, dtype)
+                self._rows[seen.arena]["address"], self._rows[seen.arena]["used"] = address, rows
+            base, flat = next(one for one in self._flats if 0 <= address - one[0] < one[1].nbytes)
+            begin = (address - base) // dtype.itemsize
+            array = flat[begin : begin + rows * size].reshape(rows, *shape)
             found = self._arrays[window] = seen.view(array)
         return found
 
     def release(self) -> None:
-        """Give all buffers back to the pool; the gradients are gone."""
+        """Give all memory back to the pool; the gradients are gone."""
         self._arrays.clear()
+        self._rows = self._rows[:0]
         while self._flats:
-            _, (flat, _) = self._flats.popitem()
+            _, flat = self._flats.pop()
             self._pool.release(flat)

@@ -8,53 +8,27 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.graph.cell.derivative import Given
-from edbatch.memory.plan.format import BATCH, GATHER, OPERAND, SEGMENT, SLICE
+from edbatch.memory.plan.format import GATHER, SLICE
+from edbatch.runtime.backward.flow import flow_in
 from edbatch.runtime.backward.out import (
-    USED,
     Added,
+    Forward,
     Out,
     Targets,
     add_rows,
     append,
     append_batch,
     append_operand,
+    forward_in,
+    out_in,
     restrict,
 )
+from edbatch.runtime.backward.placing import measure
 from edbatch.runtime.backward.records import COMPUTE, NOTHING
+from edbatch.runtime.backward.route_tables import RouteTables, route_in
 
 # Numba takes plain integers for constants.
 _OPERAND, _RESULT, _SAVED, _GRADIENT = map(int, Given)
-
-
-class Forward(NamedTuple):
-    """A plan that has run.
-
-    Attributes:
-        batches, operands, segments, indices: of the plan.
-        nodes: batch after batch.
-        n_sources: how many of its batches, the first, hold sources.
-    """
-
-    batches: np.ndarray
-    operands: np.ndarray
-    segments: np.ndarray
-    indices: np.ndarray
-    nodes: np.ndarray
-    n_sources: int
-
-
-class Derivatives(NamedTuple):
-    """By which rules gradients flow.
-
-    Attributes:
-        rules: per set, a record `Rule`.
-        given: what derivatives are given, of records `Source`.
-        computed: per operand of a set's type, where its derivative leaves the operand's gradient: records `Computed`.
-    """
-
-    rules: np.ndarray
-    given: np.ndarray
-    computed: np.ndarray
 
 
 class Chosen(NamedTuple):
@@ -77,38 +51,48 @@ class Chosen(NamedTuple):
 
 @compiled(small=True)
 def plan_back(
-    forward: tuple, flow: tuple, derivatives: tuple, targets: tuple, most_rows: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The way back through the batches of a plan that gradients flow into, as the tables of a plan.
+    stretch: tuple, root: tuple, grouped: bool, plan_tables: np.ndarray, flow_tables: np.ndarray,
+    route_tables: np.ndarray, values: np.ndarray, gradients: np.ndarray, back: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """The way back through some batches of a plan that gradients flow into, as a plan.
+
+    The last two of its tables begin with those of the plan that has run. Types are those of the rules. What is computed
+    of lists, whose additions come next after it, begins with the first row of its window. An addition has the list of
+    the rows that are added, counted from the first, in place of offsets (-1: all in order).
 
     Args:
-        forward: see `Forward`.
-        flow: the sets, parts and rows of a `Flow`.
-        derivatives: see `Derivatives`.
-        targets: see `Targets`.
-        most_rows: more than any row of an arena.
+        stretch: the first batch, the batch after the last, where their nodes begin among those of the plan; how many
+            parts they were divided into.
+        root: the arena of the gradient that is given, and the bytes of an entry.
+        grouped: see `Targets`.
+        plan_tables: directory of the `GrowingPlan` that has run.
+        flow_tables, route_tables: directories of `FlowColumns` and of `RouteTables`.
+        values, gradients: the arenas, records `Rows`.
+        back: directory of a `GrowingPlan` without batches, which is filled in.
 
     Returns:
-        `batches`, `operands`, `segments`, `indices` of a `memory.plan.Plan`; the last two begin with those of the plan
-        that has run. In place of a type stands what stands for a derivative; or ADDITION - w for the addition of rows
-        of window w to an operand, with the list of the rows, counted from the first, in place of offsets (-1: all in
-        order). What is computed of lists, their additions come next after, begins with the first row of its window.
+        See `placing.measure`. Where there is no room for the tables, -1: `used` then says how much there is to be.
     """
-    plan, rules_of, to = Forward(*forward), Derivatives(*derivatives), Targets(*targets)
-    sets, parts, rows = flow
-    batches, rules = plan.batches, rules_of.rules
+    first, stop, first_node, n_parts = stretch
+    plan, route, out = forward_in(first, stop, first_node, plan_tables), route_in(route_tables), out_in(back)
+    flowing = flow_in(flow_tables)
+    parts, rules, batches, used = flowing.parts[:n_parts], route.rules, plan.batches, out.used[0]
+    to = Targets(len(route.scattered), route.scattered, route.stopped, grouped)
+    if not _has_room(plan, parts, rules, out):
+        return -1, 0
+    most_rows = 1
+    for at in range(len(values)):
+        most_rows = max(most_rows, 1 + values[at]["used"])
     saved = np.zeros(1 + batches["type"].max(), np.int64)
     for at in range(len(batches)):
         saved[batches[at]["type"]] += batches[at]["n"]
-    out = _room(plan, parts, rules)
-    used = out.used[0]
-    seen = np.full((2, most_rows if to.grouped else 0), -1, np.int32)
-    left = rows.copy()
-    end, last = len(plan.nodes), len(batches)
+    seen = np.full((2, most_rows if grouped else 0), -1, np.int32)
+    left = flowing.rows.copy()
+    end, last = 0, len(batches)
+    for at in range(len(batches)):
+        end += batches[at]["n"]
     for part in range(len(parts) - 1, -1, -1):
         at, number, m = parts[part]["batch"], parts[part]["set"], parts[part]["n"]
-        if at < plan.n_sources:
-            break
         batch, rule = batches[at], rules[number]
         n = batch["n"]
         while last > at:
@@ -120,23 +104,32 @@ def plan_back(
             continue
         which = np.empty(0, np.int32)
         if m < n:
-            which = np.flatnonzero(sets[plan.nodes[end : end + n]] == number).astype(np.int32)
+            which = np.flatnonzero(flowing.sets[plan.nodes[end : end + n]] == number).astype(np.int32)
         chosen = Chosen(batch, which, m, saved[batch["type"]], left[number])
         if rule["role"] == COMPUTE:
-            _through_batch(plan, chosen, rule, rules_of, out, to, seen)
+            _through_batch(plan, chosen, rule, route, out, to, seen)
         else:
-            _over_lists(plan, chosen, rule, rules_of, out, to, seen)
-    return (
-        out.batches[: used["batches"]],
-        out.operands[: used["operands"]],
-        out.segments[: used["segments"]],
-        out.indices[: used["indices"]],
-    )
+            _over_lists(plan, chosen, rule, route, out, to, seen)
+    arena, width = root
+    touched = _touched(out.operands[: used["operands"]], route.arena_of, len(values))
+    touched[arena] = True
+    return measure(plan, flowing.rows, touched, values, gradients, width, route)
+
+
+@compiled(small=True)
+def _touched(operands: np.ndarray, arena_of: np.ndarray, n_arenas: int) -> np.ndarray:
+    """Per arena, whether it has a window of gradients among those of operands."""
+    found = np.zeros(n_arenas, np.bool_)
+    for at in range(len(operands)):
+        window = operands[at]["window"] - len(arena_of)
+        if 0 <= window < len(arena_of):
+            found[arena_of[window]] = True
+    return found
 
 
 @compiled(small=True)
 def _through_batch(
-    plan: Forward, chosen: Chosen, rule: np.void, derivatives: Derivatives, out: Out, targets: Targets, seen: np.ndarray
+    plan: Forward, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
 ) -> None:
     """A batch of a derivative, and additions of what it computes to the operands."""
     batch, which, m = chosen.batch, chosen.which, chosen.n
@@ -151,19 +144,19 @@ def _through_batch(
         for k in range(rule["integers"]):
             append(out, plan.indices[begin + k * n : begin + (k + 1) * n][which])
     append_batch(out, rule["type"], chosen.left, m, integers, -1)
-    _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
+    _append_given(rule, route.given, read, chosen, targets.n_windows, out)
     for slot in range(slots):
-        target = derivatives.computed[rule["computed"] + slot]["window"]
+        target = route.computed[rule["computed"] + slot]["window"]
         if target >= 0:
-            add_rows(read[slot : slot + 1], Added(target, chosen.left, -1), out, targets, seen)
+            add_rows(read[slot : slot + 1], Added(target, chosen.left, -1, rule["adding"]), out, targets, seen)
 
 
 @compiled(small=True)
 def _over_lists(
-    plan: Forward, chosen: Chosen, rule: np.void, derivatives: Derivatives, out: Out, targets: Targets, seen: np.ndarray
+    plan: Forward, chosen: Chosen, rule: np.void, route: RouteTables, out: Out, targets: Targets, seen: np.ndarray
 ) -> None:
     """A derivative that reads lists: its outputs are operands, too, of windows that the next batch uses again."""
-    batch, which, m, computed = chosen.batch, chosen.which, chosen.n, derivatives.computed
+    batch, which, m, computed = chosen.batch, chosen.which, chosen.n, route.computed
     n, first, singles, begin = batch["n"], batch["operand"], rule["singles"], rule["computed"]
     slots = rule["computed_end"] - begin
     read = plan.operands[first : first + slots].copy()
@@ -174,7 +167,7 @@ def _over_lists(
             restrict(read[slot : slot + 1], which if slot < singles else members, out)
     if rule["type"] >= 0:
         append_batch(out, rule["type"], 0, m, 0, append(out, begins) if m < n else offsets)
-        _append_given(rule, derivatives.given, read, chosen, targets.n_windows, out)
+        _append_given(rule, route.given, read, chosen, targets.n_windows, out)
         for slot in range(slots):
             target = computed[begin + slot]
             if target["window"] >= 0 and not target["given"]:
@@ -186,7 +179,7 @@ def _over_lists(
         elif target["of_each"]:
             listed = append(out, owners)
         if target["window"] >= 0:
-            add_rows(read[slot : slot + 1], Added(target["window"], row, listed), out, targets, seen)
+            add_rows(read[slot : slot + 1], Added(target["window"], row, listed, rule["adding"]), out, targets, seen)
 
 
 @compiled(small=True)
@@ -211,8 +204,11 @@ def _append_given(rule: np.void, given: np.ndarray, read: np.ndarray, chosen: Ch
 
 
 @compiled(small=True)
-def _room(plan: Forward, parts: np.ndarray, rules: np.ndarray) -> Out:
-    """Room for all that may come; the segments and the indices of the plan that has run are there."""
+def _has_room(plan: Forward, parts: np.ndarray, rules: np.ndarray, out: Out) -> bool:
+    """Whether there is room for all that may come; then the segments and the indices of the plan that has run are in.
+
+    Else `out.used` says how much there is to be.
+    """
     batches, operands, segments, indices = plan.batches, plan.operands, plan.segments, plan.indices
     elements, pieces, most_given = 0, 0, 0  # operands may have segments in common
     for at in range(len(operands)):
@@ -234,15 +230,22 @@ def _room(plan: Forward, parts: np.ndarray, rules: np.ndarray) -> Out:
         if m < batches[parts[part]["batch"]]["n"]:
             room += m * (rule["integers"] + some) + m + 1
         most_given = max(most_given, some)
-    out_indices = np.empty(room, np.int32)  # what is not touched costs nothing
-    out_indices[: len(indices)] = indices
-    out_segments = np.empty(len(segments) + pieces, SEGMENT)
-    out_segments[: len(segments)] = segments
-    out_batches = np.empty(2 * len(parts) + pieces, BATCH)  # additions, and what goes before them
-    out_operands = np.empty(len(out_batches) + len(parts) * most_given, OPERAND)
-    used = np.zeros(1, USED)
-    used[0]["segments"], used[0]["indices"] = len(segments), len(indices)
-    return Out(out_batches, out_operands, out_segments, out_indices, used)
+    used = out.used[0]
+    used["batches"] = 2 * len(parts) + pieces  # additions, and what goes before them
+    used["operands"] = 2 * used["batches"] + len(parts) * most_given
+    used["segments"], used["indices"] = len(segments) + pieces, room
+    if (
+        used["batches"] > len(out.batches)
+        or used["operands"] > len(out.operands)
+        or used["segments"] > len(out.segments)
+        or room > len(out.indices)
+    ):
+        return False
+    used["batches"] = used["operands"] = 0
+    used["segments"], used["indices"] = len(segments), len(indices)
+    out.segments[: len(segments)] = segments
+    out.indices[: len(indices)] = indices
+    return True
 
 
 @compiled(small=True)

@@ -6,11 +6,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.base.records import record_type
 from edbatch.compiling.compiled import compiled
+from edbatch.compiling.directory import INT32, table
 from edbatch.kernels.groups import group_rows
-from edbatch.memory.plan.format import GATHER, GATHER_MANY, SHARED, STRIDED, Segment
-from edbatch.runtime.backward.records import ADDITION
+from edbatch.memory.plan.format import BATCH, GATHER, GATHER_MANY, OPERAND, SEGMENT, SHARED, SLICE, STRIDED, Segment
+from edbatch.memory.plan.growing import USED
+
+
+class Forward(NamedTuple):
+    """Batches of a plan that have run, one after the other.
+
+    Attributes:
+        batches: these.
+        operands, segments, indices: of the plan.
+        nodes: from those of the first batch on, batch after batch.
+    """
+
+    batches: np.ndarray
+    operands: np.ndarray
+    segments: np.ndarray
+    indices: np.ndarray
+    nodes: np.ndarray
 
 
 class Out(NamedTuple):
@@ -18,7 +34,8 @@ class Out(NamedTuple):
 
     Attributes:
         batches, operands, segments, indices: as of a `Plan`, with room for all that may come.
-        used: one record: how many of each there are; and how many lists were grouped.
+        used: one record `Used`: how many of each there are.
+        grouped: one number: how many lists were grouped.
     """
 
     batches: np.ndarray
@@ -26,9 +43,7 @@ class Out(NamedTuple):
     segments: np.ndarray
     indices: np.ndarray
     used: np.ndarray
-
-
-USED = record_type(("batches", "operands", "segments", "indices", "grouped"))
+    grouped: np.ndarray
 
 
 class Targets(NamedTuple):
@@ -36,9 +51,7 @@ class Targets(NamedTuple):
 
     Attributes:
         n_windows: of values. Window n_windows + w is of the gradients of what window w shows.
-        scattered: per window of values, whether the entries of its rows do not lie side by side.
-        stopped: per window of values, whether no gradient flows to what is read through it. A batch reads some of its
-            operands stopped and others not: each that differs is seen through a window of its own.
+        scattered, stopped: see `RouteTables`.
         grouped: whether rows that occur several times in a list have to be known before they are added up. Then they
             are given as an operand of several windows: where in `indices` offsets, members and rows of the groups
             follow one another, and the number of groups in place of that of segments.
@@ -58,11 +71,39 @@ class Added(NamedTuple):
         row: the first.
         positions: where in `indices` the list begins in whose order they are added, counted from the first; -1: in
             their own.
+        task: what adds them, in batches.
     """
 
     window: int
     row: int
     positions: int
+    task: int
+
+
+@compiled(small=True)
+def forward_in(first: int, stop: int, first_node: int, plan: np.ndarray) -> Forward:
+    """The batches of a `GrowingPlan`, given its directory, from `first` up to `stop`, whose nodes begin there."""
+    used = table(plan, 5, USED)[0]
+    return Forward(
+        table(plan, 0, BATCH)[first:stop],
+        table(plan, 1, OPERAND)[: used["operands"]],
+        table(plan, 2, SEGMENT)[: used["segments"]],
+        table(plan, 3, INT32)[: used["indices"]],
+        table(plan, 4, INT32)[first_node : used["nodes"]],
+    )
+
+
+@compiled(small=True)
+def out_in(plan: np.ndarray) -> Out:
+    """The tables of a `GrowingPlan`, given its directory."""
+    return Out(
+        table(plan, 0, BATCH),
+        table(plan, 1, OPERAND),
+        table(plan, 2, SEGMENT),
+        table(plan, 3, INT32),
+        table(plan, 5, USED),
+        np.zeros(1, np.int64),
+    )
 
 
 @compiled(small=True)
@@ -149,8 +190,9 @@ def add_rows(one: np.ndarray, added: Added, out: Out, targets: Targets, seen: np
         return
     as_list = access == SHARED and (owners >= 0 or (targets.grouped and targets.scattered[window]))
     if access <= STRIDED and not as_list:
-        append_batch(out, ADDITION - added.window, added.row, count, 0, owners)
+        append_batch(out, added.task, 0, count, 0, owners)
         append_operand(out, access, targets.n_windows + window, first, operand["distance"], 0, count)
+        append_operand(out, SLICE, added.window, added.row, 1, 0, count)
         return
     if access == SHARED:
         first = append(out, np.full(count, first, np.int32))
@@ -170,19 +212,21 @@ def add_rows(one: np.ndarray, added: Added, out: Out, targets: Targets, seen: np
 @compiled(small=True)
 def _add_to_rows(to: Segment, added: Added, out: Out, targets: Targets, seen: np.ndarray) -> None:
     """Add rows, in the order of the segment's positions, to the listed rows of its window."""
-    used, lists, shown = out.used[0], out.indices, targets.n_windows + to.window
+    lists, shown = out.indices, targets.n_windows + to.window
     rows, n, positions = to.rows, to.n, to.positions
     if targets.grouped:
-        used["grouped"] += 1
-        found, offsets, members = group_rows(lists[rows : rows + n], seen, used["grouped"])
+        out.grouped[0] += 1
+        found, offsets, members = group_rows(lists[rows : rows + n], seen, out.grouped[0])
         if len(found) < n:
             if positions >= 0:
                 members = lists[positions : positions + n][members]
             groups = append(out, offsets)
             append(out, members)
             append(out, found)
-            append_batch(out, ADDITION - added.window, added.row, n, 0, -1)
+            append_batch(out, added.task, 0, n, 0, -1)
             append_operand(out, GATHER_MANY, shown, groups, 0, len(found), n)
+            append_operand(out, SLICE, added.window, added.row, 1, 0, n)
             return
-    append_batch(out, ADDITION - added.window, added.row, n, 0, positions)
+    append_batch(out, added.task, 0, n, 0, positions)
     append_operand(out, GATHER, shown, rows, 0, 0, n)
+    append_operand(out, SLICE, added.window, added.row, 1, 0, n)

@@ -19,7 +19,7 @@ from edbatch.runtime.backward.reach import ROW, SetTables
 from edbatch.runtime.nodes import Nodes
 
 if TYPE_CHECKING:
-    from edbatch.runtime.type_table import BoundType
+    from edbatch.runtime.bound_type import BoundType
 
 
 class OutputSet(NamedTuple):

@@ -1,4 +1,8 @@
-"""The way back through one plan: run by compiled loops."""
+"""The way back through some runs as a plan of its own, which the same compiled loops run: derivatives, and additions.
+
+A batch is either the derivative of a forward batch, whose operands are what it is given, or one addition to an operand,
+the first, of rows, the second.
+"""
 
 from __future__ import annotations
 
@@ -10,113 +14,133 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
-from edbatch.graph.spec import ParameterSpec
 from edbatch.memory.plan.format import Plan
+from edbatch.memory.plan.growing import GrowingPlan
+from edbatch.runtime.backward.flow import Flow
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
+from edbatch.runtime.backward.loops import plan_back
 from edbatch.runtime.backward.parameter_gradients import add_sum, add_terms
-from edbatch.runtime.backward.records import Flow
-from edbatch.runtime.backward.saving import Ran
-from edbatch.runtime.backward.tables import BackwardTables, ListRows
+from edbatch.runtime.backward.placing import place
+from edbatch.runtime.backward.records import OWN, SAVED
+from edbatch.runtime.backward.routes import routes_of
+from edbatch.runtime.backward.saving import Stretch
 from edbatch.runtime.backward.type_rows import TypeRows
-from edbatch.runtime.compile.derivatives import compiled
+from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.state import GraphState
-from edbatch.runtime.type_table import BoundType
 
 _BYTES = np.dtype(np.uint8)
 
 
 class BackwardPlan:
-    """One plan, gone through from its last batch to its first.
+    """Runs, gone through from their last batch to their first.
 
     Args:
-        ran: the plan, and what its run has saved.
+        stretch: the runs.
         graph: its graph.
         gradients: of the graph's values; filled.
-        flow: where they flow.
+        flow: where they flow: into `n_parts` parts of batches, of `n_sets` sets.
+        plan: filled in; it is that of these runs until those before them have one.
+        root: the node whose gradient is given.
+
+    Attributes:
+        plan: the batches. Types are those of the route.
+        programs: of the types.
     """
 
-    def __init__(self, ran: Ran, graph: GraphState, gradients: GradientArenas, flow: Flow) -> None:
-        self._ran = ran
-        self._graph = graph
-        self._gradients = gradients
-        self._flow = flow
-        self._pool = graph.table.pool
-        self._backend = graph.table.backend
-        table = graph.table
-        self._rows = {
-            one: self._type_rows(one)
-            for one in flow.present.tolist()
-            for kind in [table.output_sets.sets[one].kind]
-            if not table.lists[kind] and not table.is_source[kind]
-        }
-        self._tables = BackwardTables(ran, graph, gradients, flow, self._rows)
+    def __init__(
+        self, stretch: Stretch, graph: GraphState, gradients: GradientArenas, flow: Flow, divided: tuple[int, int],
+        plan: GrowingPlan, root: int,
+    ) -> None:  # fmt: skip
+        self._stretch, self._graph, self._gradients, self._flow = stretch, graph, gradients, flow
+        self._table, self._backend, self.plan = graph.table, graph.table.backend, plan
+        n_parts, n_sets = divided
+        routes = routes_of(graph.table)
+        self._route, self._held = routes.find(flow.columns.present[:n_sets], stretch.saved)
+        self.programs, self._parts = self._route.programs, flow.columns.parts["batch"][:n_parts].copy()
+        expect_unwritten(self._route.reads, stretch.time)
+        self._place(n_parts, root)
+
+    def _place(self, n_parts: int, root: int) -> None:
+        """Make the plan, and have memory for all that it computes."""
+        graph, table, route, plan, arenas = self._graph, self._table, self._route, self.plan, self._graph.arenas
+        arenas.see_layouts()
+        n = len(route.tables.tables.begins) - len(route.buffers)
+        values, gradients = arenas.rows[:n], self._gradients.rows(n)
+        arena = table.arenas.item(graph.nodes.types.item(root))
+        dtype = table.windows.layouts[arena][1]
+        zeros = -1
+        while zeros < 0:
+            plan.clear()
+            zeros, entries = plan_back(
+                (*self._stretch.extent, n_parts), (arena, dtype.itemsize), self._backend.adds_in_groups,
+                self._stretch.plan.entries, self._flow.entries, route.tables.entries, values, gradients, plan.entries,
+            )  # fmt: skip
+            if zeros < 0:
+                sizes = plan.used
+                plan.clear()
+                plan.make_room(sizes)
+        address, self._flat = self._gradients.acquire(entries, zeros, dtype)
+        place(address, dtype.itemsize, values, gradients, route.tables.entries)
+        if self._stretch.saved:
+            for at, buffer in enumerate(route.buffers):
+                if buffer.rows == SAVED:
+                    flat = self._stretch.saved[buffer.kind].flat
+                    route.words[2 * n + at, :2] = self._backend.address(flat), dtype.itemsize * buffer.width
+        self._begins = route.tables.tables.begins[n:].tolist()
+        sets, nodes, rows = self._flow.columns.sets, graph.nodes, self._flow.columns.rows
+        self._rows = [
+            TypeRows(
+                route.hows[number], self._flat[self._begins[route.own[number]] :], rows.item(number), self._stretch,
+                nodes, sets, number, table.output_sets.sets[number].kind,
+            )
+            for number in route.terms
+        ]  # fmt: skip
 
     def run(self) -> None:
         """Compute the gradients of values."""
-        tables, plan, backend = self._tables, self._tables.plan, self._backend
-        changed = len(plan.indices) > len(self._ran.plan.indices)
-        indices = backend.indices(plan.indices) if changed else self._ran.indices
-        scratch = self._pool.acquire(tables.programs.scratch(plan), _BYTES)
-        end, address = len(plan.batches), backend.address(scratch)
-        for begin in range(end) if self._graph.check_nan else [0] * bool(end):
-            stop = begin + 1 if self._graph.check_nan else end
-            backend.run_batches(begin, stop, plan, indices, tables.memory, tables.programs, address)
+        plan, backend, pool = self.plan, self._backend, self._table.pool
+        end = plan.used.batches
+        if not end:
+            return
+        indices, scratch = backend.indices(plan), pool.acquire(self.programs.scratch(plan, 0, end), _BYTES)
+        each = 1 if self._graph.check_nan else end
+        for begin in range(0, end, each):
+            backend.run_batches(
+                begin, begin + each, plan, indices, self._route.memory, self.programs, backend.address(scratch)
+            )
             if self._graph.check_nan:
-                self._check_batch(plan, begin)
-        self._pool.release(scratch)
+                self._check_batch(plan.tables, begin)
+        pool.release(scratch)
 
     def add_to_parameters(self) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
-        for rows in self._rows.values():
+        for rows in self._rows:
             add_terms(rows, self._backend)
-        active = np.unique(self._flow.parts["batch"])
-        for number in active[active < self._ran.n_sources].tolist():
-            kind, row, n, *_ = self._ran.plan.batch(number)
-            type = self._graph.table.bound[kind]
+        if not self._route.has_parameters:
+            return
+        batches, table = self._stretch.batches, self._table
+        active = np.unique(self._parts)
+        for kind, row, n, *_ in batches[active[table.is_source[batches["type"][active]]]].tolist():
+            type = table.bound[kind]
             if type.type.op is PARAMETER:
                 found = self._gradients.array(type.window)[row : row + n]
                 add_sum(parameter_of(type.type.attributes[0][1]), found, self._backend)
 
-    def release(self) -> None:
-        """Give the buffers back."""
-        while self._rows:
-            _, rows = self._rows.popitem()
-            self._pool.release(rows.flat)
-        self._tables.release()
-
-    def _type_rows(self, one: int) -> TypeRows:
-        table, ran = self._graph.table, self._ran
-        n, operands = int(self._flow.rows[one]), int(self._flow.operands[one])
-        kind, live = table.output_sets.sets[one]
-        type = table.bound[kind]
-        slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
-        needed = table.output_sets.needed(one, [bool(operands >> min(slot, 62) & 1) for slot in range(slots)])
-        how = compiled(type, needed, kind in ran.saved, live, self._backend)
-        expect_unwritten(how.reads, ran.time)
-        flat = self._pool.acquire(max(1, n * how.derivative.width), type.type.out.dtype)
-        return TypeRows(type, how, flat, ran, self._graph.nodes, self._flow.sets, one, kind, n)
-
-    @staticmethod
-    def _computed(rows: ListRows, plan: Plan, n: int, first: int) -> list[Any]:
-        """What a batch of derivatives that read lists computes, as rows."""
-        names, before = rows.program.arguments, rows.program.given
-        listed = next(at for at, name in enumerate(names) if rows.program.is_listed(name))
-        elements = plan.operands_of(first + listed, 1)[0].n
-        counts = [elements if rows.program.is_listed(name) else n for name in names[before:]]
-        sizes = zip(rows.flats, counts, rows.program.sizes[before:], strict=True)
-        return [flat[: count * size].reshape(count, size) for flat, count, size in sizes]
-
     def _check_batch(self, plan: Plan, number: int) -> None:
-        """Check a batch of derivatives."""
-        kind, begin, n, first, *_ = plan.batch(number)
-        rows = self._tables.of_program.get(kind)
-        if kind in self._tables.over_lists:
-            over_lists = self._tables.over_lists[kind]
-            for found in self._computed(over_lists, plan, n, first):
-                self._check(found, over_lists.type)
-        if rows is not None:
-            width = rows.how.derivative.width
-            self._check(rows.flat[begin * width : (begin + n) * width].reshape(n, width), rows.type)
+        """Check a batch of derivatives, or of what flows to lists."""
+        kind, first_row, n, first, *_ = plan.batch(number)
+        computed = int(self._route.of_types[kind])
+        if computed < 0:
+            return
+        for buffer, begin in zip(self._route.buffers, self._begins, strict=True):
+            if buffer.set != computed or buffer.rows == SAVED:
+                continue
+            rows, width = n, buffer.width
+            if buffer.rows >= 0:
+                rows = plan.operands_of(first + buffer.rows, 1)[0].n
+            begin += first_row * width if buffer.rows == OWN else 0
+            found = self._flat[begin : begin + rows * width].reshape(rows, width)
+            self._check(found, self._table.bound[buffer.kind])
 
     def _check(self, computed: Any, type: BoundType) -> None:
         bad = int(self._backend.to_host((computed != computed).any(axis=1)).sum())
@@ -126,6 +150,7 @@ class BackwardPlan:
 
     def _nodes_of(self, type: BoundType) -> np.ndarray:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
-        nodes = self._ran.nodes[self._flow.sets[self._ran.nodes] >= 0]
-        found: np.ndarray = nodes[self._graph.nodes.types[nodes] == self._graph.table.local[type.type.id]]
+        nodes = self._stretch.nodes
+        nodes = nodes[self._flow.columns.sets[nodes] >= 0]
+        found: np.ndarray = nodes[self._graph.nodes.types[nodes] == self._graph.table.numbers[type.type.id]]
         return found

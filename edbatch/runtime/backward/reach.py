@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import Columns, NodeColumns, span
-from edbatch.runtime.backward.records import PART
+from edbatch.compiling.directory import BOOL, INT32, INT64, table
+from edbatch.memory.plan.columns import NodeColumns, nodes_in, span
+from edbatch.memory.plan.format import BATCH
+from edbatch.memory.plan.growing import USED
+from edbatch.runtime.backward.flow import FlowColumns, flow_in
 
 ROW = 1 << 31  # in the place of the code of a view: the row of all outputs, as an operand of a set of the reader's
 
@@ -34,50 +37,91 @@ class SetTables(NamedTuple):
     unions: np.ndarray
 
 
+class Ways(NamedTuple):
+    """What is known of types and views.
+
+    Attributes:
+        holds: per type, whether its nodes are parameters, or hold some: their gradients are wanted.
+        stops: per type, whether gradients end there: none flows to operands.
+        view_stops: per code of a view, whether gradients end there.
+        singles, lists: per type, see `columns.span`; a list counts as one operand.
+        sets: see `SetTables`.
+    """
+
+    holds: np.ndarray
+    stops: np.ndarray
+    view_stops: np.ndarray
+    singles: np.ndarray
+    lists: np.ndarray
+    sets: SetTables
+
+
 @compiled(small=True)
-def asked_for(
-    order: np.ndarray, columns: Columns, wanted: np.ndarray, stops: np.ndarray, view_stops: np.ndarray
-) -> np.ndarray:
-    """Per node, whether its gradient is asked for: something lies in it or below whose gradient is wanted.
+def flow_from(
+    root: int, number: int, at: int, all_wanted: bool, plan: np.ndarray, node_tables: np.ndarray,
+    way_tables: np.ndarray, flow_tables: np.ndarray,
+) -> int:  # fmt: skip
+    """Let gradients flow from the root to all that has run, as far as they are asked for.
+
+    Args:
+        root, number: the node, and the set of its outputs that has a gradient.
+        at: -1; or what was returned, to go on from there.
+        all_wanted: whether the gradient of every node is wanted.
+        plan, node_tables: directories of a `GrowingPlan` and of its graph's nodes.
+        way_tables: directory of a `Ways`, whose sets come last one by one.
+        flow_tables: directory of `FlowColumns`, whose `requires` and `sets` are filled in.
+
+    Returns:
+        -1; or the place, in the plan's order, of a node whose operands get a set that has no number yet.
+    """
+    nodes, ways, flowing = nodes_in(node_tables), _ways_in(way_tables), flow_in(flow_tables)
+    order = table(plan, 4, INT32)[: table(plan, 5, USED)[0]["nodes"]]
+    if at < 0:
+        at = len(order) - 1
+        flowing.sets[: len(nodes.types)] = -1
+        flowing.requires[: len(nodes.types)] = False
+        _ask(order, nodes, ways, all_wanted, flowing.requires)
+        if not flowing.requires[root]:
+            return -1
+        flowing.sets[root] = number
+    return _flow(order, at, nodes, ways, flowing)
+
+
+@compiled(small=True)
+def _ways_in(ways: np.ndarray) -> Ways:
+    sets = SetTables(
+        table(ways, 5, INT64), table(ways, 6, BOOL), table(ways, 7, INT64), table(ways, 8, BOOL), table(ways, 9, INT64),
+        table(ways, 10, INT64),
+    )  # fmt: skip
+    return Ways(
+        table(ways, 0, BOOL), table(ways, 1, BOOL), table(ways, 2, BOOL), table(ways, 3, INT32), table(ways, 4, INT32),
+        sets,
+    )  # fmt: skip
+
+
+@compiled(small=True)
+def _ask(order: np.ndarray, nodes: NodeColumns, ways: Ways, all_wanted: bool, requires: np.ndarray) -> None:
+    """Fill in per node whether its gradient is asked for: something lies in it or below whose gradient is wanted.
 
     Args:
         order: the nodes that have run, in an order in which operands precede their users.
-        columns: the `NodeColumns` of the graph.
-        wanted: per type, whether the gradient of its nodes, or of something that they hold, is wanted.
-        stops: per type, whether gradients end there: none flows to operands.
-        view_stops: per code of a view, whether gradients end there.
     """
-    types, starts, counts, args = NodeColumns(*columns)
-    requires = np.zeros(len(types), np.bool_)
+    starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, ways.view_stops
     for v in order:
-        kind = types[v]
-        found = wanted[kind]
-        if not stops[kind]:
+        kind = nodes.types[v]
+        found = all_wanted or (ways.holds[kind] and not ways.stops[kind])
+        if not ways.stops[kind]:
             for i in range(starts[v], starts[v] + counts[v]):
                 found |= requires[args[i] & 0xFFFFFFFF] and not view_stops[args[i] >> 32]
         requires[v] = found
-    return requires
 
 
 @compiled(small=True)
-def flow(
-    order: np.ndarray, last: int, columns: Columns, requires: np.ndarray, view_stops: np.ndarray, tables: Columns,
-    sets: np.ndarray,
-) -> int:  # fmt: skip
-    """Let gradients flow on from nodes of `order`, from the last-th of them to the first.
-
-    Args:
-        order, columns, view_stops: as of `asked_for`.
-        requires: what it has found.
-        tables: the `SetTables`.
-        sets: per node, the number of the set of its outputs that gradients flow into; -1: none. The root's is given,
-            the others are filled in.
-
-    Returns:
-        -1; or the place in `order` of a node whose operands get a set that has no number yet. Go on from there.
-    """
-    types, starts, counts, args = NodeColumns(*columns)
-    start, single, first, slots, keys, unions = SetTables(*tables)
+def _flow(order: np.ndarray, last: int, nodes: NodeColumns, ways: Ways, flowing: FlowColumns) -> int:
+    """Let gradients flow on from nodes of `order`, from the last-th of them to the first; see `flow_from`."""
+    starts, counts, args, view_stops = nodes.starts, nodes.counts, nodes.args, ways.view_stops
+    start, single, first, slots, keys, unions = ways.sets
+    requires, sets = flowing.requires, flowing.sets
     for at in range(last, -1, -1):
         v = order[at]
         if sets[v] < 0:
@@ -88,7 +132,7 @@ def flow(
             source = operand & 0xFFFFFFFF
             if not requires[source] or view_stops[operand >> 32] or (reaches >= 0 and not slots[reaches + slot]):
                 continue
-            kind = types[source]
+            kind = nodes.types[source]
             found = start[kind]
             if not single[kind]:
                 read = operand >> 32 if operand >> 32 else ROW + reaches + slot
@@ -112,51 +156,54 @@ def union(keys: np.ndarray, unions: np.ndarray, before: int, read: int) -> int:
 
 
 @compiled(small=True)
-def per_batch(
-    batches: np.ndarray, nodes: np.ndarray, columns: Columns, sets: np.ndarray, view_stops: np.ndarray,
-    singles: np.ndarray, lists: np.ndarray, n_sets: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """What goes back through each batch.
+def divide(
+    first: int, stop: int, first_node: int, n_sets: int, plan: np.ndarray, node_tables: np.ndarray,
+    way_tables: np.ndarray, flow_tables: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Divide batches of a plan by the sets of their nodes.
 
     Args:
-        batches: of a plan; its nodes are consecutive in `nodes`.
-        columns: the `NodeColumns` of the graph.
-        sets: per node, the number of the set of its outputs that gradients flow into; -1: none.
-        singles, lists: per type, see `columns.span`; a list counts as one operand.
+        first, stop: the batches, and the batch after them; `first_node`: where their nodes begin among the plan's.
         n_sets: that there are.
+        plan, node_tables, way_tables: see `flow_from`.
+        flow_tables: the same, whose `parts`, `rows` and `present` are filled in.
 
     Returns:
-        The parts of batches that gradients flow into, of records `Part`; the sets that occur, in the order in which
-        the parts have them; per set, how many nodes, and into which operands (bits) gradients flow.
+        How many parts there are, and of how many sets: these are in the order in which the parts have them, for their
+        numbers follow from what the process has seen, and the order in which parameters' gradients add up must not.
     """
-    _, starts, counts, args = NodeColumns(*columns)
-    parts = np.empty(len(nodes), PART)
-    present = np.empty(n_sets, np.int32)
+    columns, ways, flowing = nodes_in(node_tables), _ways_in(way_tables), flow_in(flow_tables)
+    starts, counts, args, sets = columns.starts, columns.counts, columns.args, flowing.sets
+    batches, nodes = table(plan, 0, BATCH), table(plan, 4, INT32)
+    parts, rows, present = flowing.parts, flowing.rows, flowing.present
+    rows[:n_sets] = 0
     n_present = 0
-    rows = np.zeros(n_sets, np.int64)
     operands = np.zeros(n_sets, np.int64)
     part = np.full(n_sets, -1, np.int64)  # the last of the set
-    at, used = 0, 0
-    for b in range(len(batches)):
+    at, used = first_node, 0
+    for b in range(first, stop):
         kind = batches[b]["type"]
+        singles, lists = ways.singles[kind], ways.lists[kind]
         for i in range(at, at + batches[b]["n"]):
             v = nodes[i]
             number = sets[v]
             if number < 0:
                 continue
             if part[number] < 0:
-                present[n_present] = number
+                present[n_present]["set"] = number
                 n_present += 1
-            if part[number] < 0 or parts[part[number]]["batch"] != b:
+            if part[number] < 0 or parts[part[number]]["batch"] != b - first:
                 part[number] = used
-                parts[used]["batch"], parts[used]["set"], parts[used]["n"] = b, number, 0
+                parts[used]["batch"], parts[used]["set"], parts[used]["n"] = b - first, number, 0
                 used += 1
             parts[part[number]]["n"] += 1
             rows[number] += 1
-            for slot in range(singles[kind] + lists[kind] if lists[kind] else counts[v]):
-                begin, end = span(starts, counts, v, slot, singles[kind], lists[kind])
+            for slot in range(singles + lists if lists else counts[v]):
+                begin, end = span(starts, counts, v, slot, singles, lists)
                 for j in range(begin, end):
-                    if sets[args[j] & 0xFFFFFFFF] >= 0 and not view_stops[args[j] >> 32]:
+                    if sets[args[j] & 0xFFFFFFFF] >= 0 and not ways.view_stops[args[j] >> 32]:
                         operands[number] |= 1 << min(slot, 62)
         at += batches[b]["n"]
-    return parts[:used], present[:n_present].copy(), rows, operands
+    for at in range(n_present):
+        present[at]["operands"] = operands[present[at]["set"]]
+    return used, n_present

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
-import numpy as np
-
 from edbatch.base.records import record_type
 
 
@@ -47,6 +45,7 @@ class Rule(NamedTuple):
         computed, computed_end: which part of all that derivatives compute: a record for each operand.
         integers: of a node.
         singles: operands before lists.
+        adding: what adds rows, in batches.
     """
 
     role: int
@@ -58,6 +57,7 @@ class Rule(NamedTuple):
     computed_end: int
     integers: int
     singles: int
+    adding: int
 
 
 class Source(NamedTuple):
@@ -86,29 +86,38 @@ class Computed(NamedTuple):
     given: int
 
 
-PART, RULE, SOURCE, COMPUTED = (record_type(form._fields) for form in (Part, Rule, Source, Computed))
-
-
-class Flow(NamedTuple):
-    """Where gradients flow in a plan.
+class Present(NamedTuple):
+    """A set of outputs that gradients flow into.
 
     Attributes:
-        sets: per node of the graph, the number of the set of its outputs that gradients flow into; -1: none.
-        parts: of records `Part`: batches are divided by the sets of their nodes.
-        present: the sets that nodes have, in the order in which the parts have them: their numbers follow from what the
-            process has seen, and the order in which parameters' gradients add up must not.
-        rows: per set, how many nodes have it.
-        operands: per set, to which operands gradients flow, a bit each.
-        stopped: per window of values, whether no gradient flows to what is read through it.
+        set: its number.
+        operands: to which operands gradients flow on, a bit each.
     """
 
-    sets: np.ndarray
-    parts: np.ndarray
-    present: np.ndarray
-    rows: np.ndarray
-    operands: np.ndarray
-    stopped: np.ndarray
+    set: int
+    operands: int
 
 
-# In the place of a type: ADDITION - w, the addition of rows of window w.
-ADDITION = -1
+class Buffer(NamedTuple):
+    """Rows that are computed, or were saved.
+
+    Attributes:
+        set: number of the set of outputs.
+        kind: number of the set's type.
+        width: entries of a row.
+        rows: `OWN`: what a derivative computes for each node of the set; `SAVED`: what the forward run has saved of the
+            type; else there are rows for any batch, which the next one uses again: `NODES`: one for each node; or as
+            many as the operand with this number has.
+    """
+
+    set: int
+    kind: int
+    width: int
+    rows: int
+
+
+OWN, SAVED, NODES = -1, -2, -3
+
+PART, RULE, SOURCE, COMPUTED, PRESENT, BUFFER = (
+    record_type(form._fields) for form in (Part, Rule, Source, Computed, Present, Buffer)
+)

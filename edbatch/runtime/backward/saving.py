@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edbatch.memory.plan.format import Plan
+from edbatch.memory.plan.growing import GrowingPlan, Used
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.runtime.compile.derivatives import Saving, saving
 from edbatch.runtime.compile.list_program import ListProgram
@@ -48,19 +48,23 @@ class Saved:
 class SavingTable:
     """The programs of a run that saves: those of types of which something is worth saving, and of the others.
 
+    Args:
+        table: of the graph.
+        batches: that will run.
+
     Attributes:
         programs, kept: in the places of those that a `TypeTable` has.
         saved: per number of a type what was saved, if something is.
     """
 
-    def __init__(self, table: TypeTable, plan: Plan) -> None:
+    def __init__(self, table: TypeTable, batches: np.ndarray) -> None:
         self._table = table
         self.count = table.count
         self.programs = table.saving_programs
         self.kept = np.zeros_like(table.kept)
         self.saved: dict[int, Saved] = {}
-        kinds = plan.batches["type"]
-        rows = np.bincount(kinds, plan.batches["n"], table.count).astype(np.int64).tolist()
+        kinds = batches["type"]
+        rows = np.bincount(kinds, batches["n"], table.count).astype(np.int64).tolist()
         for kind in np.unique(kinds).tolist():
             type = table.bound[kind]
             how = saving(type, table.backend)
@@ -72,22 +76,68 @@ class SavingTable:
         return self.saved[kind].how.program if kind in self.saved else self._table.program(kind)
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A plan that has run, as it is kept for going back through it.
+class Ran(NamedTuple):
+    """A run, as it is kept for going back through it.
 
-    Args:
-        plan: its batches.
-        indices: its index buffer on the device.
-        n_sources: how many of the batches, the first, hold sources.
-        nodes: of the graph, batch after batch.
-        saved: what the forward run saved, per type.
-        time: when it ran, see `graph.model.writes`.
+    Attributes:
+        begin, end: what was in use of the graph's plan before and after it.
+        n_sources: how many of its batches, the first, hold sources.
+        saved: what it saved, per type.
+        time: when it was, see `graph.model.writes`.
     """
 
-    plan: Plan
-    indices: Any
+    begin: Used
+    end: Used
     n_sources: int
-    nodes: np.ndarray
     saved: dict[int, Saved]
     time: int
+
+
+class Stretch(NamedTuple):
+    """Runs that are gone back through as one plan: one that saved, or some that did not while no parameter changed.
+
+    Attributes:
+        plan: of all that the graph has run.
+        first, last: of the runs.
+    """
+
+    plan: GrowingPlan
+    first: Ran
+    last: Ran
+
+    @property
+    def saved(self) -> dict[int, Saved]:
+        """What was saved, per type."""
+        return self.first.saved
+
+    @property
+    def time(self) -> int:
+        """When they were."""
+        return self.first.time
+
+    @property
+    def extent(self) -> tuple[int, int, int]:
+        """The first of their batches, the batch after the last, where their nodes begin among those of the plan."""
+        begin = self.first.begin
+        return begin.batches, self.last.end.batches, begin.nodes
+
+    @property
+    def batches(self) -> np.ndarray:
+        """Their batches."""
+        return self.plan.tables.batches[self.first.begin.batches : self.last.end.batches]
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """Their nodes, batch after batch."""
+        return self.plan.nodes[self.first.begin.nodes : self.last.end.nodes]
+
+
+def stretches(ran: Sequence[Ran], plan: GrowingPlan) -> list[Stretch]:
+    """The runs of a graph in as few stretches as can be, the earliest first."""
+    found: list[Stretch] = []
+    for one in ran:
+        if one.saved or not found or found[-1].saved or found[-1].time != one.time:
+            found.append(Stretch(plan, one, one))
+        else:
+            found[-1] = found[-1]._replace(last=one)
+    return found

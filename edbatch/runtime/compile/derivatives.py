@@ -12,8 +12,8 @@ from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
+from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.program import Program
-from edbatch.runtime.type_table import BoundType
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from edbatch.base.records import record_type
 from edbatch.compiling.compiled import compiled
+from edbatch.compiling.directory import Directory, Told
 from edbatch.kernels.program import (
     ARGUMENT_OF,
     EXTENT,
@@ -21,7 +23,8 @@ from edbatch.kernels.program import (
     Extent,
     Task,
 )
-from edbatch.kernels.tables import Programs
+from edbatch.kernels.tables import Programs, plan_in
+from edbatch.memory.plan.format import Plan
 from edbatch.runtime.compile.link import Tables
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program, Variant
@@ -37,15 +40,34 @@ _PARTS = {
 }
 
 
+class Size(NamedTuple):
+    """The scratch that a type needs.
+
+    Attributes:
+        width: bytes for a call.
+        calls: of a block, at most.
+        list_width: bytes for an element of a list; 0: it reads none, or where they are.
+        list_at: the operand that has the elements.
+    """
+
+    width: int
+    calls: int
+    list_width: int
+    list_at: int
+
+
+SIZE = record_type(Size._fields)
+
+
 class ProgramTable:
     """Programs of types.
 
     Attributes:
-        tables: as compiled loops read them.
+        directory: of the tables, as compiled loops read them.
         version: another one whenever these change.
     """
 
-    tables: Programs
+    directory: Directory[Programs]
     version: int
 
     def __init__(self) -> None:
@@ -84,46 +106,42 @@ class ProgramTable:
                 self._changed = True
                 tables = self._tables[kind] = variant.tables()
             held += arrays
-        if self._changed or len(self.tables.tasks) < table.count:
+        if self._changed or len(self._sizes) < table.count:
             self._join(table.count)
             self._changed = False
         return held
 
-    def scratch(self, plan: Any) -> int:
-        """Bytes of scratch that the largest of a plan's batches needs."""
-        size: int = _scratch(plan.batches, plan.operands, self._sizes, self._list_widths, self._list_at)
+    def scratch(self, plan: Told[Plan], first: int, stop: int) -> int:
+        """Bytes of scratch that the largest of some batches of a plan needs."""
+        size: int = _scratch(first, stop, plan.entries, self._sizes)
         return size
 
     def runs_whole(self, batches: np.ndarray) -> bool:
         """Whether compiled loops run each of these batches in one piece."""
         kinds = batches["type"]
-        programs = self.tables.tasks["program"][kinds]
-        return bool(((programs < 0) | (batches["n"] <= self._sizes[kinds, 1])).all())
+        programs = self.directory.tables.tasks["program"][kinds]
+        return bool(((programs < 0) | (batches["n"] <= self._sizes[kinds]["calls"])).all())
 
     def having(self, more: np.ndarray) -> Self:
         """The same programs, and the tasks of more types, which are no programs."""
         other = copy.copy(self)
-        other.tables = self.tables._replace(tasks=np.concatenate([self.tables.tasks, more]))
-        other._sizes = np.concatenate([self._sizes, np.zeros((len(more), 2), np.int64)])
-        none = np.zeros(len(more), np.int64)
-        other._list_widths = np.concatenate([self._list_widths, none])
-        other._list_at = np.concatenate([self._list_at, none])
+        tables = self.directory.tables
+        other.directory = Directory(tables._replace(tasks=np.concatenate([tables.tasks, more])))
+        other._sizes = np.concatenate([self._sizes, np.zeros(len(more), SIZE)])
         return other
 
     def _join(self, types: int) -> None:
         begins = dict.fromkeys(_PARTS, 0)
         extents = []
         tasks = [Task(NONE)] * types
-        # Per type of its program: bytes of scratch a call, calls at most.
-        self._sizes = np.zeros((types, 2), np.int64)
-        self._list_widths, self._list_at = np.zeros((2, types), np.int64)
+        sizes = [Size(0, 0, 0, 0)] * types
         for number, (kind, tables) in enumerate(self._tables.items()):
             tasks[kind] = Task(number)
             ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
-            self._sizes[kind] = tables.itemsize * self._variants[kind].width, tables.calls
+            variant, elements = self._variants[kind], 0
             if tables.lists >= 0:
-                self._list_widths[kind] = tables.itemsize * self._variants[kind].element_width
-                self._list_at[kind] = tables.lists
+                elements = tables.itemsize * variant.element_width
+            sizes[kind] = Size(tables.itemsize * variant.width, tables.calls, elements, max(0, tables.lists))
             extents.append(
                 Extent(
                     begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
@@ -136,7 +154,8 @@ class ProgramTable:
             part: np.frombuffer(bytearray().join(getattr(t, part).tobytes() for t in self._tables.values()), dtype)
             for part, dtype in _PARTS.items()
         }
-        self.tables = Programs(np.array(tasks, TASK), np.array(extents, EXTENT), **parts)
+        self.directory = Directory(Programs(np.array(tasks, TASK), np.array(extents, EXTENT), **parts))
+        self._sizes = np.array(sizes, SIZE)
         self.version = next(_versions)
 
 
@@ -167,15 +186,13 @@ class DerivativePrograms(ProgramTable):
 
 
 @compiled(small=True)
-def _scratch(
-    batches: np.ndarray, operands: np.ndarray, sizes: np.ndarray, list_widths: np.ndarray, list_at: np.ndarray
-) -> int:
-    most = 1
-    for at in range(len(batches)):
-        batch = batches[at]
-        kind = batch["type"]
-        size = sizes[kind, 0] * min(batch["n"], sizes[kind, 1])
-        if list_widths[kind] > 0:
-            size += list_widths[kind] * operands[batch["operand"] + list_at[kind]]["n"]
+def _scratch(first: int, stop: int, plan_tables: np.ndarray, sizes: np.ndarray) -> int:
+    plan, most = plan_in(plan_tables), 1
+    for at in range(first, stop):
+        batch = plan.batches[at]
+        of = sizes[batch["type"]]
+        size = of["width"] * min(batch["n"], of["calls"])
+        if of["list_width"] > 0:
+            size += of["list_width"] * plan.operands[batch["operand"] + of["list_at"]]["n"]
         most = max(most, size)
     return most

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.compiling.directory import Directory
 from edbatch.kernels.backend import Backend
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED, Columns, Rows
@@ -45,7 +46,6 @@ def run_program(
         np.array(operands, OPERAND),
         np.zeros(0, SEGMENT),
         np.ascontiguousarray(integers, np.int32),
-        np.zeros(0, np.int32),
     )
     memory = Memory(
         np.array([Columns(at, 0, width) for at, width in enumerate(widths)], COLUMNS),
@@ -55,6 +55,7 @@ def run_program(
         np.zeros(0, SCATTERED),
         np.zeros(0, np.int64),
     )
-    scratch = pool.acquire(programs.scratch(plan), np.dtype(np.uint8))
-    backend.run_batches(0, 1, plan, backend.indices(plan.indices), memory, programs, address(scratch))
+    made = Directory(plan)
+    scratch = pool.acquire(programs.scratch(made, 0, 1), np.dtype(np.uint8))
+    backend.run_batches(0, 1, made, backend.indices(made), Directory(memory), programs, address(scratch))
     pool.release(scratch)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import edbatch as eb
 from edbatch.kernels.cpu import blas_threads, emitter
-from edbatch.kernels.cpu.blas_threads import Control, controls, one_thread
+from edbatch.kernels.cpu.blas_threads import Control, OneThread, controls
 
 pytestmark = pytest.mark.cpu
 
@@ -76,8 +76,8 @@ def test_an_error_in_a_run_leaves_the_number_as_it_was(monkeypatch):
 
 
 def interrupted():
-    with one_thread():
-        with one_thread():
+    with OneThread():
+        with OneThread():
             assert set(counts()) == {1}
         assert set(counts()) == {1}
         raise KeyboardInterrupt
@@ -95,7 +95,7 @@ def test_an_interrupt_while_the_number_is_set_back(monkeypatch):
 
     found = [interrupting(control) for control in controls()]
     monkeypatch.setattr(blas_threads, "controls", lambda: found)
-    with pytest.raises(KeyboardInterrupt), one_thread():
+    with pytest.raises(KeyboardInterrupt), OneThread():
         assert set(counts()) == {1}
     assert set(counts()) == {2}
 

@@ -88,7 +88,7 @@ def test_every_entry_is_reached_once(cuda, width):
         ones, zeros = np.ones((n, width), np.float32), np.zeros((n, width), np.float32)
         (added, _), _ = run(
             backend, [zeros, ones], [(0, 0, width), (1, 0, width)], [Batch(0, 0, n, 0, 0, -1)],
-            [Operand(SLICE, 0, 0, 1, 0, n)], [], [0], [1], made_once(tasks=(adding,)),
+            [Operand(SLICE, 0, 0, 1, 0, n), Operand(SLICE, 1, 0, 1, 0, n)], [], [0], [0], made_once(tasks=(adding,)),
         )  # fmt: skip
         np.testing.assert_array_equal(added, ones)
         source, moved = backend.from_host(ones, "C"), backend.from_host(zeros, "C")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import edbatch as eb
+from edbatch.compiling.directory import Directory
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.language.ir import NEXT, RUN, Compute, Integer, Kernel, Load, LoadAt, Place, Store
 from edbatch.kernels.program import (
@@ -108,20 +109,34 @@ def test_prepared_kernels(cuda, k, width, listed, dtype, seed):
         np.testing.assert_allclose(got, want, rtol=0, atol=3e-6 if dtype == np.float32 else 1e-13)
 
 
-def test_lists_are_on_the_device_and_on_the_host(cuda):
+def plan_of(indices):
+    """A plan without batches."""
+    none = (np.zeros(0, dtype) for dtype in (BATCH, OPERAND, SEGMENT))
+    return Directory(Plan(*none, np.array(indices, np.int32)))
+
+
+def test_lists_are_on_the_device(cuda):
+    def of_plan(host):
+        return cuda.backend.indices(plan_of(host))
+
     host = np.array([3, 1, 4, 1], np.int32)
-    for made in (cuda.backend.indices, cuda.backend._lists.upload):
+    for made in (of_plan, cuda.backend._lists.upload):
         found = made(host)
         np.testing.assert_array_equal(cuda.backend.to_host(found.device), host)
-        np.testing.assert_array_equal(found.host, host)
         assert found.at(2) - found.at(0) == 8
         assert found.at(-1) == 0
         assert len(made(host[:0]).device) == 0
 
 
+def test_the_end_of_a_list_is_counted_as_in_the_whole(cuda):
+    found = cuda.backend.indices(plan_of([3, 1, 4, 1]), 2)
+    np.testing.assert_array_equal(cuda.backend.to_host(found.device), [4, 1])
+    assert found.at(2) == cuda.backend.address(found.device)
+
+
 def test_buffers_of_plans_are_used_again(cuda):
     def addresses():
-        first, second = (cuda.backend.indices(np.arange(n, dtype=np.int32)) for n in (100, 110))
+        first, second = (cuda.backend.indices(plan_of(range(n))) for n in (100, 110))
         return first.address, second.address
 
     before = addresses()
@@ -160,18 +175,19 @@ def after(backend, made, slots, strides, integers, m):
         step_table(made.steps), np.array([*made.places], POSITION),
         np.array(backend.handles(made.kernels), np.int64), np.zeros(0, np.int64),
     )  # fmt: skip
-    table = SimpleNamespace(tables=programs, version=next(versions), runs_whole=lambda batches: True)
+    table = SimpleNamespace(directory=Directory(programs), version=next(versions), runs_whole=lambda batches: True)
     operands = [Operand(SLICE if stride else SHARED, at, 0, int(stride > 0), 0, m) for at, stride in enumerate(strides)]
     plan = Plan(
         np.array([Batch(0, 0, m, 0, 1, -1)], BATCH), np.array(operands, OPERAND), np.zeros(0, SEGMENT),
-        integers.astype(np.int32), np.zeros(0, np.int32),
+        integers.astype(np.int32),
     )  # fmt: skip
     memory = Memory(
         np.array([Columns(at, 0, itemsize * max(1, stride)) for at, stride in enumerate(strides)], COLUMNS),
         np.array([Rows(backend.address(x), itemsize * stride) for x, stride in zip(there, strides, strict=True)], ROWS),
         np.zeros(1, np.int32), np.zeros(1, KEPT), *no_scattered(),
     )  # fmt: skip
-    backend.run_batches(0, 1, plan, backend.indices(plan.indices), memory, table, 0)
+    made = Directory(plan)
+    backend.run_batches(0, 1, made, backend.indices(made), Directory(memory), table, 0)
     return [np.array(backend.to_host(x)) for x in there]
 
 

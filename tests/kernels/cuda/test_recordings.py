@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchWarning
 from edbatch.graph.cell.stacking import stacked
 from edbatch.kernels.cuda.indices import Indices
 from edbatch.kernels.cuda.recordings import Recordings
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, SCATTERED
-from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT
+from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Plan
 from tests.kernels.batches import SLICE, adding, additions, kept, programs, run, running, sums
 
 
@@ -221,7 +222,7 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
     plan = {"batches": np.zeros(2, BATCH), "operands": np.zeros(2, OPERAND), "segments": np.zeros(1, SEGMENT)}
     given = {
         "windows": np.array([(0, 0, 3, -1)], COLUMNS),
-        "arenas": np.array([(4096, 3)], ROWS),
+        "arenas": np.array([(4096, 3, 1, 2)], ROWS),
         "results": np.zeros(1, np.int32),
         "scattered": np.zeros(1, SCATTERED),
         "words": np.zeros(1, np.int64),
@@ -233,14 +234,14 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
         now = base | changed
         table = programs(cuda.backend, now["tasks"])
         table.version = now["version"]
-        tables = type("Plan", (), {name: now[name] for name in plan})
-        indices = Indices(np.zeros(4, np.int32), None, now["address"])
+        tables = Directory(Plan(*(now[name] for name in plan), np.zeros(4, np.int32)))
+        indices = Indices(None, now["address"])
         memory = Memory(
             *(now[name] for name in ("windows", "arenas", "results")), now["kept"].copy(), now["scattered"],
             now["words"],
         )  # fmt: skip
         with cuda.backend.computing(True, now["precision"]):
-            cuda.backend.run_batches(0, now["stop"], tables, indices, memory, table, now["scratch"])
+            cuda.backend.run_batches(0, now["stop"], tables, indices, Directory(memory), table, now["scratch"])
         return keys.pop()
 
     want = key()

@@ -7,20 +7,26 @@ from edbatch.memory.plan.windows import Windows
 F32 = np.dtype("float32")
 
 
+def reserve(arenas, window, rows):
+    """Have so many rows in use."""
+    arenas.see_layouts()
+    arenas.rows["used"][arenas._windows.windows[window].arena] = rows
+    arenas.make_room()
+
+
 def test_rows_survive_growth_and_windows_follow():
     windows = Windows()
     plain = windows.plain((3,), F32)
     last = windows.look((3,), F32, lambda x: x[:, 2])
     arenas = Arenas(windows, BufferPool())
-    arenas.reserve(plain, 10)
+    reserve(arenas, plain, 10)
     arenas.array(plain)[:10] = np.arange(30).reshape(10, 3)
     before = arenas.array(last)[:10].copy()
-    arenas.reserve(plain, 100_000)
+    reserve(arenas, plain, 100_000)
     np.testing.assert_array_equal(arenas.array(plain)[:10], np.arange(30).reshape(10, 3))
     np.testing.assert_array_equal(arenas.array(last)[:10], before)
     assert np.shares_memory(arenas.array(last), arenas.array(plain))
-    assert arenas.rows()[plain] == 100_000
-    assert arenas.rows()[last] == 0
+    assert arenas.rows["room"][0] == len(arenas.array(plain)) >= 100_000
     assert arenas.bytes == 100_000 * 3 * 4
 
 
@@ -28,13 +34,15 @@ def test_layouts_added_by_another_graph_later():
     windows = Windows()
     arenas = Arenas(windows, BufferPool())
     first = windows.plain((2,), F32)
-    arenas.reserve(first, 1)
+    reserve(arenas, first, 1)
     second = windows.plain((5,), F32)
-    assert arenas.rows().tolist() == [1, 0]
-    arenas.reserve(second, 4)
+    assert arenas.see_layouts()
+    assert not arenas.see_layouts()
+    assert arenas.rows["used"].tolist() == [1, 0]
+    reserve(arenas, second, 4)
     assert arenas.array(second)[:4].shape == (4, 5)
-    assert arenas.addresses().tolist() == [(arena.flat.ctypes.data, 4 * arena.width) for arena in arenas.arenas]
-    assert arenas.arena(second).width == 5
+    assert arenas.rows["address"].tolist() == [flat.ctypes.data for flat in arenas.flats]
+    assert arenas.rows["stride"].tolist() == [4 * 2, 4 * 5]
 
 
 def test_release_gives_buffers_back():
@@ -42,8 +50,21 @@ def test_release_gives_buffers_back():
     windows = Windows()
     plain = windows.plain((3,), F32)
     arenas = Arenas(windows, pool)
-    arenas.reserve(plain, 1000)
-    flat = arenas.arenas[0].flat
+    reserve(arenas, plain, 1000)
+    flat = arenas.flats[0]
     arenas.release()
     assert arenas.bytes == 0
     assert pool.acquire(3000, F32) is flat
+
+
+def test_cleared_arenas_keep_their_buffers():
+    windows = Windows()
+    plain = windows.plain((3,), F32)
+    arenas = Arenas(windows, BufferPool())
+    reserve(arenas, plain, 1000)
+    flat, room = arenas.flats[0], arenas.room
+    arenas.clear()
+    assert (arenas.bytes, arenas.room) == (0, room)
+    reserve(arenas, plain, 10)
+    assert arenas.flats[0] is flat
+    assert arenas.bytes == 10 * 3 * 4

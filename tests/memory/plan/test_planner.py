@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edbatch.memory.plan.columns import NodeColumns
+from edbatch.compiling.directory import Directory
+from edbatch.memory.plan.addresses import ROWS
+from edbatch.memory.plan.columns import TypeColumns
 from edbatch.memory.plan.format import Access
-from edbatch.memory.plan.planner import PlanTypes, make_plan
+from edbatch.memory.plan.growing import GrowingPlan
+from edbatch.memory.plan.planner import extend_plan
 
 
 def random_case(seed):
@@ -59,17 +62,32 @@ def random_case(seed):
         "args": np.array(args, np.int64),
         "windows": as_int([0, 1, 0, 1, 0]),
         "view_windows": as_int([0, 2, 3, 4]),
+        "arenas": as_int([0, 1, 0, 1, 0]),
         "row": np.full(n, -1, np.int32),
-        "first": 0,
-        "rows": np.array([7, 100, 0, 0, 0], np.int32),  # rows of an earlier plan
+        "rows": [7, 100],  # of an earlier plan
     }
 
 
-def planned(case):
-    """The plan of columns that have the names of their records' fields."""
-    nodes = NodeColumns(*(case[name] for name in NodeColumns._fields))
-    types = PlanTypes(*(case[name] for name in PlanTypes._fields))
-    return make_plan(case["order"], case["offsets"], nodes, types, case["row"], case["first"], case["rows"])
+def planned(case, before=()):
+    """The plan of columns that have the names of their records' fields, and how many rows its arenas have.
+
+    Args:
+        before: batches that the plan has already.
+    """
+    n_types, plan = len(case["payloads"]), GrowingPlan()
+    unread = {"numbers": np.int32, "n_args": np.int32, "is_source": np.bool_, "may_split": np.bool_}
+    columns = case | {name: np.zeros(n_types, dtype) for name, dtype in unread.items()}
+    nodes = Directory([case[name] for name in ("types", "starts", "counts", "args", "row")])
+    types = Directory(TypeColumns(*(columns[name] for name in TypeColumns._fields)))
+    arenas = np.zeros(len(case["rows"]), ROWS)
+    arenas["used"], arenas["room"] = case["rows"], 120
+    for order, offsets in (*before, (case["order"], case["offsets"])):
+        plan.reserve(len(order), len(case["args"]))
+        has_room = extend_plan(
+            order, offsets, 0, 1 + int(case["view_windows"].max()), nodes.entries, types.entries, plan.entries, arenas
+        )
+        assert has_room == bool((arenas["used"] <= 120).all())
+    return plan, arenas["used"].tolist()
 
 
 def fetched(plan, operand):
@@ -94,22 +112,23 @@ def fetched(plan, operand):
 @given(st.integers(0, 2**32))
 def test_every_operand_is_reached(seed):
     case = random_case(seed)
-    before = [set(batch.tolist()) for batch in np.split(case["order"], case["offsets"][1:-1])]
-    plan = planned(case)
+    batches = [set(batch.tolist()) for batch in np.split(case["order"], case["offsets"][1:-1])]
+    made, used = planned(case)
+    plan = made.tables
+    assert made.nodes.tolist() == case["order"].tolist()
     row, args, types = case["row"], case["args"], case["types"]
 
     def where(operand_id):
         node, view = operand_id & 0xFFFFFFFF, operand_id >> 32
         return (case["view_windows"][view] if view else types[node] % 2), row[node]
 
-    batches = np.split(case["order"], case["offsets"][1:-1])
-    assert [set(batch.tolist()) for batch in batches] == before
+    found = np.split(case["order"], case["offsets"][1:-1])
+    assert [set(batch.tolist()) for batch in found] == batches
     # Rows: every arena is filled without gaps or overlap, after what was there.
-    for arena, used in enumerate([7, 100]):
+    for arena, before in enumerate([7, 100]):
         rows = sorted(int(row[v]) for v in range(len(row)) if types[v] % 2 == arena)
-        assert rows == list(range(used, used + len(rows)))
-        assert plan.rows[arena] == used + len(rows)
-    for batch, (kind, first_row, n, at, payload, offsets) in zip(batches, plan.batches.tolist(), strict=True):
+        assert rows == list(range(before, used[arena]))
+    for batch, (kind, first_row, n, at, payload, offsets) in zip(found, plan.batches.tolist(), strict=True):
         assert n == len(batch)
         assert row[batch].tolist() == list(range(first_row, first_row + n))
         starts, counts = case["starts"][batch], case["counts"][batch]
@@ -154,16 +173,16 @@ def chain(lengths):
         "lists": np.zeros(2, np.int32),
         "args": np.array([max(operand, 0) for operand in nodes], np.int64),
         "windows": np.zeros(2, np.int32),
+        "arenas": np.zeros(2, np.int32),
         "view_windows": np.zeros(1, np.int32),
         "row": np.zeros(n, np.int32),
-        "first": 0,
-        "rows": np.zeros(1, np.int32),
+        "rows": [0],
     }
 
 
 @pytest.mark.parametrize("lengths", [[5], [5, 5, 5], [9, 2, 7, 1, 4, 4]])
 def test_chains_of_any_lengths_need_no_gather(lengths):
-    plan = planned(chain(lengths))
+    plan = planned(chain(lengths))[0].tables
     assert set(plan.operands["access"].tolist()) <= {Access.SLICE}
 
 
@@ -172,19 +191,20 @@ def test_outputs_of_the_same_nodes_are_fetched_by_one_list():
     order = np.array([0, 1, 2, 3, 4, 5], np.int32)
     children = [2, 0, 1]
     args = np.array([id for child in children for id in (child + (1 << 32), child + (2 << 32))], np.int64)
-    plan = make_plan(
-        np.append(order, [6, 7, 8]).astype(np.int32), np.array([0, 3, 6, 9]),
-        NodeColumns(
-            np.array([0] * 3 + [1] * 3 + [2] * 3, np.int32),
-            np.array([0, 0, 0, 0, 2, 4, 6, 7, 8], np.int32), np.array([0, 0, 0, 2, 2, 2, 1, 1, 1], np.int32),
-            np.concatenate([args, [0, 1, 2]]),
-        ),
-        PlanTypes(
-            np.zeros(3, np.int32), np.zeros(3, np.int32), np.zeros(3, np.int32), np.array([0, 1, 2], np.int32),
-            np.array([-1, 3, 4], np.int32),
-        ),
-        np.full(9, -1, np.int32), 0, np.zeros(5, np.int32),
-    )  # fmt: skip
+    columns = {
+        "order": np.append(order, [6, 7, 8]),
+        "types": [0] * 3 + [1] * 3 + [2] * 3,
+        "starts": [0, 0, 0, 0, 2, 4, 6, 7, 8],
+        "counts": [0, 0, 0, 2, 2, 2, 1, 1, 1],
+        "view_windows": [-1, 3, 4],
+        "row": [-1] * 9,
+        "windows": [0, 1, 2],
+        "arenas": [0, 1, 2],
+    }
+    case = {name: np.array(column, np.int32) for name, column in columns.items()}
+    case |= dict.fromkeys(("payloads", "singles", "lists"), np.zeros(3, np.int32))
+    case |= {"offsets": np.array([0, 3, 6, 9]), "args": np.concatenate([args, [0, 1, 2]]), "rows": [0] * 3}
+    plan = planned(case)[0].tables
     first, second = plan.operands_of(0, 2)
     assert [first.window, second.window] == [3, 4]
     assert first._replace(window=4) == second

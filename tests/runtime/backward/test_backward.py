@@ -276,7 +276,7 @@ def test_through_cells_that_are_split():
             loss.backward()
         compare(model, wants)
         of_states.append([h.gradient() for h in states] + [h[1:].gradient() for h in states])
-        names = " ".join(name for typed in graph._evaluation.scheduled for name in typed.names)
+        names = " ".join(graph.report().uses)
         assert ("(eager" in names and "(lazy" in names) == (not {"cells", "split"} & set(options))
     for found in of_states[1:]:
         for got, want in zip(found, of_states[0], strict=True):
@@ -410,10 +410,9 @@ def test_nothing_is_computed_where_no_gradient_is_asked_for(model):
         x = eb.sin(eb.sin(eb.input([1.0, 2.0])))
         loss = eb.sum(model["W"] @ x)
     loss.backward()
-    names = [ran.plan.batches["type"] for ran in graph._evaluation.ran]
+    names = graph._evaluation.plan.tables.batches["type"]
     bound = {
-        graph._evaluation.table.bound[kind].type.op.name: graph._evaluation.table.bound[kind]
-        for kind in np.concatenate(names).tolist()
+        graph._evaluation.table.bound[kind].type.op.name: graph._evaluation.table.bound[kind] for kind in names.tolist()
     }
     assert not any(key[0] == (True,) for key in bound["sin"].derivatives)
     found = derivatives.compiled(bound["matmul"], [False], True, frozenset([0]), None)

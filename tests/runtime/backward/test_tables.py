@@ -9,7 +9,7 @@ import edbatch as eb
 from edbatch.devices import device
 from edbatch.kernels.program import ADD_ROWS
 from edbatch.memory.plan.format import Access
-from edbatch.runtime.backward.tables import BackwardTables
+from edbatch.runtime.backward.plan import BackwardPlan
 
 DIM = 3
 
@@ -21,26 +21,21 @@ def where(request, cuda):
 
 @pytest.fixture
 def seen(monkeypatch):
-    """All tables that were made."""
-    found = []
-    make = BackwardTables.__init__
-
-    def made(self, *given):
-        make(self, *given)
-        found.append(self)
-
-    monkeypatch.setattr(BackwardTables, "__init__", made)
-    return found
-
-
-def additions(seen):
     """(access, rows added) of each addition."""
-    return [
-        (int(tables.plan.operands["access"][first]), n)
-        for tables in seen
-        for kind, _, n, first, _, _ in tables.plan.batches.tolist()
-        if tables.programs.tables.tasks["program"][kind] == ADD_ROWS
-    ]
+    found = []
+    run = BackwardPlan.run
+
+    def seeing(self):
+        tables, tasks = self.plan.tables, self.programs.directory.tables.tasks
+        found.extend(
+            (int(tables.operands["access"][first]), n)
+            for kind, _, n, first, _, _ in tables.batches.tolist()
+            if tasks["program"][kind] == ADD_ROWS
+        )
+        run(self)
+
+    monkeypatch.setattr(BackwardPlan, "run", seeing)
+    return found
 
 
 def inputs(n):
@@ -78,7 +73,7 @@ def test_rows_that_a_batch_reads_several_times(where, seen):
     check(hs, want)
     check(xs, want * (1 - h**2))
     gathered = Access.GATHER if where.kind == "cpu" else Access.GATHER_MANY
-    assert (int(gathered), 8) in additions(seen)
+    assert (int(gathered), 8) in seen
 
 
 def test_one_row_for_all(where, seen):
@@ -88,7 +83,7 @@ def test_one_row_for_all(where, seen):
         weighted([h * eb.square(x) for x in xs]).backward()
     want = sum(w * x**2 for w, x in zip(weights(4), values(5)[1:], strict=True))
     check([h, first], [want, want * (1 - np.tanh(values(1)[0]) ** 2)])
-    assert (int(Access.SHARED), 4) in additions(seen)
+    assert (int(Access.SHARED), 4) in seen
 
 
 def test_rows_at_a_distance(where, seen):
@@ -99,7 +94,7 @@ def test_rows_at_a_distance(where, seen):
     want = np.zeros((6, DIM))
     want[::2] = 2 * np.tanh(values(6))[::2] * weights(3)
     check(hs, want)
-    assert int(Access.STRIDED) in [access for access, _ in additions(seen)]
+    assert int(Access.STRIDED) in [access for access, _ in seen]
 
 
 def test_a_list_with_one_node_several_times(where, seen):
@@ -118,7 +113,7 @@ def test_a_list_with_one_node_several_times(where, seen):
         for i in some:
             want[i] += slope
     check(hs, want)
-    assert sum(n for _, n in additions(seen)) >= 10
+    assert sum(n for _, n in seen) >= 10
 
 
 def test_sums_of_sums(where):
@@ -177,7 +172,7 @@ def test_some_nodes_of_a_batch(where, read):
             operands = [both[i] if i % 3 else hs[at[i]] for i in range(n)]
         products = [a * b for a, b in zip(operands, others, strict=True)]
         eb.forward(products)  # before something has them in another order
-        assert Access[read.upper()] in graph._evaluation.ran[-1].plan.operands["access"]
+        assert Access[read.upper()] in graph._evaluation.plan.tables.operands["access"]
         weighted(some(products)).backward()
     want_hs, want_others = np.zeros((2 * n, DIM)), np.zeros((n, DIM))
     x, y = np.tanh(values(2 * n)), values(n) ** 2

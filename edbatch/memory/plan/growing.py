@@ -1,0 +1,115 @@
+"""The plan of all that a graph has run: every run appends its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from edbatch.base.records import record_type
+from edbatch.compiling.directory import Directory
+from edbatch.memory.plan.format import BATCH, OPERAND, SEGMENT, Plan
+
+
+class Used(NamedTuple):
+    """How many entries of a plan's tables are in use."""
+
+    batches: int
+    operands: int
+    segments: int
+    indices: int
+    nodes: int
+
+
+USED = record_type(Used._fields)
+_DTYPES = (BATCH, OPERAND, SEGMENT, np.dtype(np.int32), np.dtype(np.int32))
+LISTS = 4  # operands that a node without any may have: empty lists
+
+
+class GrowingPlan:
+    """Tables with room for more.
+
+    Attributes:
+        bytes: of all tables, with their room.
+    """
+
+    def __init__(self) -> None:
+        self._used = np.zeros(1, USED)
+        self._counts = self._used.view(np.int64)
+        self._nodes_left = self._args_left = 0
+        self._hold([np.empty(0, dtype) for dtype in _DTYPES])
+
+    @property
+    def entries(self) -> np.ndarray:
+        """Directory of the tables of a `Plan`, with all their room, of the nodes, batch after batch, and one `Used`."""
+        return self._directory.entries
+
+    @property
+    def used(self) -> Used:
+        """How many entries are in use."""
+        return Used._make(self._counts.tolist())
+
+    @property
+    def tables(self) -> Plan:
+        """Those in use."""
+        return Plan(*(table[:n] for table, n in zip(self._tables[:4], self._counts.tolist(), strict=False)))
+
+    @property
+    def batches(self) -> np.ndarray:
+        """Also those that are not there yet."""
+        return self._tables[0]
+
+    @property
+    def indices(self) -> np.ndarray:
+        """Also those that are not there yet."""
+        return self._tables[3]
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """Of the graph, batch after batch."""
+        return self._tables[4][: self.used.nodes]
+
+    def reserve(self, nodes: int, args: int) -> None:
+        """Make room for the batches of so many nodes, at least one, with so many operands and other integers."""
+        self._nodes_left -= nodes
+        self._args_left -= args
+        if self._nodes_left < 0 or self._args_left < 0:
+            self._grow(nodes, args)
+
+    def make_room(self, sizes: Sequence[int]) -> None:
+        """Have at least so many entries in each table; what is in use stays."""
+        tables = []
+        for old, used, size in zip(self._tables, self._counts.tolist(), sizes, strict=False):
+            new = old
+            if size > len(old):
+                new = np.empty(size, old.dtype)  # what is not touched costs nothing
+                new[:used] = old[:used]
+            tables.append(new)
+        self._hold(tables)
+
+    def clear(self) -> None:
+        """Have nothing in use, and the same room."""
+        self._counts[:] = 0
+        self._nodes_left, self._args_left = self._room
+
+    def _grow(self, nodes: int, args: int) -> None:
+        used = self._counts.tolist()
+        if used[0]:  # there will be more
+            n, m = nodes + 2 * max(nodes, used[4]), args + 2 * max(args, used[3])
+        else:  # or there was for another graph
+            n, m = max(nodes, len(self._tables[4])), max(args, len(self._tables[2]))
+        sizes = (n, m + LISTS * n, m, 3 * n + 2 * m, n)
+        self.make_room([before + more for before, more in zip(used, sizes, strict=True)])
+        self._nodes_left, self._args_left = n - nodes, m - args
+
+    def _hold(self, tables: list[np.ndarray]) -> None:
+        self._directory = Directory((*tables, self._used))  # at once: an interrupt leaves no address of what is gone
+        self.bytes = sum(table.nbytes for table in tables)
+        batches, operands, segments, indices, nodes = map(len, tables)
+        n = min(batches, nodes)
+        self._room = n, min(operands - LISTS * n, segments, (indices - 3 * n) // 2)
+
+    @property
+    def _tables(self) -> tuple[np.ndarray, ...]:
+        return self._directory.tables[:5]

@@ -1,0 +1,205 @@
+"""How gradients go back through some sets of outputs: what is the same in every mini-batch that has these sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edbatch.compiling.directory import Directory
+from edbatch.graph.cell.derivative import Given
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.program import TASK
+from edbatch.kernels.tables import Memory
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
+from edbatch.runtime.backward.records import (
+    BUFFER,
+    COMPUTED,
+    NODES,
+    OWN,
+    RULE,
+    SAVED,
+    SOURCE,
+    Buffer,
+    Computed,
+    Role,
+    Rule,
+)
+from edbatch.runtime.backward.route_tables import RouteTables
+from edbatch.runtime.backward.saving import Saved
+from edbatch.runtime.backward.static_windows import StaticWindows
+from edbatch.runtime.bound_type import BoundType
+from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
+from edbatch.runtime.compile.list_program import ListDerivative, derivative_of
+from edbatch.runtime.type_table import TypeTable
+
+_NOWHERE = Computed(-1, 0, 0)
+
+
+class Route:
+    """By which rules gradients flow, and in which windows everything is, but for where that lies.
+
+    Windows are those of the values, then those of their gradients, then those of the buffers. Types are numbers of
+    programs: derivatives; then what adds rows, one for each dtype.
+
+    Args:
+        table: of the types.
+        windows: of values and gradients.
+        operands: per set that there is, to which operands gradients flow, a bit each.
+        saved: what the forward run has saved, per type.
+
+    Attributes:
+        hows: per set of a type that has a derivative of its own, which; own: its buffer.
+        buffers: all of them; `columns`: their windows.
+        tables: of these, directory of `RouteTables`.
+        terms: the sets whose derivatives leave something for parameters.
+        reads: the parameters whose values are needed.
+        of_types: per type, the number of the set that it computes; -1: none.
+        programs: of the types.
+        memory: where everything is; the arenas are filled in; words: the fields of these.
+        has_parameters: whether some nodes are parameters.
+    """
+
+    def __init__(
+        self, table: TypeTable, windows: StaticWindows, operands: Mapping[int, int], saved: Mapping[int, Saved]
+    ) -> None:
+        self._table, self._windows, self._operands, self._saved = table, windows, operands, saved
+        self.hows: dict[int, CompiledDerivative] = {}
+        self.own: dict[int, int] = {}
+        self.buffers: list[Buffer] = []
+        self._columns: list[Columns] = []
+        self._given: list[tuple[int, int]] = []
+        self._computed: list[Computed] = []
+        self._windows_of: dict[int, int] = {}  # per set, the window of what is computed of it
+        dtypes = dict.fromkeys(self._type(number).type.out.dtype for number in operands)
+        self._dtypes = {dtype: at for at, dtype in enumerate(dtypes)}
+        self._programs: dict[int, int] = {}  # per program of the table, the set
+        rules = {number: self._rule(number) for number in operands}
+        self._rules = np.zeros(1 + max(operands), RULE)
+        for number, rule in rules.items():
+            self._rules[number] = rule
+        self.columns = np.array(self._columns, COLUMNS)
+        self._arenas = np.zeros(2 * windows.n_arenas + len(self.buffers), ROWS)
+        self.words = self._arenas.view(np.int64).reshape(len(self._arenas), len(Rows._fields))
+        self.tables = Directory(
+            RouteTables(
+                self._rules, np.array(self._given, SOURCE), np.array(self._computed, COMPUTED), windows.scattered,
+                windows.stopped, windows.arenas, self._arenas, np.array(self.buffers, BUFFER),
+                np.full(windows.n_arenas + len(self.buffers), -1, np.int64),
+            )
+        )  # fmt: skip
+        self.terms = [number for number, how in self.hows.items() if how.derivative.terms]
+        self.reads = frozenset().union(*(how.reads for how in self.hows.values()))
+        self.has_parameters = any(self._type(number).type.op is PARAMETER for number in operands)
+        self._version = -1
+        self.memory: Directory[Memory]
+
+    def prepare(self) -> list[Any]:
+        """Have the programs ready; returns what is to be held while they run."""
+        programs = self._table.derivative_programs
+        held: list[Any] = programs.prepare(self._programs, programs)
+        self._windows.fill(self.columns)
+        scattered = self._table.scattered.tables(adding=True)
+        if programs.version != self._version:
+            self._number(programs)
+        elif scattered[1] is self.memory.tables.words and self._windows.columns is self.memory.tables.windows:
+            return held
+        kept = np.zeros(len(self.of_types), KEPT)
+        self.memory = Directory(Memory(self._windows.columns, self._arenas, self._results, kept, *scattered))
+        self._version = programs.version
+        return held
+
+    def _number(self, programs: Any) -> None:
+        """Number what is no program after these."""
+        n, adding = len(programs.directory.tables.tasks), self._table.adding_rows
+        tasks = [adding(dtype) for dtype in self._dtypes]
+        self.programs = programs.having(np.array(tasks, TASK))
+        self.of_types = np.full(n + len(tasks), -1, np.int64)
+        for program, number in self._programs.items():
+            self.of_types[program] = number
+        for number in self._operands:
+            self._rules[number]["adding"] = n + self._dtypes[self._type(number).type.out.dtype]
+        self._results = np.zeros(len(self.of_types), np.int32)
+        for name, number in enumerate(self.of_types.tolist()):
+            self._results[name] = self._windows_of.get(number, 0)
+
+    def _type(self, number: int) -> BoundType:
+        return self._table.bound[self._table.output_sets.sets[number].kind]
+
+    def _rule(self, number: int) -> Rule:
+        type, begins, program = self._type(number), (len(self._given), len(self._computed)), 0
+        if type.type.op.equations is not None:
+            role, program = self._over_lists(type, number)
+        elif self._table.is_source[self._table.output_sets.sets[number].kind]:
+            role = Role.NOTHING
+        else:
+            role, program = self._of_nodes(type, number)
+        return Rule(
+            role, program, type.window, begins[0], len(self._given), begins[1], len(self._computed),
+            type.type.op.payload, type.type.op.singles, 0,
+        )  # fmt: skip
+
+    def _of_nodes(self, type: BoundType, number: int) -> tuple[Role, int]:
+        """A derivative of every node by itself."""
+        table, bits = self._table, self._operands[number]
+        kind, live = table.output_sets.sets[number]
+        slots = sum(not isinstance(operand, ParameterSpec) for operand in type.type.operands)
+        needed = table.output_sets.needed(number, [bool(bits >> min(slot, 62) & 1) for slot in range(slots)])
+        how = self.hows[number] = compiled(type, needed, kind in self._saved, live, table.backend)
+        if how.program is None:
+            return Role.NOTHING, 0
+        own = self._buffer(Buffer(number, kind, how.derivative.width, OWN))
+        self.own[number] = len(self.buffers) - 1
+        self._windows_of[number] = self._window(own, 0, how.derivative.width, type)
+        self._computed += [
+            _NOWHERE if place is None else Computed(self._window(own, place.column, place.spec.size, type), 0, 0)
+            for place in how.derivative.operands
+        ]
+        saved = self._saved[kind].how if kind in self._saved else None
+        of_saved = self._buffer(Buffer(number, kind, saved.width, SAVED)) if saved is not None else -1
+        for source, which in how.derivative.given:
+            if source is Given.SAVED:
+                assert saved is not None
+                column, spec = saved.places[which]
+                which = self._window(of_saved, column, spec.size, type)
+            self._given.append((int(source), which))
+        program = table.derivative_programs.number(how.program)
+        self._programs[program] = number
+        return Role.COMPUTE, program
+
+    def _over_lists(self, type: BoundType, number: int) -> tuple[Role, int]:
+        """The derivative of a type that has equations."""
+        kind, slots = self._table.output_sets.sets[number].kind, len(type.type.operands)
+        needed = tuple(bool(self._operands[number] >> slot & 1) for slot in range(slots))
+        if needed not in type.derivatives:
+            type.derivatives[needed] = derivative_of(type.type, needed, self._table.backend)
+        found: ListDerivative = type.derivatives[needed]
+        program, name = found.program, -1
+        if program is not None:
+            self._given += [(int(Given.OPERAND), slot) for slot in range(slots)]
+            self._given += [(int(source), 0) for source in (Given.GRADIENT, Given.RESULT)[: program.given - slots]]
+            name = self._table.derivative_programs.number(program)
+            self._programs[name] = number
+        for slot, output in enumerate(found.outputs):
+            if output is None:
+                self._computed.append(_NOWHERE)
+            elif output.given:
+                self._computed.append(Computed(self._windows.n_windows + type.window, 1, 1))
+            else:
+                buffer = Buffer(number, kind, output.entries, NODES if output.of_each else slot)
+                window = self._window(self._buffer(buffer), 0, output.entries, type)
+                self._computed.append(Computed(window, int(output.of_each), 0))
+        return Role.OVER_LISTS if any(found.outputs) else Role.NOTHING, name
+
+    def _buffer(self, buffer: Buffer) -> int:
+        """The arena that it becomes."""
+        self.buffers.append(buffer)
+        return 2 * self._windows.n_arenas + len(self.buffers) - 1
+
+    def _window(self, arena: int, column: int, width: int, type: BoundType) -> int:
+        """A window of some columns of a buffer's rows."""
+        itemsize = type.type.out.dtype.itemsize
+        self._columns.append(Columns(arena, itemsize * column, itemsize * width))
+        return 2 * self._windows.n_windows + len(self._columns) - 1

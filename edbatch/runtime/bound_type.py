@@ -1,0 +1,45 @@
+"""A type that is ready to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edbatch.graph.cell.entry import CellOp
+from edbatch.graph.cell.type_body import body_of_type, columns_of_type
+from edbatch.graph.node_type import NodeType
+from edbatch.graph.op import Kind
+from edbatch.graph.sources import PARAMETER
+from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.backend import Backend
+from edbatch.memory.plan.windows import Windows
+from edbatch.runtime.compile.list_program import ListProgram, forward_of
+from edbatch.runtime.compile.program import Program
+
+
+class BoundType:
+    """One type, ready to run: what computes it, and where its results go.
+
+    Attributes:
+        program: of a type that computes; None of a source.
+        window: plain window of the results.
+        derivatives: what has been compiled to go back through it; see `runtime.compile.derivatives`.
+    """
+
+    __slots__ = ("derivatives", "program", "type", "window")
+
+    def __init__(self, type: NodeType, windows: Windows, backend: Backend) -> None:
+        self.type = type
+        self.window = windows.plain(type.out.shape, type.out.dtype)
+        self.program: Program | ListProgram | None = None
+        if type.op.equations is not None:
+            self.program = forward_of(type, backend)
+        elif type.op.kind is not Kind.SOURCE:
+            self.program = Program(body_of_type(type)[0], columns_of_type(type), backend)
+        self.derivatives: dict[Any, Any] = {}
+
+
+def holds_parameters(type: NodeType) -> bool:
+    """Whether nodes of a type read parameters."""
+    if isinstance(type.op, CellOp):
+        return any(holds_parameters(node.type) for node in type.op.body.nodes)
+    return type.op is PARAMETER or any(isinstance(operand, ParameterSpec) for operand in type.operands)

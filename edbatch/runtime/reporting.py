@@ -1,0 +1,49 @@
+"""The report of an evaluation: what has run so far, counted when it is asked for."""
+
+from __future__ import annotations
+
+from edbatch.policy.bounds import lower_bound
+from edbatch.policy.policy import Policy
+from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.advice import Use, advice
+from edbatch.runtime.evaluation import Evaluation
+from edbatch.runtime.report import Report
+
+
+def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
+    """What has run so far; `policy`: of the graph."""
+    plan, nodes, ran = evaluation.plan.tables, evaluation.nodes, evaluation.ran
+    report = Report(
+        device=evaluation.table.device.name, seconds=evaluation.clock.seconds, fallbacks=evaluation.fallbacks
+    )
+    report.count_operands(plan, evaluation.table.windows)
+    graphs = [evaluation.typed_graph(nodes, one.begin.nodes, one.end.nodes)[1] for one in ran]
+    report.nodes, report.edges = sum(map(len, graphs)), sum(len(graph.operands) for graph in graphs)
+    report.batches = len(plan.batches) - sum(one.n_sources for one in ran)
+    report.lower_bound = sum(lower_bound(graph) for graph in graphs)
+    report.types = len({name for graph in graphs for name in graph.names})
+    report.memory_bytes = evaluation.arenas.bytes
+    report.uses = _uses(evaluation)
+    if getattr(policy, "name", "") != "none":
+        scheduled = [graph for graph in graphs if len(graph)]
+        report.advice = advice(report.uses, scheduled, lambda: _whole(evaluation))
+    return report
+
+
+def _whole(evaluation: Evaluation) -> TypedGraph:
+    """All that has run, as one graph."""
+    return evaluation.typed_graph(evaluation.nodes, 0, evaluation.done)[1]
+
+
+def _uses(evaluation: Evaluation) -> dict[str, Use]:
+    """What has run of each type, by its name."""
+    batches, table, profile = evaluation.plan.tables.batches, evaluation.table, evaluation.profile
+    batches = batches[~table.is_source[batches["type"]]]
+    found: dict[str, Use] = {}
+    for kind in dict.fromkeys(batches["type"].tolist()):
+        of_kind = batches[batches["type"] == kind]
+        name = table.bound[kind].type.name
+        before = found.get(name, Use(0, 0, 0.0))  # parameters of two collections may have one name
+        seconds = None if profile is None else (before.seconds or 0) + profile.get(kind, 0.0)
+        found[name] = Use(before.batches + len(of_kind), before.nodes + int(of_kind["n"].sum()), seconds)
+    return found

@@ -1,0 +1,55 @@
+"""Directories: the same tables, in Python and in compiled code."""
+
+import numpy as np
+import pytest
+
+from edbatch.base.records import ENTRY, record_type
+from edbatch.compiling import compiled as compiling
+from edbatch.compiling.compiled import at_once, compiled, in_python
+from edbatch.compiling.directory import BOOL, INT32, Directory, table
+
+PAIR = record_type(("a", "b"), np.int32)
+
+
+@compiled(small=True)
+def summed(entries):
+    pairs, numbers, flags = table(entries, 0, PAIR), table(entries, 1, INT32), table(entries, 2, BOOL)
+    total = 0
+    for at in range(len(pairs)):
+        if flags[at]:
+            total += pairs[at]["a"] * numbers[at]
+        pairs[at]["b"] = total
+    return total
+
+
+@pytest.fixture(params=[in_python, at_once])
+def how(request):
+    with request.param():
+        yield
+
+
+def test_tables_are_read_and_written(how):
+    pairs = np.array([(1, 0), (2, 0), (3, 0)], PAIR)
+    made = Directory((pairs, np.array([10, 20, 30], np.int32), np.array([True, False, True])))
+    assert summed(made.entries) == 100
+    assert pairs["b"].tolist() == [10, 10, 100]
+    assert made.tables[0] is pairs
+
+
+def test_tables_without_entries(how):
+    made = Directory((np.zeros(0, PAIR), np.zeros(0, np.int32), np.zeros(0, np.bool_)))
+    assert made.entries["length"].tolist() == [0, 0, 0]
+    assert summed(made.entries) == 0
+
+
+def test_what_is_read_only_has_an_address_too():
+    array = np.arange(4)
+    array.flags.writeable = False
+    assert Directory((array,)).entries[0].tolist() == (array.ctypes.data, 4)
+
+
+def test_a_function_is_as_large_as_its_tables():
+    """So that those over many entries are compiled at once."""
+    made = Directory((np.zeros(300), np.zeros(50)))
+    assert made.entries.dtype == ENTRY
+    assert compiling._entries((made.entries, np.zeros(7), (np.zeros(2),))) == 359
