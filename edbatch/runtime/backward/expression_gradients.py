@@ -12,13 +12,14 @@ from edbatch.graph.cell.derivative import Given
 from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.cell.type_body import body_of_type
+from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.op import Kind
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, steps_of
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.saving import Ran
+from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.run_program import run_program
 from edbatch.runtime.state import GraphState
@@ -106,11 +107,13 @@ class ExpressionGradients:
         """The gradient [1, *shape] of a cell's output, given what flows to its row from outside: with what flows to it
         inside the cell. `live`: the outputs that gradients flow into."""
         type = self._table.bound[self._nodes.types[node]]
-        how = compiled_outputs(type, live, self._backend)
         body = body_of_type(type.type)[0]
-        return self._computed(
-            how, how.derivative.operands[output], node, gradient, spec_of_value(body, body.outputs[output])
-        )
+        spec = spec_of_value(body, body.outputs[output])
+        if _is_only_returned(type, output):
+            column = columns_of_type(type.type)[output]
+            return gradient.reshape(1, -1)[:, column : column + spec.size].reshape(1, *spec.shape)
+        how = compiled_outputs(type, live, self._backend)
+        return self._computed(how, how.derivative.operands[output], node, gradient, spec)
 
     def _of_call(self, node: int, operand: int, sets: np.ndarray) -> Any:
         """What flows from one node to the row [1, *shape] of one of its operands."""
@@ -153,3 +156,16 @@ class ExpressionGradients:
             return int(self._table.window[self._nodes.types[node]])
         self._table.see(np.array([code << NODE_BITS], np.int64))
         return int(self._table.view_windows[code])
+
+
+def _is_only_returned(type: BoundType, output: int) -> bool:
+    """Whether a body returns what it computes itself, and reads it nowhere: all that flows there is from outside."""
+    key = ("only returned", output)
+    if key not in type.derivatives:
+        body = body_of_type(type.type)[0]
+        read = [value.node for node in body.nodes for value in node.operands] + [x.node for x in body.outputs]
+        node, view = body.outputs[output].node, body.outputs[output].view
+        is_own = view is None and body.nodes[node].type.op.kind is not Kind.VIEW
+        type.derivatives[key] = is_own and read.count(node) == 1
+    found: bool = type.derivatives[key]
+    return found
