@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import edbatch as eb
+from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.pool import BufferPool
 from tests.arrays import on_host
 from tests.fuzz import oracle
@@ -56,8 +57,9 @@ def shown(code, library) -> list[tuple[str, np.ndarray]]:
 
 @contextmanager
 def poisoned_memory():
-    """Buffers of the pool are full of NaN when they are handed out, and when they are given back."""
-    acquire, release = BufferPool.acquire, BufferPool.release
+    """Buffers of the pool are full of NaN when they are handed out, and when they are given back; and what graphs leave
+    to others."""
+    acquire, release, clear = BufferPool.acquire, BufferPool.release, Arenas.clear
 
     def poison(buffer):
         if isinstance(buffer, np.ndarray) and buffer.dtype.kind == "f":
@@ -72,11 +74,16 @@ def poisoned_memory():
         poison(buffer)
         release(self, buffer)
 
-    BufferPool.acquire, BufferPool.release = poisoned_acquire, poisoned_release
+    def poisoned_clear(self):
+        for flat in self.flats:
+            poison(flat)
+        clear(self)
+
+    BufferPool.acquire, BufferPool.release, Arenas.clear = poisoned_acquire, poisoned_release, poisoned_clear
     try:
         yield
     finally:
-        BufferPool.acquire, BufferPool.release = acquire, release
+        BufferPool.acquire, BufferPool.release, Arenas.clear = acquire, release, clear
 
 
 def on_edbatch(code) -> list[tuple[str, np.ndarray]]:
