@@ -199,7 +199,7 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
         rows.append(["decisions in unseen states", *(of.fallbacks for of in columns)])
     rows.append([])
     rows += [
-        [f"{stage}, ms", *(f"{per_mini_batch * of.seconds[stage]:.2f}" for of in columns)]
+        [f"{stage}, ms", *(f"{per_mini_batch * of.seconds.get(stage, 0.0):.2f}" for of in columns)]
         for stage in columns[0].seconds
     ]
     rows.append(["sum per mini-batch, ms", *(f"{per_mini_batch * of.total_seconds:.2f}" for of in columns)])
