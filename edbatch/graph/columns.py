@@ -50,6 +50,7 @@ class Columns:
         careful: whether calls of cells have to look at `inlines` and `variant`.
         next_draw: see `draw`; -1 before the first.
         serial: a number of its own: cells look once in each graph whether their traces are still right.
+        handle: the class of its expressions.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Columns:
         "careful",
         "constants",
         "dtype",
+        "handle",
         "inlines",
         "inputs",
         "n",
@@ -81,6 +83,7 @@ class Columns:
         self.careful = self.inlines or self.variant != ""
         self.next_draw = -1
         self.serial = next(_serials)
+        self.handle: type[Expression] = Expression
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied and pickled: two graphs would give back the same memory."""
@@ -95,7 +98,7 @@ class Columns:
         self.n = node + 1
         self.types.append(type.id)
         self.args.extend(args)
-        return Expression(self, node, type.out)
+        return self.handle(self, node, type.out)
 
     def add_several(self, type: NodeType, args: list[int], count: int) -> list[Expression]:
         """Record so many nodes of a type; `args`: those of one after the other."""
@@ -104,7 +107,8 @@ class Columns:
         self.types.extend([type.id] * count)
         self.args.extend(args)
         out = type.out
-        return [Expression(self, id, out) for id in range(node, end)]
+        handle = self.handle
+        return [handle(self, id, out) for id in range(node, end)]
 
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""

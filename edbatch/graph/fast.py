@@ -66,7 +66,8 @@ def unary(op: Op) -> Callable[[Any], Expression]:
             graph.n = node + 1
             graph.types.append(type_id)
             graph.args.append(x.id)
-            return Expression(graph, node, spec)
+            handle = graph.handle
+            return handle(graph, node, spec)
         return remember(x)
 
     def remember(x: Any) -> Expression:
@@ -110,7 +111,8 @@ def binary(
             node = graph.n
             graph.n = node + 1
             graph.types.append(type_id)
-            return Expression(graph, node, spec)
+            handle = graph.handle
+            return handle(graph, node, spec)
         return remember(a, b)
 
     def remember(a: Any, b: Any) -> Expression:
@@ -169,7 +171,8 @@ def attributed(
             graph.n = node + 1
             graph.types.append(type_id)
             graph.args.append(x.id)
-            return Expression(graph, node, spec)
+            handle = graph.handle
+            return handle(graph, node, spec)
         return remember(x, argument)
 
     def remember(x: Any, argument: Any) -> Any:
@@ -194,7 +197,8 @@ def attributed(
         graph.n = node + 1
         graph.types.append(type_id)
         graph.args.append(x.id)
-        return Expression(graph, node, spec)
+        handle = graph.handle
+        return handle(graph, node, spec)
 
     return call
 
@@ -264,7 +268,8 @@ def described(
         args = graph.args
         args += ids
         args += payload
-        return Expression(graph, node, entry[1])
+        handle = graph.handle
+        return handle(graph, node, entry[1])
 
     def remember(operands: tuple[Any, ...], argument: tuple[Any, ...], payload: tuple[int, ...]) -> Expression:
         graph = graph_of(op.name, operands)
@@ -288,7 +293,8 @@ def described(
         graph.types.append(type_id)
         graph.args += [x.id for x in given if isinstance(x, Expression)]
         graph.args += payload
-        return Expression(graph, node, out)
+        handle = graph.handle
+        return handle(graph, node, out)
 
     return call
 
@@ -303,7 +309,8 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], name: st
         except (KeyError, AttributeError, TypeError):
             pass
         else:
-            return Expression(x.graph, x.id + step, spec)
+            handle = x.graph.handle
+            return handle(x.graph, x.id + step, spec)
         return remember(x, argument)
 
     def remember(x: Any, argument: Any) -> Expression:
@@ -312,7 +319,8 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], name: st
         key = x.spec, x.id >> NODE_BITS, literal(argument)
         entry = entries.get(key)
         if entry is not None:
-            return Expression(x.graph, x.id + entry[0], entry[1])
+            handle = x.graph.handle
+            return handle(x.graph, x.id + entry[0], entry[1])
         out = look(x, op, tuple(attributes_of(x.spec, argument).items()))
         if (out.id - x.id) & NODE_MASK == 0:  # the same node: a view, no copy
             entry = out.id - x.id, out.spec
@@ -344,7 +352,8 @@ def indexed(op: Op, check: Callable[[Any, int, str], int] = checked_index) -> Ca
             args = graph.args
             args.append(x.id)
             args.append(index)
-            return Expression(graph, node, spec)
+            handle = graph.handle
+            return handle(graph, node, spec)
         return remember(x, index)
 
     def remember(x: Any, index: int) -> Expression:

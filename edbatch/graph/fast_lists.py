@@ -43,7 +43,8 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
             graph.types.append(type_id)
             graph.args.append(len(ids))
             graph.args += ids
-            return Expression(graph, node, spec)
+            handle = graph.handle
+            return handle(graph, node, spec)
         return remember(xs)
 
     def remember(xs: Iterable[Any]) -> Expression:
@@ -90,7 +91,8 @@ def over(
                 graph.types.append(type_id)
                 args += ids
                 args += other.ids
-                return Expression(graph, node, spec)
+                handle = graph.handle
+                return handle(graph, node, spec)
         return remember(single, one, other, argument, kinds)
 
     def remember(

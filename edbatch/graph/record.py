@@ -99,7 +99,7 @@ def number(graph: Columns, value: Any) -> Expression:
     if found is None:
         made = array_input(graph, np.asarray(float(value)))
         found = graph.constants[key] = (made.id, made.spec)
-    return Expression(graph, *found)
+    return graph.handle(graph, *found)
 
 
 def _what(value: np.ndarray) -> str:
@@ -130,7 +130,8 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     graph.n = node + 1
     graph.types.append(type_id)
     graph.args.append(len(inputs) - 1)
-    return Expression(graph, node, spec)
+    handle = graph.handle
+    return handle(graph, node, spec)
 
 
 # By shape and dtype of what is given and the graph's dtype: type and spec of the node.

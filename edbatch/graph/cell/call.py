@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from edbatch.graph.columns import graphs
-from edbatch.graph.expression import Expression
 from edbatch.graph.watch.guard import MISSING
 
 if TYPE_CHECKING:
@@ -34,14 +33,15 @@ def call({arguments}):
             _graph.n = _node + 1
             _graph.types.append(_type_id)
             _graph.args += ({ids},)
+            _handle = _graph.handle
             if _form == 1:
-                return _Expression(_graph, _node, _out)
+                return _handle(_graph, _node, _out)
             if _form == 2:
                 _step, _spec, _step2, _spec2 = _out
-                return _Expression(_graph, _node + _step, _spec), _Expression(_graph, _node + _step2, _spec2)
+                return _handle(_graph, _node + _step, _spec), _handle(_graph, _node + _step2, _spec2)
             if _out.draws:
                 _graph.args += _graph.draw(_out.draws)
-            return _out.structure.build([_Expression(_graph, _node + _step, _spec) for _step, _spec in _out.outs])
+            return _out.structure.build([_handle(_graph, _node + _step, _spec) for _step, _spec in _out.outs])
     except (AttributeError, KeyError, ValueError):  # no graph, no last call, or a copied owner's
         pass
     if _inline:
@@ -64,7 +64,6 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "__name__": __name__,  # nothing that a trace watches
         "_cell": cell,
         "_function": cell.function,
-        "_Expression": Expression,
         "_top": graphs.top.get,
         "_missing": MISSING,
     }

@@ -196,7 +196,7 @@ class Cell(Described):
             if is_integer(x)
         ]
         node = graph.add(entry.type, [*ids, *integers, *graph.draw(entry.draws)]).id
-        return entry.structure.build([Expression(graph, node + step, spec) for step, spec in entry.outs])
+        return entry.structure.build([graph.handle(graph, node + step, spec) for step, spec in entry.outs])
 
     def _with_values(self, args: tuple[Any, ...], graph: Columns) -> list[Any] | None:
         """Numbers and arrays as expressions, which the fast way takes; None if they may not be given here."""

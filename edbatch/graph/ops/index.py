@@ -42,7 +42,8 @@ def _getitem(x: Expression, key: Any) -> Expression:
     except TypeError:  # lists are no keys
         has_list = kind is tuple
     else:
-        return Expression(x.graph, x.id + step, spec)
+        handle = x.graph.handle
+        return handle(x.graph, x.id + step, spec)
     if has_list and (found := with_list(Place(lambda: _place(x, key)), x, key)) is not None:
         return found
     return _index(x, key)

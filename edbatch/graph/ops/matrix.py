@@ -210,7 +210,8 @@ def affine(weight: Any, x: Any, bias: Any) -> Expression:
         graph.n = node + 1
         graph.types.append(type_id)
         graph.args.append(x.id)
-        return Expression(graph, node, spec)
+        handle = graph.handle
+        return handle(graph, node, spec)
     return _affine_remembered(weight, x, bias)
 
 

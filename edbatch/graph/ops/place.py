@@ -96,7 +96,8 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
             args = graph.args
             for x in xs:
                 args.append(x.id)
-            return Expression(graph, node, spec)
+            handle = graph.handle
+            return handle(graph, node, spec)
         return remember(xs, axis)
 
     def remember(given: Iterable[Any], axis: int) -> Expression:

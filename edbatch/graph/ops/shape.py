@@ -176,9 +176,10 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Expression]
         pass
     else:
         graph, id = x.graph, x.id
+        handle = graph.handle
         out = []
         for step, spec in entries:  # a comprehension would be a closure, which takes twice as long here
-            out.append(Expression(graph, id + step, spec))
+            out.append(handle(graph, id + step, spec))
         return out
     return _split(x, parts, axis)
 
