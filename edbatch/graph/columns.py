@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
 
 from edbatch.base.blocks import Blocks
 from edbatch.errors import EdBatchError
 from edbatch.graph.draws import next_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.lines import LinedTypes
+from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec, float_dtype
@@ -27,6 +29,23 @@ _top = graphs.top.get
 
 _serials = count()
 
+#: Integers that are better appended to the lists than made an array of.
+SMALL = 64
+
+
+class Recorded(NamedTuple):
+    """Nodes as arrays.
+
+    Attributes:
+        types: type ids (int32), or a list of them.
+        args: their integers (int64), or a list.
+        lines: where each was recorded, if that is noted.
+    """
+
+    types: Any
+    args: Any
+    lines: list[str]
+
 
 class Columns:
     """Nodes as they are recorded: building one costs about as much as appending to two lists.
@@ -37,8 +56,9 @@ class Columns:
     cleared from the lists.
 
     Attributes:
-        types: type ids of the nodes not yet taken over.
+        types: type ids of the nodes not yet taken over, but for those in `chunks`.
         args: their integers.
+        chunks: nodes that were recorded before those in the lists.
         n: number of nodes.
         inputs: arrays of the input nodes, found through their payload.
         constants: nodes whose value is the same for the whole graph (numbers, zeros, ones, parameters): (id, spec).
@@ -57,6 +77,7 @@ class Columns:
         "__weakref__",
         "args",
         "careful",
+        "chunks",
         "constants",
         "dtype",
         "handle",
@@ -83,6 +104,7 @@ class Columns:
         self.careful = self.inlines or self.variant != ""
         self.next_draw = -1
         self.serial = next(_serials)
+        self.chunks: list[Recorded] = []
         self.handle: type[Expression] = Expression
 
     def __reduce__(self) -> NoReturn:
@@ -110,6 +132,23 @@ class Columns:
         handle = self.handle
         return [handle(self, id, out) for id in range(node, end)]
 
+    def extend(self, type: NodeType, n: int, args: np.ndarray | list[int], line: str | None = None) -> int:
+        """Record n nodes of a type, with all their integers one after the other; the id of the first.
+
+        Args:
+            line: where they were recorded, if that is noted; by default here.
+        """
+        first = self.n
+        self.n = first + n
+        if len(args) <= SMALL and not isinstance(self.types, LinedTypes):
+            self.types += [type.id] * n
+            self.args += args if isinstance(args, list) else args.tolist()
+            return first
+        lines = [line or users_line()] * n if isinstance(self.types, LinedTypes) else []
+        self._close_chunk()
+        self.chunks.append(Recorded(np.full(n, type.id, np.int32), np.asarray(args, np.int64), lines))
+        return first
+
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""
         found = self.constants.get(key)
@@ -117,6 +156,11 @@ class Columns:
             made = self.add(type(), ())
             found = self.constants[key] = (made.id, made.spec)
         return Expression(self, *found)
+
+    @property
+    def waiting(self) -> int:
+        """How many nodes have not been taken over."""
+        return len(self.types) + sum([len(chunk.types) for chunk in self.chunks])
 
     def draw(self, count: int) -> Sequence[Any]:
         """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
@@ -126,12 +170,38 @@ class Columns:
         self.next_draw = first + count
         return range(first, first + count)
 
+    def take(self) -> Recorded:
+        """Hand over what was recorded since the last call."""
+        if not self.chunks:
+            taken = Recorded(self.types, self.args, self.types.lines if isinstance(self.types, LinedTypes) else [])
+            self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
+            return taken
+        self._close_chunk()
+        chunks, self.chunks = self.chunks, []
+        types, args = (np.concatenate([chunk[at] for chunk in chunks]) for at in range(2))
+        return Recorded(types, args, [line for chunk in chunks for line in chunk.lines])
+
+    def _close_chunk(self) -> None:
+        """Make one of what is in the lists."""
+        if not self.types and not self.args:
+            return
+        types = np.fromiter(self.types, np.int32, len(self.types))
+        args = np.array(self.args, np.int64)  # `fromiter` takes longer where ids have views (more than 30 bits)
+        lines = list(self.types.lines) if isinstance(self.types, LinedTypes) else []
+        self.chunks.append(Recorded(types, args, lines))
+        self.types.clear()
+        self.args.clear()
+
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; the runtime knows how. `arguments`: names, for reports."""
         raise NotImplementedError
 
     def value(self, expression: Expression) -> Any:
         """The value of one expression; the runtime knows how."""
+        raise NotImplementedError
+
+    def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
+        """The values of expressions of one spec as an array, by their ids; the runtime knows how."""
         raise NotImplementedError
 
     def backward(self, expression: Expression, gradient: Any) -> None:

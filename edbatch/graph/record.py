@@ -152,7 +152,7 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     """
     key = parameter, last_write(parameter)
     found = graph.constants.get(key)
-    if found is not None and found[0] < graph.n - len(graph.types) and is_shared(parameter):
+    if found is not None and found[0] < graph.n - graph.waiting and is_shared(parameter):
         del graph.constants[key]
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     attributes = (("parameter", parameter.spec),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -14,6 +15,7 @@ from edbatch.graph.columns import DAMAGED
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.writes import now
 from edbatch.graph.options import Options, current_options
+from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.growing import Used
@@ -193,17 +195,27 @@ class Evaluation:
 
     def values(self, ids: np.ndarray) -> list[Any]:
         """The values of expressions with these ids, that have run."""
-        self.table.see(ids)
-        table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
-        windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
         values: list[Any] = [None] * len(ids)
-        for window in np.unique(windows).tolist():
-            chosen = np.flatnonzero(windows == window)
-            # One copy of all rows from a window; every value is a row of it.
-            found = rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
+        for chosen, found in self._by_window(ids):
             for at, value in zip(chosen.tolist(), found, strict=True):
                 values[at] = value
         return values
+
+    def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
+        """The values of expressions of one spec, that have run, side by side."""
+        values = np.empty((len(ids), *spec.shape), spec.dtype)
+        for chosen, found in self._by_window(ids):
+            values[chosen] = found
+        return values
+
+    def _by_window(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The positions of expressions that are seen through one window, and a copy of their values: a row for each."""
+        self.table.see(ids)
+        table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
+        windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
+        for window in np.unique(windows).tolist():
+            chosen = np.flatnonzero(windows == window)
+            yield chosen, rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
 
     def backward(self, expression: Expression, seed: np.ndarray) -> None:
         """Compute the gradients of an expression that has run, given its own."""

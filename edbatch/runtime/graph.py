@@ -22,9 +22,9 @@ from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.columns import DAMAGED, Columns, graphs
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
-from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
+from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
 from edbatch.policy.policy import Policy
 from edbatch.policy.recorded import write_graph
@@ -132,6 +132,10 @@ class Graph(Columns):
         except SystemError as error:
             raise original(error)  # noqa: B904 (it has no other cause)
 
+    def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
+        """The values of expressions of one spec as an array, by their ids."""
+        return self._ran(saving=False).rows(ids, spec)
+
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
         listed = _listed("values", expressions)
@@ -229,9 +233,13 @@ class Graph(Columns):
         """The type of an expression's node."""
         node, evaluation = expression.id & NODE_MASK, self._evaluation
         taken = 0 if evaluation is None else evaluation.nodes.n
-        if evaluation is None or node >= taken:
-            return TYPES[self.types[node - taken]]
-        return evaluation.table.bound[evaluation.nodes.types[node]].type
+        if evaluation is not None and node < taken:
+            return evaluation.table.bound[evaluation.nodes.types[node]].type
+        for chunk in self.chunks:
+            if node < taken + len(chunk.types):
+                return TYPES[int(chunk.types[node - taken])]
+            taken += len(chunk.types)
+        return TYPES[self.types[node - taken]]
 
     def _check_own(self, place: str, expression: Any) -> None:
         if not isinstance(expression, Expression):
@@ -270,18 +278,17 @@ class Graph(Columns):
     def _taken_over(self) -> Evaluation:
         """The evaluation, with all that was recorded."""
         evaluation = self._evaluation
-        if self.n != len(self.types) + (0 if evaluation is None else evaluation.nodes.n):
+        types, args, lines = self.take()
+        if self.n != len(types) + (0 if evaluation is None else evaluation.nodes.n):
             raise EdBatchError(DAMAGED)
-        types, args = self.types, self.args
         if evaluation is None or not evaluation.nodes.n:
-            of_parameters = (x for type in dict.fromkeys(types) if (x := TYPES[type].device) is not None)
+            kinds = dict.fromkeys(types if isinstance(types, list) else types.tolist())
+            of_parameters = (x for type in kinds if (x := TYPES[type].device) is not None)
             device = self._device or next(of_parameters, None) or current_device()
             evaluation = self._evaluation = running.Evaluation(device, self.options, self._check_nan, self._clock)
-        if isinstance(types, LinedTypes):
-            evaluation.lines.update(enumerate(types.lines, evaluation.nodes.n))
+        if lines:
+            evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
         evaluation.take_over(types, args)
-        types.clear()
-        args.clear()
         return evaluation
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from edbatch.base.blocks import Block
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns, graphs
@@ -107,6 +109,14 @@ class Trace(Columns):
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
         return TYPES[self.types[expression.id & NODE_MASK]]
+
+    def extend(self, type: NodeType, n: int, args: np.ndarray | list[int], line: str | None = None) -> int:
+        """Record n nodes of a type, one by one: a trace is no arrays."""
+        first = self.n
+        self.n = first + n
+        self.types.extend([type.id] * n)
+        self.args += args if isinstance(args, list) else args.tolist()
+        return first
 
     def payload(self, name: str = "") -> Payload:
         """A placeholder for one more integer of a call."""
