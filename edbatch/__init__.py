@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.graph.array import array
 from edbatch.graph.cell.cell import cell
 from edbatch.graph.draws import seed
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.model import init
 from edbatch.graph.model.collection import ParameterCollection
@@ -42,6 +44,7 @@ __all__ = [
     "EdBatchError",
     "EdBatchWarning",
     "Expression",
+    "ExpressionArray",
     "ExpressionList",
     "Graph",
     "LookupParameters",
@@ -53,6 +56,7 @@ __all__ = [
     "Report",
     "Run",
     "SGD",
+    "array",
     "cell",
     "data",
     "device",

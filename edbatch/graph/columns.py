@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from edbatch.graph.spec import Spec, float_dtype
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
 if TYPE_CHECKING:
+    from edbatch.graph.array_graph import ArrayGraph
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
 
@@ -71,11 +73,15 @@ class Columns:
         next_draw: see `draw`; -1 before the first.
         serial: a number of its own: cells look once in each graph whether their traces are still right.
         handle: the class of its expressions.
+        base: of a graph whose nodes stand for several of another: that one; else None.
+        array_graphs: of which this is the base, by how many nodes one of theirs stands for.
     """
 
     __slots__ = (
         "__weakref__",
         "args",
+        "array_graphs",
+        "base",
         "careful",
         "chunks",
         "constants",
@@ -106,6 +112,8 @@ class Columns:
         self.serial = next(_serials)
         self.chunks: list[Recorded] = []
         self.handle: type[Expression] = Expression
+        self.base: Columns | None = None
+        self.array_graphs: dict[int, ref[ArrayGraph]] = {}
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied and pickled: two graphs would give back the same memory."""
@@ -172,6 +180,8 @@ class Columns:
 
     def take(self) -> Recorded:
         """Hand over what was recorded since the last call."""
+        if self.array_graphs:
+            self._flush_array_graphs()
         if not self.chunks:
             taken = Recorded(self.types, self.args, self.types.lines if isinstance(self.types, LinedTypes) else [])
             self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
@@ -180,6 +190,13 @@ class Columns:
         chunks, self.chunks = self.chunks, []
         types, args = (np.concatenate([chunk[at] for chunk in chunks]) for at in range(2))
         return Recorded(types, args, [line for chunk in chunks for line in chunk.lines])
+
+    def _flush_array_graphs(self) -> None:
+        """Record what waits in arrays of expressions; nobody can read what waited in those that are gone."""
+        held = {n: graph for n, at in self.array_graphs.items() if (graph := at()) is not None}
+        for graph in held.values():
+            graph.flush()
+        self.array_graphs = {n: self.array_graphs[n] for n in held}
 
     def _close_chunk(self) -> None:
         """Make one of what is in the lists."""

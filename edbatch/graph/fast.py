@@ -15,9 +15,12 @@ import numpy as np
 
 from edbatch.base.exact import is_told, kinds, literal
 from edbatch.errors import shown
+from edbatch.graph.array_graph import each
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.integers import Integers
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.node_type import node_type
+from edbatch.graph.node_type import TYPES, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import (
     array_input,
@@ -116,13 +119,13 @@ def binary(
         return remember(a, b)
 
     def remember(a: Any, b: Any) -> Expression:
-        if b.__class__ in (int, float) and a.__class__ is Expression:
+        if b.__class__ in (int, float) and isinstance(a, Expression):
             return call(a, number(a.graph, b))
-        if a.__class__ in (int, float) and b.__class__ is Expression:
+        if a.__class__ in (int, float) and isinstance(b, Expression):
             return call(number(b.graph, a), b)
-        if b.__class__ is np.ndarray and a.__class__ is Expression:
+        if b.__class__ is np.ndarray and isinstance(a, Expression):
             return call(a, array_input(a.graph, b))
-        if a.__class__ is np.ndarray and b.__class__ is Expression:
+        if a.__class__ is np.ndarray and isinstance(b, Expression):
             return call(array_input(b.graph, a), b)
         found = None if otherwise is None else otherwise(a, b)
         if found is not None:
@@ -206,7 +209,7 @@ def attributed(
 def _with_inputs(operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Operands with inputs for numbers and arrays; None if others than these are left, or no expression is."""
     for first in operands:
-        if first.__class__ is Expression:
+        if isinstance(first, Expression):
             graph = first.graph
             break
     else:
@@ -218,7 +221,7 @@ def _with_inputs(operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
             x = number(graph, x)
         elif kind is np.ndarray:
             x = array_input(graph, x)
-        elif kind is not Expression and kind is not Parameter:
+        elif kind is not Expression and kind is not Parameter and kind is not ExpressionArray:
             return None
         given.append(x)
     return tuple(given)
@@ -243,7 +246,7 @@ def described(
         for part in argument:
             key.append(type(part))  # noqa: PERF401 (for so few, `extend` takes longer)
         for x in operands:
-            if x.__class__ is Expression:
+            if x.__class__ is Expression or x.__class__ is ExpressionArray:
                 if x.graph is not graph:
                     if graph is not None:
                         return remember(operands, argument, payload)
@@ -333,7 +336,7 @@ def viewer(op: Op, attributes_of: Callable[[Any, Any], dict[str, Any]], name: st
     return call
 
 
-def indexed(op: Op, check: Callable[[Any, int, str], int] = checked_index) -> Callable[[Any, int], Expression]:
+def indexed(op: Op, check: Callable[[Any, int, str], Any] = checked_index) -> Callable[[Any, int], Expression]:
     """The fast way for ops of a vector and an index into it, or a label (`check`)."""
     entries: dict[Any, tuple[int, Any]] = {}
 
@@ -357,7 +360,9 @@ def indexed(op: Op, check: Callable[[Any, int, str], int] = checked_index) -> Ca
         return remember(x, index)
 
     def remember(x: Any, index: int) -> Expression:
-        x = to_expression(op.name, x)
+        x, index = each(to_expression(op.name, x), index)
+        if isinstance(index, Integers) and x.spec in entries:
+            return x.graph.add(TYPES[entries[x.spec][0]], (x.id, check(index, x.spec.shape[0], op.name)))
         type = node_type(op, (), (x.spec,))
         entries[x.spec] = (type.id, type.out)
         return x.graph.add(type, (x.id, check(index, x.spec.shape[0], f"{op.name}({x.spec!r}, {shown(index)})")))

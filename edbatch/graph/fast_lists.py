@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from edbatch.base.exact import is_told
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList, listed
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
@@ -24,6 +27,8 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
     entries: dict[Any, tuple[int, Any]] = {}
 
     def call(xs: Any) -> Expression:
+        if xs.__class__ is ExpressionArray:
+            return of_array(xs)
         try:
             if xs.__class__ is ExpressionList:
                 graph, ids = xs.graph, xs.ids
@@ -52,6 +57,13 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
         type = node_type(op, (), (found.spec_of_each,))
         entries[found.spec_of_each] = (type.id, type.out)
         return found.graph.add(type, [len(found), *found.ids])
+
+    def of_array(xs: ExpressionArray) -> Expression:
+        if not len(xs):
+            raise EdBatchError(f"{op.name} of {xs!r}: expected at least one expression")
+        type, base = node_type(op, (), (xs.spec,)), xs.graph.base
+        assert base is not None
+        return Expression(base, base.extend(type, 1, np.append(len(xs), xs.ids)), type.out)
 
     return call
 
@@ -112,7 +124,7 @@ def over(
 
 def _read(name: str, single: Any, one: Any, other: Any) -> tuple[ExpressionList, ExpressionList]:
     """Both lists, checked, of the graph of the operand before them; one that is given twice is read once."""
-    first = listed(name, one, single.graph if single.__class__ is Expression else None)
+    first = listed(name, one, single.graph if isinstance(single, Expression) else None)
     return first, first if other is one else listed(name, other, first.graph)
 
 

@@ -10,13 +10,15 @@ import numpy as np
 from edbatch.base.exact import exact
 from edbatch.base.numbers import as_integer, is_real
 from edbatch.errors import EdBatchError, missing_memory, shown
+from edbatch.graph.array_graph import ArrayGraph
 from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.integers import Integers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import is_shared, last_write
-from edbatch.graph.node_type import intern, node_type
+from edbatch.graph.node_type import NodeType, intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER
 from edbatch.graph.spec import MOST_ENTRIES, Shape, Spec, spec_of
@@ -46,13 +48,23 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
     graph = None
     for position, operand in enumerate(operands):
         if isinstance(operand, Expression) and operand.graph is not graph:
-            if graph is not None:
-                hint = ""
-                if isinstance(graph, Trace) or isinstance(operand.graph, Trace):
-                    hint = "; a cell computes with its arguments: give it as one"
-                raise EdBatchError(f"{name}: operand {position} is an expression of another graph{hint}")
-            graph = operand.graph
+            graph = operand.graph if graph is None else _of_both(name, position, graph, operand.graph)
     return current_graph() if graph is None else graph
+
+
+def _of_both(name: str, position: int, graph: Columns, other: Columns) -> Columns:
+    """The graph of what is computed of two: of one in which arrays are, and its base, the first."""
+    if graph.base is other:
+        return graph
+    if other.base is graph:
+        return other
+    if isinstance(graph, ArrayGraph) and isinstance(other, ArrayGraph) and graph.base is other.base:
+        counts = f"{graph.count} entries, got {other.count}"
+        raise EdBatchError(f"{name}: operand {position} is an array of expressions: expected {counts}")
+    hint = ""
+    if isinstance(graph, Trace) or isinstance(other, Trace):
+        hint = "; a cell computes with its arguments: give it as one"
+    raise EdBatchError(f"{name}: operand {position} is an expression of another graph{hint}")
 
 
 _OPERANDS = (Expression, Parameter)
@@ -61,6 +73,8 @@ _OPERANDS = (Expression, Parameter)
 def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
     if isinstance(operand, _OPERANDS):
+        if isinstance(graph, ArrayGraph) and operand.graph is graph.base:
+            return graph.placed(operand)
         return operand
     if is_real(operand):
         return number(graph, operand)
@@ -97,6 +111,8 @@ def number(graph: Columns, value: Any) -> Expression:
         key = exact(key)
     found = graph.constants.get(key)
     if found is None:
+        if isinstance(graph, ArrayGraph):
+            return graph.placed(number(graph.base, value))
         made = array_input(graph, np.asarray(float(value)))
         found = graph.constants[key] = (made.id, made.spec)
     return graph.handle(graph, *found)
@@ -117,11 +133,7 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     key = value.shape, value.dtype, graph.dtype
     found = _inputs.get(key)
     if found is None:
-        if value.dtype.kind not in "fiub":
-            raise EdBatchError(f"input: expected real numbers, got an array of {_what(value)}")
-        if 0 in value.shape:
-            raise EdBatchError(f"input: expected at least one entry, got an array of shape {value.shape}")
-        type = intern(INPUT, (), (), spec_of(value.shape, graph.dtype))
+        type = _input_type(graph, value, value.shape)
         found = _inputs[key] = type.id, type.out
     type_id, spec = found
     inputs = graph.inputs
@@ -134,12 +146,32 @@ def array_input(graph: Columns, value: np.ndarray) -> Expression:
     return handle(graph, node, spec)
 
 
+def array_inputs(graph: Columns, values: np.ndarray) -> tuple[range, Spec]:
+    """The rows of an array as input nodes: their ids, and the spec of each."""
+    type = _input_type(graph, values, values.shape[1:])
+    begin = len(graph.inputs)
+    graph.inputs.extend(np.array(values, graph.dtype))
+    n = len(values)
+    first = graph.extend(type, n, np.arange(begin, begin + n))
+    return range(first, first + n), type.out
+
+
+def _input_type(graph: Columns, value: np.ndarray, shape: Shape) -> NodeType:
+    if value.dtype.kind not in "fiub":
+        raise EdBatchError(f"input: expected real numbers, got an array of {_what(value)}")
+    if 0 in shape:
+        raise EdBatchError(f"input: expected at least one entry, got an array of shape {value.shape}")
+    return intern(INPUT, (), (), spec_of(shape, graph.dtype))
+
+
 # By shape and dtype of what is given and the graph's dtype: type and spec of the node.
 _inputs: dict[tuple[Shape, np.dtype, np.dtype], tuple[int, Spec]] = {}
 
 
 def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:
     """Zeros or ones; equal shapes are one node of the graph."""
+    if isinstance(graph, ArrayGraph):
+        return graph.placed(constant_node(graph.base, op, shape))
     spec = spec_of(shape, graph.dtype)
     return graph.constant((op, shape), lambda: intern(op, (), (), spec))
 
@@ -150,6 +182,8 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     Another one after the parameter was written to: what has run keeps the value of then. Who writes through memory that
     is shared does not say so before the next run.
     """
+    if isinstance(graph, ArrayGraph):
+        return graph.placed(parameter_node(graph.base, parameter))
     key = parameter, last_write(parameter)
     found = graph.constants.get(key)
     if found is not None and found[0] < graph.n - graph.waiting and is_shared(parameter):
@@ -220,14 +254,16 @@ def checked_number(place: str, value: Any) -> float:
     raise EdBatchError(f"{place}: expected a number, got {type(value).__name__}")
 
 
-def checked_index(index: Any, size: int, place: str) -> int:
-    """`index` as a Python int in [0, size); negative ones count from the end.
+def checked_index(index: Any, size: int, place: str) -> Any:
+    """`index` as a Python int in [0, size); negative ones count from the end. Of `Integers`, an array.
 
     An integer argument of a cell that is traced is checked when the cell is called.
 
     Raises:
         EdBatchError: it is no integer or out of range.
     """
+    if isinstance(index, Integers):
+        return index.used_in(size, place)
     if isinstance(index, Payload):
         return index.used_in(size)
     try:
@@ -240,14 +276,16 @@ def checked_index(index: Any, size: int, place: str) -> int:
     return found % size
 
 
-def checked_label(label: Any, classes: int, place: str) -> int:
-    """A class as a Python int in [0, classes): unlike an index, none counts from the end.
+def checked_label(label: Any, classes: int, place: str) -> Any:
+    """A class as a Python int in [0, classes): unlike an index, none counts from the end. Of `Integers`, an array.
 
     As often as not -1 stands for padding or for a missing label: it would train the last class.
 
     Raises:
         EdBatchError: it is no integer or out of range.
     """
+    if isinstance(label, Integers):
+        return label.used_as_label(classes, place)
     if isinstance(label, Payload):
         return label.used_as_label(classes)
     found = checked_index(label, classes, place)

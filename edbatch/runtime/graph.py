@@ -22,6 +22,7 @@ from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.columns import DAMAGED, Columns, graphs
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
@@ -141,7 +142,12 @@ class Graph(Columns):
         listed = _listed("values", expressions)
         for at, expression in enumerate(listed):
             self._check_own(f"value {at}", expression)
-        return self._ran(saving=False).values(np.array([x.id for x in listed], np.int64))
+        single = [x.id for x in listed if x.__class__ is not ExpressionArray]
+        found = self._ran(saving=False).values(np.array(single, np.int64))
+        if len(single) == len(listed):
+            return found
+        values = iter(found)
+        return [x.value() if x.__class__ is ExpressionArray else next(values) for x in listed]
 
     @exclusive
     def backward(self, expression: Expression, gradient: Any = None) -> None:
@@ -244,7 +250,7 @@ class Graph(Columns):
     def _check_own(self, place: str, expression: Any) -> None:
         if not isinstance(expression, Expression):
             raise EdBatchError(f"{place}: expected an expression, got {type(expression).__name__}")
-        if expression.graph is not self:
+        if expression.graph is not self and expression.graph.base is not self:
             raise EdBatchError(f"{place}: an expression of another graph")
 
     def _fail(self, error: BaseException) -> None:
@@ -305,10 +311,10 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
     """The values of many expressions at once, in their order; runs what is pending, once.
 
     Args:
-        expressions: of one graph; an empty list gives an empty list.
+        expressions: of one graph, or arrays of such; an empty list gives an empty list.
 
     Returns:
-        Per expression an array of its shape, or a NumPy scalar.
+        Per expression an array of its shape, or a NumPy scalar; per `ExpressionArray` an array [n, *shape].
 
     Raises:
         EdBatchError: something is no expression, or belongs to another graph.
@@ -325,6 +331,6 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
         return []
     if not isinstance(listed[0], Expression):
         raise EdBatchError(f"value 0: expected an expression, got {type(listed[0]).__name__}")
-    owner = listed[0].graph
+    owner = listed[0].graph.base or listed[0].graph
     assert isinstance(owner, Graph)
     return owner.values(listed)

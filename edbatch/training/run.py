@@ -55,8 +55,9 @@ class Run:
         folder: of the run; made if it is not there.
         model: what is saved, and loaded.
         trainer: updates the model, once per mini-batch.
-        losses: from a list of samples their losses, recorded in the graph that is current: expressions of shape (),
-            as many as there are things to predict, or one. Their sum is minimised; the curve has their mean.
+        losses: from a list of samples their losses, recorded in the graph that is current: expressions of shape (), in
+            a list or an array, as many as there are things to predict, or one. Their sum is minimised; the curve has
+            their mean.
         data: the samples to learn from.
         batch_size: samples of a mini-batch; the last of an epoch may have fewer.
         seed: of the order of the samples.
@@ -215,7 +216,7 @@ class Run:
             found = self.losses(batch)
             if not isinstance(found, Expression | Sequence):
                 raise EdBatchError(f"Run: losses: expected expressions, got {type(found).__name__}")
-            losses = [found] if isinstance(found, Expression) else list(found)
+            losses = [found] if found.__class__ is Expression else list(found)
             for at, loss in enumerate(losses):
                 if not isinstance(loss, Expression) or loss.shape:
                     what = f"shape {loss.shape}" if isinstance(loss, Expression) else type(loss).__name__

@@ -84,7 +84,7 @@ def with_list(place: Any, x: Expression, key: tuple[Any, ...]) -> Expression | N
     chosen = integers(place, key[at], x.spec.shape[axis])
     if not len(chosen):
         return None
-    found = taken(x[(*key[:at], slice(None), *key[at + 1 :])], chosen, along)
+    found = taken(Expression.__getitem__(x, (*key[:at], slice(None), *key[at + 1 :])), chosen, along)
     return found if order is None else transpose(found, order)
 
 
@@ -119,7 +119,7 @@ def _without_ellipsis(place: Any, ndim: int, parts: list[Any]) -> list[Any]:
 
 
 def _with_new_axes(x: Expression, parts: list[Any]) -> Expression:
-    seen = x[tuple(part for part in parts if part is not None)]
+    seen = Expression.__getitem__(x, tuple(part for part in parts if part is not None))  # of each entry of an array
     if None not in parts:
         return seen
     sizes = iter(seen.shape)

@@ -8,11 +8,13 @@ import numpy as np
 
 from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, missing_memory, shown
+from edbatch.graph.array_graph import numbered
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.model.parameters import LookupParameters, Parameter
-from edbatch.graph.node_type import intern
+from edbatch.graph.node_type import TYPES, intern
 from edbatch.graph.op import Op, declare
 from edbatch.graph.ops.loss import unpick
 from edbatch.graph.ops.place import stack
@@ -141,7 +143,8 @@ def lookup(table: LookupParameters, index: int) -> Expression:
 
     Args:
         table: from `ParameterCollection.add_lookup_parameters`.
-        index: of the row; negative counts from the end.
+        index: of the row; negative counts from the end. Of an array of integers (NumPy, one axis), an `ExpressionArray`
+            of as many rows.
 
     Raises:
         EdBatchError: the index is out of range, `table` is no look-up table, or no graph is current.
@@ -168,10 +171,13 @@ def lookup(table: LookupParameters, index: int) -> Expression:
         table.spec.enters(_rows, table.spec)
         rows = shape[0]
     if index.__class__ is not int or not 0 <= index < rows:
+        if is_integers(index):
+            graph, numbers = numbered(graph, index)
+            return graph.add(TYPES[type_id], (numbers.used_in(rows, f"lookup in {table.name}"),))
         if index is not None and is_advanced(index):
             raise EdBatchError(
                 f"lookup({table.spec!r}, {shown(index)}): expected an integer, got {index.__class__.__name__}; several "
-                f"rows, as a matrix, are {table.name}[{shown(index)}]"
+                f"rows, as a matrix, are {table.name}[{shown(index)}]; as expressions, an array of integers says which"
             )
         index = checked_index(index, rows, f"lookup({table.spec!r}, {shown(index)})")
     node = graph.n

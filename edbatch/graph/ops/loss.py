@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.array import array
+from edbatch.graph.array_graph import each, numbered
 from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.fast import binary, described, indexed
+from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.node_type import node_type
@@ -52,12 +56,14 @@ def _unpick_shape(shape: Shape, size: int) -> Shape:
 def unpick(x: Expression, index: Any, size: int, place: str = "unpick") -> Expression:
     """Zeros [size, *shape of x] with x at `index`: the transpose of `pick`; `place` is for errors."""
     if index.__class__ is not int or not 0 <= index < size:
+        x, index = each(x, index)
         index = checked_index(index, size, place)
     return _unpick_call((x,), (size,), (index,))
 
 
 def omit(x: Any, index: Any) -> Expression:
     """x with zeros at `index`."""
+    x, index = each(x, index)
     return record(OMIT, (x,), (checked_index(index, x.shape[0], "omit"),))
 
 
@@ -176,8 +182,9 @@ def _pick_of_parameter(parameter: Parameter, index: Any) -> Expression:
 
         return lookup(parameter, index)
     type = node_type(PICK, (), (parameter.spec,))
+    graph, index = numbered(current_graph(), index)
     place = f"pick({parameter.spec!r}, {shown(index)})"
-    return current_graph().add(type, (checked_index(index, parameter.shape[0], place),))
+    return graph.add(type, (checked_index(index, parameter.shape[0], place),))
 
 
 _LARGE = 8192  # entries
@@ -194,6 +201,8 @@ def _pick_of_large(x: Expression, index: Any) -> Expression:
     block = -(-_BLOCK * rows // x.spec.size)
     if rows <= 2 * block:
         return _pick(x, index)
+    if is_integers(index):
+        return array([_pick_of_large(x, one) for one in index.tolist()])
     if index.__class__ is not int or not 0 <= index < rows:
         index = checked_index(index, rows, f"pick({x.spec!r}, {shown(index)})")
     begin = min(index - index % block, rows - block)
@@ -263,12 +272,13 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     smoothing = checked_number("cross_entropy: label_smoothing", label_smoothing)
     expect(0 <= smoothing <= 1, f"cross_entropy: expected label_smoothing in [0, 1], got {label_smoothing}")
     soft = isinstance(label, Operand | list | tuple) or (isinstance(label, np.ndarray) and label.ndim > 0)
+    soft = soft and not (logits.__class__ is ExpressionArray and is_integers(label))  # of each entry one
     if not soft and not smoothing:
         return _cross_entropy_call(logits, label)
     x = logits if logits.__class__ is Expression else to_expression("cross_entropy", logits)
     if not soft:
         hard = multiply(number(x.graph, 1 - smoothing), _cross_entropy_call(x, label))
-        return add(hard, multiply(number(x.graph, -smoothing), mean(log_softmax(x))))
+        return add(hard, multiply(number(x.graph, -smoothing), mean(log_softmax(x), 0)))
     if not isinstance(label, Operand):
         label = _checked_target("cross_entropy: label", label)
     target = to_operand("cross_entropy: label", x.graph, label)
@@ -276,7 +286,7 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
         raise EdBatchError(f"cross_entropy({x.spec!r}, {target.spec!r}): expected a vector, and one label or as many")
     scores = log_softmax(x)
     hard = -dot(target, scores)
-    return hard if not smoothing else (1 - smoothing) * hard - smoothing * mean(scores)
+    return hard if not smoothing else (1 - smoothing) * hard - smoothing * mean(scores, 0)
 
 
 def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
@@ -296,6 +306,7 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
     if label.__class__ is not int or not 0 <= label < x.spec.shape[0]:
+        x, label = each(x, label)
         label = checked_label(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
     return _hinge_call((x,), (margin,), (label,))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.array_graph import each
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.draws import checked_seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_list import listed
 from edbatch.graph.fast import attributed, described, documented
+from edbatch.graph.integers import Integers, is_integers
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Op, Sample, composite, declare, expect
 from edbatch.graph.ops.elementwise import abs, exp, log, maximum2, sqrt, square
@@ -192,6 +194,8 @@ def _checked_seed(seed: Any) -> Any:
     if isinstance(seed, Payload):
         seed.used_as_label(_SEEDS)  # of which none counts from the end, either
         return seed
+    if isinstance(seed, Integers):
+        return seed.used_as_label(_SEEDS, "dropout: seed")
     found = checked_seed("dropout: seed", seed)
     if found >= _SEEDS:
         raise EdBatchError(f"dropout: seed: expected an integer below 2**31, got {shown(found)}")
@@ -233,4 +237,6 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     graph = graph_of("dropout", (x,))
     if not graph.options.training or rate == 0:
         return to_expression("dropout", x)
+    if is_integers(seed):
+        x, seed = each(to_expression("dropout", x), seed)
     return _masked(x, rate, graph.draw(1)[0] if seed is None else _checked_seed(seed))

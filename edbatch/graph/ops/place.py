@@ -12,6 +12,7 @@ from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.shape import checked_axis, reshape, split
@@ -101,7 +102,8 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         return remember(xs, axis)
 
     def remember(given: Iterable[Any], axis: int) -> Expression:
-        xs = [] if isinstance(given, Operand) else entries_of(given)
+        is_one = isinstance(given, Operand) and given.__class__ is not ExpressionArray
+        xs = [] if is_one else entries_of(given)
         if not xs or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)

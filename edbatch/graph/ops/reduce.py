@@ -11,6 +11,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.fast import attributed
 from edbatch.graph.fast_lists import variadic
 from edbatch.graph.op import OPS, Equations, Op, Sample, composite, declare, expect
@@ -223,6 +224,8 @@ def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> boo
     """Whether x is several operands, in whatever can be gone through, and not one."""
     if x.__class__ is Expression:
         return False
+    if x.__class__ is ExpressionArray:
+        return axis is None and keepdims is False  # else it is of each entry
     if x.__class__ is not list and (isinstance(x, Operand | np.ndarray) or not isinstance(x, Iterable)):
         return False
     if axis is not None or (keepdims is not False and checked_flag(f"{name}: keepdims", keepdims)):

@@ -1,0 +1,228 @@
+"""The graph that arrays of expressions are in: each of its nodes stands for n nodes of another graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.columns import DAMAGED, SMALL, Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.integers import Integers, integers
+from edbatch.graph.lines import LinedTypes
+from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.op import Kind
+from edbatch.graph.spec import Spec
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, look
+
+if TYPE_CHECKING:
+    from edbatch.graph.cell.body import Body
+    from edbatch.graph.cell.compiled import Compiled
+
+# Nodes of the base: in a row, in any order and seen through views, or one that all entries share.
+Ids = range | np.ndarray | int
+
+
+class ArrayGraph(Columns):
+    """A graph of arrays: a node is recorded here once, and n times in the base before that runs.
+
+    Recording is that of any graph, so that everything that takes expressions takes arrays. Among `args` there may be
+    arrays of n integers in the place of one.
+
+    Attributes:
+        count: n.
+    """
+
+    __slots__ = ("_found", "count")
+
+    base: Columns
+
+    def __init__(self, base: Columns, count: int) -> None:
+        super().__init__(base.dtype, base.options)
+        self.base = base
+        self.count = count
+        self.handle = ExpressionArray
+        self.inputs = base.inputs
+        self.serial = base.serial
+        self.inlines = base.inlines and count > 0  # of no entry, a cell says what it returns, and its body does not
+        self.careful = base.careful
+        self._found: list[Ids] = []  # what stands for the first nodes in the base
+
+    def leaf(self, ids: Ids, spec: Spec) -> ExpressionArray:
+        """Expressions of the base, as an array.
+
+        Where all are seen through one view, so is what stands for them; views of views have codes of their own.
+        """
+        self.flush()
+        view = 0
+        if isinstance(ids, int):
+            ids, view = ids & NODE_MASK, ids & ~NODE_MASK
+        elif len(ids):
+            views = ids[0] & ~NODE_MASK
+            alike = ids[-1] & ~NODE_MASK == views if isinstance(ids, range) else ((ids & ~NODE_MASK) == views).all()
+            if alike:
+                view = int(views)
+                ids = ids - view if isinstance(ids, np.ndarray) else range(ids.start - view, ids.stop - view, ids.step)
+        node = len(self._found)  # and not `n`: an interrupt may have come between the two
+        self._found.append(ids)
+        self.n = node + 1
+        return ExpressionArray(self, node + view, spec)
+
+    def placed(self, x: Expression) -> ExpressionArray:
+        """An expression of the base as an array, all of whose entries it is."""
+        key = (x.id, x.spec)
+        found = self.constants.get(key)
+        if found is None:
+            found = self.constants[key] = self.leaf(x.id, x.spec).id, x.spec
+        return ExpressionArray(self, *found)
+
+    def draw(self, count: int) -> Sequence[Any]:
+        """Integers for what is random: entry after entry, as if each was recorded by itself."""
+        drawn = np.array(self.base.draw(count * self.count), np.int64)
+        return [Integers(column) for column in drawn.reshape(self.count, count).T]
+
+    def ids_of(self, id: int) -> np.ndarray:
+        """Per entry the id in the base of an expression of this graph."""
+        self.flush()
+        found = self._ids(id)
+        return np.full(self.count, found) if isinstance(found, int) else _as_array(found)
+
+    def chosen(self, x: ExpressionArray, entries: Any) -> Any:
+        """Some entries, as an array; by an integer, as one expression."""
+        self.flush()
+        found: Any = self._ids(x.id)
+        if isinstance(found, int) or not isinstance(entries, int | slice):
+            found = self.ids_of(x.id)
+        found = found[entries]
+        if isinstance(entries, int):
+            return Expression(self.base, int(found), x.spec)
+        return array_graph(self.base, len(found)).leaf(found, x.spec)
+
+    def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
+        """As the base."""
+        return self.base.compile(body, arguments)
+
+    def type_of(self, expression: Expression) -> NodeType:
+        """The type of the nodes that were recorded last."""
+        return TYPES[self.types[(expression.id & NODE_MASK) - len(self._found)]]
+
+    def flush(self) -> None:
+        """Have the base record what was recorded here."""
+        if not self.types:
+            return
+        if len(self._found) + len(self.types) != self.n:
+            raise EdBatchError(DAMAGED)
+        at = 0
+        lines = self.types.lines if isinstance(self.types, LinedTypes) else repeat(None)
+        for id, line in zip(self.types, lines, strict=False):
+            type = TYPES[id]
+            width = type.n_args if type.n_args >= 0 else self.args[at] + 1
+            self._found.append(self._recorded(type, self.args[at : at + width], line))
+            at += width
+        if at != len(self.args):
+            raise EdBatchError(DAMAGED)
+        self.types.clear()
+        self.args.clear()
+
+    def _recorded(self, type: NodeType, given: list[Any], line: str | None) -> Ids:
+        """What stands in the base for a node with these integers."""
+        if type.op.kind is Kind.SOURCE:  # which has one value for all entries
+            return self.base.extend(type, 1, np.array(given, np.int64), line)
+        end = len(given) - type.op.payload
+        first = type.n_args < 0  # behind their count, if that varies
+        columns = [self._ids(x) if first <= at < end else x for at, x in enumerate(given)]
+        begin = self.base.extend(type, self.count, self._rows(columns), line)
+        return range(begin, begin + self.count)
+
+    def _rows(self, columns: list[Any]) -> np.ndarray | list[int]:
+        """Integers of n nodes, one after the other, by their columns: one that is in all rows, or n of them."""
+        count = self.count
+        if count * len(columns) <= SMALL:
+            listed = [x if x.__class__ is range else _listed(x, count) for x in columns]
+            return list(listed[0] if len(listed) == 1 else chain.from_iterable(zip(*listed, strict=True)))
+        if len(columns) == 1 and columns[0].__class__ is not int:
+            return _as_array(columns[0])
+        block = np.empty((self.count, len(columns)), np.int64)
+        for at, x in enumerate(columns):
+            block[:, at] = _as_array(x)
+        return block.reshape(-1)
+
+    def _ids(self, id: int) -> Ids:
+        node, view = id & NODE_MASK, id & ~NODE_MASK
+        found: Any = self._found[node]
+        if found.__class__ is range:
+            return range(found.start + view, found.stop + view, found.step) if view else found
+        if found.__class__ is int or not view or not (found > NODE_MASK).any():
+            return found + view
+        return self._seen(found, view)
+
+    def _seen(self, ids: np.ndarray, view: int) -> np.ndarray:
+        """Expressions that are seen through several views, each seen through one more."""
+        more, views, seen = VIEWS[view >> NODE_BITS], ids & ~NODE_MASK, ids.copy()
+        assert more is not None
+        for one in np.unique(views):
+            (at,) = (views == one).nonzero()
+            first, *others = ids[at].tolist()
+            found = self._looked(first, more)
+            if (found - first) & NODE_MASK == 0:
+                seen[at] += found - first
+            else:  # a copy, because views do not nest as deep
+                seen[at] = [found, *(self._looked(id, more) for id in others)]
+        return seen
+
+    def _looked(self, id: int, view: View) -> int:
+        x = Expression(self.base, id, view.root)
+        for op, attributes in view.steps:
+            x = look(x, op, attributes)
+        return x.id
+
+
+def _listed(ids: Any, count: int) -> Iterable[int]:
+    """A column of so many integers, to be gone through."""
+    return repeat(ids, count) if ids.__class__ is int else _as_array(ids).tolist()
+
+
+def _as_array(ids: Any) -> Any:
+    """A column of integers, or the one that is in all rows."""
+    if ids.__class__ is range:
+        return np.arange(ids.start, ids.stop, ids.step)
+    return ids.values if ids.__class__ is Integers else ids
+
+
+def array_graph(base: Columns, count: int) -> ArrayGraph:
+    """The graph each of whose nodes stands for so many of another: one, as long as there are arrays in it."""
+    held = base.array_graphs.get(count)
+    found = None if held is None else held()
+    if found is None:
+        found = ArrayGraph(base, count)
+        base.array_graphs[count] = ref(found)
+    return found
+
+
+def each(x: Expression, index: Any) -> tuple[Expression, Any]:
+    """What an index is into, and the index: where that is an array of integers, both for each entry of an array."""
+    graph, index = numbered(x.graph, index)
+    return x if graph is x.graph else graph.placed(x), index
+
+
+def numbered(graph: Columns, index: Any) -> tuple[Any, Any]:
+    """Where a node is recorded that has an index, and the index: for an array of integers, where arrays are."""
+    index = integers(index)
+    if not isinstance(index, Integers):
+        return graph, index
+    found = graph if isinstance(graph, ArrayGraph) else array_graph(graph, index.count)
+    if found.count != index.count:
+        raise EdBatchError(f"expected an integer for each of {found.count} entries, got {index.count}")
+    return found, index
+
+
+def entry(x: Any, at: int) -> Any:
+    """Of an argument, what one entry is given."""
+    if x.__class__ is ExpressionArray:
+        return x[at]
+    return int(x.values[at]) if x.__class__ is Integers else x

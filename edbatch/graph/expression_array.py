@@ -1,0 +1,130 @@
+"""Arrays of expressions: n expressions of one shape that are recorded by one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.expression import Expression
+
+if TYPE_CHECKING:
+    from edbatch.graph.array_graph import ArrayGraph
+
+
+_ALL = slice(None)
+
+
+class ExpressionArray(Expression, gc=False, eq=False):
+    """n expressions of one graph, shape and dtype, which functions and cells take as they take one expression.
+
+    A function or a cell that is given an array records n ordinary nodes, one for each entry, and returns an array, at a
+    small part of the cost of n calls. Other arrays that it is given have as many entries; a single expression, a
+    parameter, a number or a NumPy array is the same for all entries. Where it takes an integer (a look-up, a label, an
+    argument of a cell that is annotated `int`), an array of n integers gives each entry its own. It is no tensor with
+    an axis more: `shape` and axes are those of an entry, entries are independent, and run with whatever else the policy
+    finds ready.
+
+    Where a function takes a list of expressions and no axis (`eb.sum(xs)`, the keys of `eb.attention`), an array is
+    that list; `eb.sum(xs, axis=0)` is of each entry, and so is `eb.softmax(xs)`, which has an axis by default.
+
+    `xs[3]` is an expression; slices, integers in a list and masks choose entries, further indices are of an entry:
+    `xs[:, 0]`. `len(xs)` and iteration are those of a list. `eb.array` joins.
+
+    A node that no array leads to any more when the graph runs is not computed.
+
+    Example:
+        >>> import numpy as np, edbatch as eb
+        >>> table = eb.ParameterCollection().add_lookup_parameters((4, 2), init=[[0, 1], [2, 3], [4, 5], [6, 7]])
+        >>> with eb.Graph():
+        ...     xs = eb.lookup(table, np.array([3, 0, 2]))
+        ...     ys = eb.relu(xs - 3.0)
+        ...     total = eb.sum(ys[:2] * 0.5)
+        >>> len(ys), ys.shape
+        (3, (2,))
+        >>> ys.value()
+        array([[3., 4.],
+               [0., 0.],
+               [1., 2.]], dtype=float32)
+        >>> total.value()
+        array([1.5, 2. ], dtype=float32)
+    """
+
+    # Its graph is one whose nodes each stand for n; so all that takes an expression takes an array, and does no more.
+
+    @property
+    def ids(self) -> np.ndarray:
+        """Per entry the id (int64) that the expression has in the graph."""
+        return self._array_graph.ids_of(self.id)
+
+    @property
+    def _array_graph(self) -> ArrayGraph:
+        return cast("ArrayGraph", self.graph)
+
+    def __len__(self) -> int:
+        return self._array_graph.count
+
+    def __iter__(self) -> Iterator[Expression]:
+        graph, spec = self._array_graph.base, self.spec
+        return (Expression(graph, id, spec) for id in self.ids.tolist())
+
+    def __getitem__(self, key: Any) -> Any:
+        chosen, *rest = key if isinstance(key, tuple) else (key,)
+        if rest and chosen.__class__ is slice and chosen == _ALL:
+            found = self
+        else:
+            found = self._array_graph.chosen(self, _checked_entries(chosen, len(self)))
+        return Expression.__getitem__(found, tuple(rest)) if rest else found
+
+    def value(self) -> np.ndarray:
+        """The values of all entries, an array [n, *shape] of the caller's own; runs what is pending, once."""
+        return self._array_graph.base.rows(self.ids, self.spec)
+
+    def gradient(self) -> np.ndarray:
+        """The gradients of all entries, an array [n, *shape]; see `Expression.gradient`."""
+        found = [x.gradient() for x in self]
+        return np.array(found, self.spec.dtype).reshape(len(self), *self.spec.shape)
+
+    def backward(self, gradient: Any = None) -> NoReturn:
+        """Refuse: gradients are of one number."""
+        raise EdBatchError(f"backward of {self!r}: expected one expression, as eb.sum(xs) is")
+
+    def item(self) -> NoReturn:
+        """Refuse: an array is no number."""
+        raise EdBatchError(f"{self!r} as a number: expected one expression; .value() is an array of all")
+
+    def __repr__(self) -> str:
+        return f"ExpressionArray({len(self)} expressions, shape={self.shape})"
+
+
+def _checked_entries(chosen: Any, count: int) -> Any:
+    """An index into a list of so many entries: an integer, a slice, or an array of integers."""
+    if chosen.__class__ is int and -count <= chosen < count:
+        return chosen
+    if chosen is Ellipsis:
+        return slice(None)
+    if isinstance(chosen, slice):
+        try:
+            chosen.indices(count)
+        except (TypeError, ValueError) as error:
+            raise _no_entries(chosen, count, str(error)) from None
+        return chosen
+    try:
+        found = np.asarray(chosen)
+    except ValueError:
+        found = np.empty((), object)
+    if (found.dtype == np.bool_ and found.shape == (count,)) or (found.ndim == 1 and not found.size):
+        return np.flatnonzero(found)
+    if found.ndim > 1 or found.dtype.kind not in "iu":
+        what = f"expected an integer, a slice, a list of integers or of {count} truth values; others are behind it"
+        raise _no_entries(chosen, count, what)
+    wrong = found[(found < -count) | (found >= count)]
+    if wrong.size:
+        raise _no_entries(chosen, count, f"index {wrong.flat[0]} is out of range for {count} entries")
+    return found if found.ndim else int(found)
+
+
+def _no_entries(chosen: Any, count: int, what: str) -> EdBatchError:
+    return EdBatchError(f"entries {shown(chosen)} of {count} expressions: {what}")

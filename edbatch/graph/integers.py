@@ -1,0 +1,75 @@
+"""Integers in the place of one: an index or a label for each entry of an array of expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+
+_MOST = 2**63
+
+
+class Integers:
+    """Several integers, which were checked to be such; see `is_integers`.
+
+    Attributes:
+        values: the integers (int64).
+        count: how many there are.
+        largest: of them, where a negative one counts as larger than all that are not; -1 if there is none.
+
+    Raises:
+        EdBatchError: one has more than 63 bits.
+    """
+
+    __slots__ = ("count", "largest", "values")
+
+    def __init__(self, given: np.ndarray) -> None:
+        self.values = values = given.astype(np.int64)
+        self.count = len(values)
+        self.largest = values.view(np.uint64).max().item() if self.count else -1
+        if self.largest >= _MOST and given.dtype.kind == "u":
+            raise EdBatchError(f"an array of indices: {given.max()} is too large")
+
+    def __repr__(self) -> str:
+        return f"{self.count} integers"
+
+    @property
+    def has_negative(self) -> bool:
+        """Whether one counts from the end."""
+        return self.largest >= _MOST
+
+    def used_in(self, size: int, place: str) -> Integers:
+        """Indices below `size`, of which negative ones count from the end."""
+        if self.largest < size:
+            return self
+        self._expect(-size, size, place, f"is out of range for {size} entries")
+        return Integers(self.values % size)
+
+    def used_as_label(self, classes: int, place: str) -> Integers:
+        """Labels, none of them negative."""
+        if self.largest >= classes:
+            self._expect(0, classes, place, f"is no label, expected one in [0, {classes})")
+        return self
+
+    def _expect(self, first: int, end: int, place: str, what: str) -> None:
+        wrong = (self.values < first) | (self.values >= end)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise EdBatchError(f"{place}: the integer {self.values[at]} of entry {at} {what}")
+
+
+def integers(x: Any) -> Any:
+    """An array of integers as `Integers`; anything else as it is."""
+    return Integers(x) if is_integers(x) else x
+
+
+def is_integers(x: Any) -> bool:
+    """Whether it is an array of integers, in a row; one of nothing is."""
+    return x.__class__ is np.ndarray and x.ndim == 1 and (x.dtype.kind in "iu" or not x.size)
+
+
+def counts_from_the_end(index: Any) -> bool:
+    """Whether an index, or one of several, is negative."""
+    return index.has_negative if isinstance(index, Integers) else index < 0

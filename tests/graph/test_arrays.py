@@ -1,0 +1,256 @@
+"""Arrays of expressions: choosing, joining, reading, what is beside them in a graph, and what becomes of them."""
+
+import pathlib
+import weakref
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from tests.graph.array_uses import Model, given
+from tests.interrupts import Interrupt
+
+
+def test_a_list_of_no_entries_is_refused():
+    with eb.Graph():
+        xs = eb.array([eb.ones(2)])[:0]
+        assert list(xs) == []
+        with pytest.raises(eb.EdBatchError, match=r"^sum_list of ExpressionArray\(0 expr.*expected at least one"):
+            eb.sum(xs)
+        with pytest.raises(eb.EdBatchError, match=r"^array\(\[\]\): expected at least one"):
+            eb.array([])
+
+
+NOTHING = []
+
+
+class TestChoosing:
+    """Indices, joins and iteration of arrays."""
+
+    X = np.arange(12.0).reshape(6, 2)
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            slice(None), slice(1, 4), slice(None, None, 2), slice(None, None, -1), slice(4, 1), slice(-2, None), ...,
+            [3, 0, 3, -1], NOTHING, np.array([2, 2]), np.array([True, False, True, True, False, False]), [False] * 6,
+        ],
+        ids=str,
+    )  # fmt: skip
+    def test_some_entries(self, key):
+        with eb.Graph():
+            xs = eb.array(self.X)
+            for array, values in ((xs, self.X), (xs * 2, self.X * 2), (xs[::-1][:, ::-1], self.X[::-1, ::-1])):
+                expected = values[np.array(key, np.int64) if key is NOTHING else key]
+                np.testing.assert_array_equal(array[key].value(), expected)
+                np.testing.assert_array_equal((array[key] + 1).value(), expected + 1)
+
+    def test_one_entry(self):
+        with eb.Graph() as graph:
+            xs = eb.array(self.X)
+            for array, values in ((xs, self.X), (xs * 2, self.X * 2), (xs[::-1], self.X[::-1])):
+                for at in (0, 3, -1, np.int64(2), np.array(4)):
+                    one = array[at]
+                    assert one.__class__ is eb.Expression
+                    assert one.graph is graph
+                    np.testing.assert_array_equal(one.value(), values[at])
+                assert [x.value().tolist() for x in array] == values.tolist()
+
+    def test_entries_of_entries(self):
+        with eb.Graph():
+            xs = eb.array(self.X)
+            np.testing.assert_array_equal(xs[1:, 0].value(), self.X[1:, 0])
+            np.testing.assert_array_equal(xs[[0, 2], ::-1].value(), self.X[[0, 2], ::-1])
+            np.testing.assert_array_equal(xs[2, 1].value(), self.X[2, 1])
+            np.testing.assert_array_equal(xs[:, [1, 1, 0]].value(), self.X[:, [1, 1, 0]])
+            np.testing.assert_array_equal(xs[:, None].value(), self.X[:, None])
+
+    def test_joined(self):
+        W = eb.ParameterCollection().add_parameters(2, init=[8, 9])
+        with eb.Graph():
+            xs = eb.array(self.X)
+            one, rows = eb.input([5.0, 6.0]), eb.input([[1.0, 2.0], [3.0, 4.0]])
+            joined = eb.array([xs[4:], one, W, [0.0, 1.0] * np.ones(2), *rows, xs[:0], xs[1:5:2, ::-1]])
+            expected = [[8, 9], [10, 11], [5, 6], [8, 9], [0, 1], [1, 2], [3, 4], [3, 2], [7, 6]]
+            np.testing.assert_array_equal(joined.value(), expected)
+            np.testing.assert_array_equal(eb.array(rows).value(), rows.value())
+            np.testing.assert_array_equal(eb.array(range(3)).value(), [0, 1, 2])
+            # Each entry is seen through a view of its own, and through one more.
+            np.testing.assert_array_equal((joined[:, ::-1] * 2).value(), np.array(expected)[:, ::-1] * 2.0)
+            np.testing.assert_array_equal(joined[::-1, 1:].value(), np.array(expected)[::-1, 1:])
+            np.testing.assert_array_equal(joined[3].value(), expected[3])
+
+    def test_views_of_views_beyond_those_that_nest(self):
+        with eb.Graph():
+            rows = eb.input(np.arange(24.0).reshape(4, 3, 2))
+            xs = eb.array(rows)
+            expected = rows.value()
+            for _ in range(10):
+                xs, expected = eb.swapaxes(xs, 0, 1), expected.swapaxes(1, 2)
+                xs = eb.array(list(xs))
+            np.testing.assert_array_equal((xs + 0).value(), expected)
+
+
+def test_arrays_and_single_expressions_run_in_the_same_batches():
+    model = Model()
+    (X, Y), _ = given(5)
+    with eb.Graph("sufficient", "float64") as graph:
+        xs, one = eb.array(X), eb.input(Y[0])
+        hs, h = eb.tanh(model.W @ xs), eb.tanh(model.W @ one)
+        both = eb.sum([*hs, h]) + eb.sum(hs * h) + eb.sum(h - hs[1:])
+        value = both.value()
+        assert graph.report().batches <= 8
+    W = model.W.value()
+    H, h = np.tanh(X @ W.T), np.tanh(Y[0] @ W.T)
+    np.testing.assert_allclose(value, H.sum(0) + h + (H * h).sum(0) + (h - H[1:]).sum(0), rtol=1e-13)
+    eb.sum(both).backward()
+    found = model.gradients()["W"]
+    with eb.Graph("sufficient", "float64"):
+        hs, h = [eb.tanh(model.W @ eb.input(x)) for x in X], eb.tanh(model.W @ eb.input(Y[0]))
+        eb.sum(eb.sum([*hs, h]) + eb.sum([x * h for x in hs]) + eb.sum([h - x for x in hs[1:]])).backward()
+    np.testing.assert_allclose(found, model.gradients()["W"], rtol=1e-12)
+
+
+def test_repeated_entries_add_their_gradients():
+    model = Model()
+    words = np.array([2, 2, 5, 2])
+    with eb.Graph(dtype="float64"):
+        xs = eb.lookup(model.table, words)
+        again = xs[[0, 0, 2]]
+        loss = eb.sum(eb.sum(xs * xs)) + eb.sum(eb.sum(again))
+    loss.backward()
+    table = model.table.value()
+    expected = np.zeros((8, 8))
+    for word in words:
+        expected[word] += 2 * table[word]
+    expected[2] += 2
+    expected[5] += 1
+    np.testing.assert_allclose(model.table.grad(), expected, rtol=1e-14)
+    np.testing.assert_allclose(xs.gradient(), 2 * table[words] + np.array([2, 0, 1, 0])[:, None], rtol=1e-14)
+    np.testing.assert_allclose(again.gradient(), xs.gradient()[[0, 0, 2]], rtol=0)
+
+
+def test_stopped_entries_get_no_gradient_through_it():
+    with eb.Graph(dtype="float64"):
+        xs = eb.array(np.arange(6.0).reshape(3, 2))
+        loss = eb.sum(eb.sum(eb.stop_gradient(xs) * xs))
+    loss.backward()
+    np.testing.assert_array_equal(xs.gradient(), np.arange(6.0).reshape(3, 2))
+
+
+def test_a_graph_grows_between_reads():
+    (X, _), _ = given(6)
+    model = Model()
+    with eb.Graph(dtype="float64") as graph:
+        xs = eb.array(X)
+        hs = model.W @ xs
+        first = hs.value()
+        ys = hs[:3] + hs[3:]
+        one = eb.sum(ys)
+        np.testing.assert_allclose(one.value(), first.sum(0), rtol=1e-14)
+        zs = ys * xs[::2]
+        np.testing.assert_allclose(zs.value(), (first[:3] + first[3:]) * X[::2], rtol=1e-14)
+        values = eb.forward([zs, one, xs[1], ys])
+    assert [value.shape for value in values] == [(3, 8), (8,), (8,), (3, 8)]
+    assert graph.report().nodes == 13
+
+
+def test_what_nobody_holds_is_not_computed():
+    with eb.Graph() as graph:
+        xs = eb.array(np.ones((5, 2)))
+        xs = xs[1:]
+        kept = eb.exp(xs)
+        _ = eb.log(kept[:2])
+        del _
+        kept.value()
+        assert graph.report().nodes == 4
+
+
+def test_a_graph_goes_with_its_last_array():
+    with eb.Graph() as graph:
+        xs = eb.array(np.ones((3, 2))) * 2
+    gone = weakref.ref(graph)
+    del graph
+    assert gone() is not None
+    xs.value()
+    del xs
+    assert gone() is None
+
+
+def test_lists_of_arrays_are_lists_of_each_entry():
+    X = np.random.default_rng(0).normal(size=(3, 4, 2))
+    with eb.Graph(dtype="float64"):
+        a, b, c = (eb.array(x) for x in X)
+        one = eb.input(X[0, 0])
+        np.testing.assert_allclose(eb.sum([a, b, c, one]).value(), X.sum(0) + X[0, 0], rtol=1e-14)
+        np.testing.assert_array_equal(eb.stack([a, one, b]).value()[2], [X[0, 2], X[0, 0], X[1, 2]])
+        weights = [w.value() for w in eb.softmax([a, b])]
+        np.testing.assert_allclose(weights[0], np.exp(X[0]) / (np.exp(X[0]) + np.exp(X[1])), rtol=1e-13)
+
+
+def test_arrays_are_lists_where_a_list_is_taken():
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    with eb.Graph(dtype="float64"):
+        xs, query = eb.array(X), eb.input(X[1])
+        lists = list(xs)
+        pairs = [
+            (eb.sum(xs), eb.sum(lists)), (xs.sum(), eb.sum(lists)), (eb.mean(xs), eb.mean(lists)),
+            (eb.max(xs), eb.max(lists)), (eb.maximum(xs), eb.maximum(lists)), (eb.logsumexp(xs), eb.logsumexp(lists)),
+            (eb.stack(xs), eb.stack(lists)), (eb.concatenate(xs), eb.concatenate(lists)),
+            (eb.softmax(xs)[2], eb.softmax(lists[2])), (eb.softmax(list(xs[::-1]))[2], eb.softmax(lists[::-1])[2]),
+            (eb.attention(query, xs, xs), eb.attention(query, lists, lists)),
+            (eb.attention(xs, xs, xs[::-1])[3], eb.attention(xs[3], lists, lists[::-1])),
+            (eb.weighted_sum(xs[:, 0], xs), eb.weighted_sum([x[0] for x in lists], lists)),
+            (eb.dots(query, xs)[4], eb.dots(query, lists)[4]),
+            (eb.attention(query, eb.ExpressionList(xs), eb.ExpressionList(xs)), eb.attention(query, lists, lists)),
+        ]  # fmt: skip
+        for one, other in pairs:
+            assert one.__class__ is eb.Expression
+            np.testing.assert_array_equal(one.value(), other.value())
+
+
+def test_an_interrupt_leaves_a_graph_that_is_right_or_says_that_it_is_damaged():
+    X, chosen = np.arange(140.0).reshape(70, 2), np.arange(70) < 34
+    outcomes, at = set(), 1
+    while "done" not in outcomes:
+        with eb.Graph("sufficient", "float64"):
+            xs = eb.array(X)
+
+            def record(xs=xs):
+                ys = (xs * 2)[chosen] + xs[1:35, ::-1]
+                eb.sum(eb.array([ys, xs]))
+                assert len(ys.ids) == 34
+
+            interrupted = Interrupt(at).run(record)
+            try:
+                assert eb.sum(xs * 3).value().tolist() == (3 * X.sum(0)).tolist()
+                outcomes.add("right" if interrupted else "done")
+            except eb.EdBatchError as error:
+                outcomes.add("damaged" if "damaged" in str(error) else str(error))
+        at += 1
+    assert {"right", "done"} <= outcomes <= {"right", "done", "damaged"}
+
+
+def test_lines_are_those_of_the_calls():
+    with eb.options(trace_lines=True), eb.Graph(check_nan=True):
+        xs = eb.array(np.array([[1.0], [-1.0], [4.0]]))
+        ys = xs + 1
+        zs = eb.log(ys - 1)  # here
+        _ = eb.exp(zs)
+        with pytest.raises(eb.EdBatchError, match=r"log.*test_arrays\.py") as caught:
+            zs.value()
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    assert f":{lines.index('        zs = eb.log(ys - 1)  # here') + 1}" in str(caught.value)
+
+
+def test_inside_cells():
+    model = Model()
+
+    @eb.cell
+    def looked_up(x):
+        return eb.sum(eb.lookup(model.table, np.array([1, 2, 1])) * x)
+
+    with eb.Graph(dtype="float64"):
+        x = eb.input(np.arange(8.0))
+        value = looked_up(x).value()
+    np.testing.assert_allclose(value, model.table.value()[[1, 2, 1]].sum(0) * np.arange(8.0), rtol=1e-14)
