@@ -9,6 +9,7 @@ from edbatch.models.workloads import WORKLOADS
 from tests import fake_device
 from tests.arrays import on_host
 from tests.graph.test_ops import CASES
+from tests.graph.test_random_arrays import OfArrays, outcome
 from tests.kernels.cuda import test_ops as on_gpu
 
 pytestmark = [pytest.mark.filterwarnings("ignore:backward. no parameter got a gradient"), pytest.mark.cpu]
@@ -44,6 +45,10 @@ def test_every_op(fake, op, sample):
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_models(fake, name):
     check(fake, lambda: [x for found in on_gpu.of_workload(name) for x in found])
+
+
+def test_arrays_of_expressions(fake):
+    check(fake, lambda: outcome(4, OfArrays, "sufficient")[0], unit=1e-7)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -6,7 +6,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from edbatch.graph.columns import graphs
+from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.integers import Integers, integers
 from edbatch.graph.watch.guard import MISSING
 
 if TYPE_CHECKING:
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 # Its own names begin with an underscore, so that they do not meet the arguments'.
 SOURCE = """
 def call({arguments}):
-    _inline = False
+{arrays}    _inline = False
     try:
         _graph = {graph}
         _own = {owner}.__dict__  # and not as an attribute, which another object may answer for
@@ -44,9 +48,16 @@ def call({arguments}):
             return _out.structure.build([_handle(_graph, _node + _step, _spec) for _step, _spec in _out.outs])
     except (AttributeError, KeyError, ValueError):  # no graph, no last call, or a copied owner's
         pass
-    if _inline:
+    if _inline and not any(_x.__class__ in _arrays for _x in {given}):
         return _function({arguments})
     return _cell.call({given}, {static})
+"""
+
+# One for all entries would not do for arrays of expressions.
+INTEGER = """({name}.__class__ is int and 0 <= {name} < {size}
+            or {name}.__class__ is _Integers and {name}.largest < {size} and {name}.count == _graph.count)"""
+ARRAY = """    if {name}.__class__ is _ndarray:
+        {name} = _integers({name})
 """
 
 CAREFUL = """
@@ -64,6 +75,10 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "__name__": __name__,  # nothing that a trace watches
         "_cell": cell,
         "_function": cell.function,
+        "_arrays": (ExpressionArray, Integers),  # which give each entry its own
+        "_Integers": Integers,
+        "_integers": integers,
+        "_ndarray": np.ndarray,
         "_top": graphs.top.get,
         "_missing": MISSING,
     }
@@ -78,14 +93,14 @@ def _made(source: str, cell: Cell, scope: dict[str, Any]) -> Callable[..., Any]:
 
 def _source(cell: Cell, scope: dict[str, Any]) -> str:
     names = [p.name for p in cell.positional]
-    integers = [p.name for p in cell.positional if p.annotation in (int, "int")]
-    expressions = [name for name in names if name not in integers]
+    numbers = [p.name for p in cell.positional if p.annotation in (int, "int")]
+    expressions = [name for name in names if name not in numbers]
     checks = [
-        f"{name}.__class__ is int and 0 <= {name} < _s{number}" if name in integers else f"{name}.spec is _s{number}"
+        INTEGER.format(name=name, size=f"_s{number}") if name in numbers else f"{name}.spec is _s{number}"
         for number, name in enumerate(names)
     ]
     checks += [f"{name}.graph is _graph" for name in expressions[1:]] + ["not static"] * cell.has_static
-    ids = [f"{name}.id" for name in expressions] + integers
+    ids = [f"{name}.id" for name in expressions] + numbers
     owner = [p.name for p in cell.parameters[: cell.is_method]]
     watched = [
         f'_own.get("{name}", _missing)' if name in cell.defaulted else f'_own["{name}"]' for name in cell.watched
@@ -97,6 +112,7 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
     scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), 0, 0, None, *watched, None))
     return SOURCE.format(
         arguments=", ".join(owner + names + ["**static"] * cell.has_static),
+        arrays="".join(ARRAY.format(name=name) for name in numbers),
         static="static" if cell.has_static else "{}",
         specs=", ".join(f"_s{number}" for number in range(len(names))),
         owner=owner[0] if owner else "_cell",

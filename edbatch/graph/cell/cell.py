@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Callable
 from functools import partial, update_wrapper
+from operator import is_
 from typing import Any, TypeVar
 from weakref import ref
 
@@ -14,16 +15,21 @@ import numpy as np
 
 from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError, warn
+from edbatch.graph.array import array
+from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
 from edbatch.graph.cell.keywords import keyword_key
 from edbatch.graph.cell.made_anew import note_cell
+from edbatch.graph.cell.structure import flatten
 from edbatch.graph.cell.tables import Described
 from edbatch.graph.cell.trace import traced
 from edbatch.graph.cell.tracing import Arguments, is_expression, is_integer, trace_cell
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
+from edbatch.graph.integers import Integers, counts_from_the_end
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
@@ -74,7 +80,9 @@ def cell(function: F) -> F:
             indexes with (a look-up index, a label; annotate them `int`: such calls are recorded faster). What
             decides what it computes (a flag, a name, a size) must be a keyword-only parameter, `def c(x, *, s="a")`,
             and is fixed when it is traced, once per value. The function may use parameters and other cells, and
-            return an expression or any nesting of tuples, lists and dictionaries of them.
+            return an expression or any nesting of tuples, lists and dictionaries of them. A call with an
+            `ExpressionArray`, or an array of integers for what is annotated `int`, is one of each entry; the function
+            itself is of one.
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
@@ -156,8 +164,8 @@ class Cell(Described):
         self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
         of_place = [p for p in self.parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in of_place)
-        ints = (int, "int")
-        self._values = frozenset(at for at, p in enumerate(of_place) if plain and p.annotation not in ints)
+        self._integers = frozenset(at for at, p in enumerate(of_place) if p.annotation in (int, "int"))
+        self._values = frozenset(range(len(of_place)) if plain else ()) - self._integers
         self.watched: tuple[str, ...] = ()
         self.defaulted: frozenset[str] = frozenset()
         self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
@@ -176,19 +184,28 @@ class Cell(Described):
 
     def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The careful way: any arguments, first calls, calls inside a trace."""
-        graph = graph_of(f"cell {self.name}", [*args, *keywords.values()])
+        graph = own = graph_of(f"cell {self.name}", [*args, *keywords.values()])
+        if keywords:
+            args, keywords = self._by_place(args, keywords)
+        taken = args
+        for at in self._integers:
+            if at < len(args):
+                graph, one = numbered(graph, args[at])
+                taken = (*taken[:at], one, *taken[at + 1 :])
         if graph.inlines:
-            return self.function(*args, **keywords)
-        if self._values and not keywords and any(x.__class__ in _VALUES for x in args):
-            converted = self._with_values(args, graph)
-            if converted is not None:
-                return self.fast(*converted)
+            return self._inlined(taken, keywords, graph) if graph.base else self.function(*args, **keywords)
+        if not keywords:
+            taken = self._converted(taken, graph)
+            if graph is not own or not all(map(is_, taken, args)):
+                says = graph.base is None or any(x.__class__ is ExpressionArray for x in taken)
+                return self.fast(*taken) if says else traced(graph, lambda: self.fast(*taken))
+        args = taken
         given = self.arguments(args, keywords, graph)
         entry = self.entry(given, graph)
         for at in entry.labels:
             checked_label(given.operands[at], entry.specs[at], f"cell {self.name}, argument {given.labels[at]}")
-        if any(given.operands[at] < 0 for at in entry.mixed):  # it counts from several ends: no one index stands for it
-            return traced(graph, lambda: self.function(*args, **keywords))
+        if any(counts_from_the_end(given.operands[at]) for at in entry.mixed):  # several: no one index stands for it
+            return self._inlined(args, keywords, graph)
         ids = [x.id for x in given.operands if isinstance(x, Expression)]
         integers = [
             checked_index(x, limit, f"cell {self.name}, argument {label}")
@@ -198,14 +215,33 @@ class Cell(Described):
         node = graph.add(entry.type, [*ids, *integers, *graph.draw(entry.draws)]).id
         return entry.structure.build([graph.handle(graph, node + step, spec) for step, spec in entry.outs])
 
-    def _with_values(self, args: tuple[Any, ...], graph: Columns) -> list[Any] | None:
-        """Numbers and arrays as expressions, which the fast way takes; None if they may not be given here."""
-        found = list(args)
+    def _by_place(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments with those by place that were given by name."""
+        if any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
+            bound = self.signature.bind(*args, **keywords)
+            return bound.args, bound.kwargs
+        return args, keywords
+
+    def _inlined(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Any:
+        """What the body records where it is called; of arrays, entry by entry: what it says is of one."""
+        if not isinstance(graph, ArrayGraph):
+            return traced(graph, lambda: self.function(*args, **keywords))
+        found = []
+        for at in range(graph.count):
+            one = [entry(x, at) for x in args]
+            named = {key: entry(x, at) for key, x in keywords.items()}
+            found.append(flatten(self._inlined(tuple(one), named, graph.base)))
+        columns = zip(*(leaves for leaves, _ in found), strict=True)
+        return found[0][1].build([array(column) for column in columns])
+
+    def _converted(self, args: tuple[Any, ...], graph: Columns) -> tuple[Any, ...]:
+        """Arguments as the fast way takes them: numbers and arrays as expressions, and all of one graph."""
+        found = args
         for at, x in enumerate(args):
-            if x.__class__ in _VALUES:
+            if x.__class__ in _VALUES or (isinstance(x, Expression) and x.graph is not graph):
                 if at not in self._values:
-                    return None
-                found[at] = to_operand(self.name, graph, x)
+                    return args
+                found = (*found[:at], to_operand(self.name, graph, x), *found[at + 1 :])
         return found
 
     def arguments(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Arguments:
@@ -215,9 +251,6 @@ class Cell(Described):
             EdBatchError: one is of a kind that a cell does not take there.
             TypeError: the function does not take such arguments.
         """
-        if any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
-            bound = self.signature.bind(*args, **keywords)
-            args, keywords = bound.args, bound.kwargs
         is_method = bool(args) and not is_operand(args[0]) and (self.is_method or _may_own(args[0]))
         if is_method != self.is_method and (is_method or (args and is_operand(args[0]))):
             self.is_method = is_method
@@ -225,7 +258,11 @@ class Cell(Described):
         owner, args = args[: self.is_method], args[self.is_method :]
         labels = [self.label(at) for at in range(len(args))]
         operands = [self.operand(x, label, at, graph) for at, (x, label) in enumerate(zip(args, labels, strict=True))]
-        named = {key: x for key, x in sorted(keywords.items()) if is_expression(x) or isinstance(x, Parameter)}
+        named = {
+            key: to_operand(f"cell {self.name}, argument {key}", graph, x)
+            for key, x in sorted(keywords.items())
+            if is_expression(x) or isinstance(x, Parameter)
+        }
         static = {key: x for key, x in keywords.items() if key not in named}
         return Arguments(owner, (*operands, *named.values()), (*labels, *named), len(named), static)
 
@@ -371,7 +408,7 @@ _VALUES = frozenset([float, np.ndarray, np.float32, np.float64])  # what becomes
 
 def is_operand(x: Any) -> bool:
     """Whether an argument is an expression, or becomes one."""
-    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray)
+    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray | Integers)
 
 
 def _may_own(x: Any) -> bool:

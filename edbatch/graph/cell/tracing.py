@@ -16,6 +16,8 @@ from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.cell.trace import Payload, Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.integers import Integers
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import intern
 from edbatch.graph.record import to_node, to_operand
@@ -53,7 +55,7 @@ def is_expression(x: Any) -> bool:
 
 def is_integer(x: Any) -> bool:
     """Whether an argument is known at run time only."""
-    return isinstance(x, int | np.integer) and not isinstance(x, bool)
+    return isinstance(x, int | np.integer | Integers) and not isinstance(x, bool)
 
 
 def trace_cell(
@@ -138,6 +140,8 @@ def run(
 
     leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
     for x in leaves:
+        if x.__class__ is ExpressionArray:
+            raise EdBatchError("it returns an array of expressions; expected single ones, of which calls make arrays")
         if isinstance(x, Expression) and x.graph is not trace:
             raise EdBatchError("it returns an expression that it did not compute")
         if isinstance(x, Coroutine):
