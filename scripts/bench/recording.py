@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from scripts.bench import arrays
 from scripts.bench.report import Tables, command
 
 Form = Callable[[Any], Any]
@@ -264,7 +265,7 @@ def tables(options: argparse.Namespace) -> Tables:
     order = sorted(best, key=lambda key: -best[key])
     return {
         f"Recording: {kind}": [{"call": key[1], "us": best[key]} for key in order if key[0] == kind] for kind in KINDS
-    }
+    } | arrays.tables(options)
 
 
 main = command(__doc__, tables, rounds=15, calls=(200,))
