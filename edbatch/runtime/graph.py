@@ -273,7 +273,7 @@ class Graph(Columns):
             evaluation = self._evaluation
             if evaluation is None or self.n != evaluation.done:
                 self._clock.stop("construction")
-            if evaluation is None or self.types or self.n != evaluation.nodes.n:
+            if evaluation is None or self.types or self.array_graphs or self.n != evaluation.nodes.n:
                 evaluation = self._taken_over()
             if self.n != evaluation.done:
                 evaluation.run(self._policy, self.inputs, saving)

@@ -254,3 +254,14 @@ def test_inside_cells():
         x = eb.input(np.arange(8.0))
         value = looked_up(x).value()
     np.testing.assert_allclose(value, model.table.value()[[1, 2, 1]].sum(0) * np.arange(8.0), rtol=1e-14)
+
+
+def test_run_runs_what_waits_in_arrays():
+    with eb.Graph() as graph:
+        xs = eb.array(np.ones((3, 2)))
+        xs.value()
+        ys = eb.tanh(xs)
+        graph.run()
+    assert repr(graph) == "Graph(6 nodes, 6 of them have run)"
+    assert graph.report().batches == 1
+    assert (ys.value() == np.tanh(np.float32(1))).all()
