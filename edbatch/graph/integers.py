@@ -61,7 +61,9 @@ class Integers:
 
 
 def integers(x: Any) -> Any:
-    """An array of integers as `Integers`; anything else as it is."""
+    """An array of integers as `Integers`, NumPy's integer as Python's; anything else as it is."""
+    if isinstance(x, np.integer):
+        return int(x)
     return Integers(x) if is_integers(x) else x
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from edbatch.graph.cell.keywords import text_of
 from edbatch.graph.columns import graphs
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
@@ -22,17 +21,17 @@ if TYPE_CHECKING:
 # Its own names begin with an underscore, so that they do not meet the arguments'.
 SOURCE = """
 def call({arguments}):
-{arrays}    _inline = False
+{integers}    _inline = False
     try:
         _graph = {graph}
         _own = {owner}.__dict__  # and not as an attribute, which another object may answer for
         if _graph.careful:
             _inline = _graph.inlines
-            _last = _none if _inline else _own["{attribute}" + _graph.variant]
+            _last = _none if _inline else _own[{at}]
         else:
-            _last = _own["{attribute}"]
+            _last = _own[{usual}]
         {specs}, _type_id, _form, _out, {watched}_serial = _last.call
-        if {checks} and (_serial is _graph.serial or _last.renew(_own, "{attribute}" + _graph.variant, _graph.serial)):
+        if {checks} and (_serial is _graph.serial or _last.renew(_own, {at}, _graph.serial)):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
@@ -46,7 +45,7 @@ def call({arguments}):
             if _out.draws:
                 _graph.args += _graph.draw(_out.draws)
             return _out.structure.build([_handle(_graph, _node + _step, _spec) for _step, _spec in _out.outs])
-    except (AttributeError, KeyError, ValueError):  # no graph, no last call, or a copied owner's
+    except (AttributeError, KeyError, TypeError, ValueError):  # no graph, no last call, a copied owner's, or another's
         pass
     if _inline and not any(_x.__class__ in _arrays for _x in {given}):
         return _function({arguments})
@@ -56,7 +55,7 @@ def call({arguments}):
 # One for all entries would not do for arrays of expressions.
 INTEGER = """({name}.__class__ is int and 0 <= {name} < {size}
             or {name}.__class__ is _Integers and {name}.largest < {size} and {name}.count == _graph.count)"""
-ARRAY = """    if {name}.__class__ is _ndarray:
+OTHER = """    if {name}.__class__ is not int:
         {name} = _integers({name})
 """
 
@@ -69,7 +68,7 @@ def call(*args, **static):
 def fast_caller(cell: Cell) -> Callable[..., Any]:
     """The function that a cell's name becomes; a plain function, so that methods bind as usual.
 
-    Where arguments have defaults or vary in number, it always takes the careful way.
+    Where arguments have defaults or vary in number, or are objects given by keyword, it takes the careful way.
     """
     scope: dict[str, Any] = {
         "__name__": __name__,  # nothing that a trace watches
@@ -78,7 +77,7 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "_arrays": (ExpressionArray, Integers),  # which give each entry its own
         "_Integers": Integers,
         "_integers": integers,
-        "_ndarray": np.ndarray,
+        "_text": text_of,
         "_top": graphs.top.get,
         "_missing": MISSING,
     }
@@ -93,13 +92,13 @@ def _made(source: str, cell: Cell, scope: dict[str, Any]) -> Callable[..., Any]:
 
 def _source(cell: Cell, scope: dict[str, Any]) -> str:
     names = [p.name for p in cell.positional]
-    numbers = [p.name for p in cell.positional if p.annotation in (int, "int")]
+    numbers = [name for name in names if cell.is_index.get(name)]
     expressions = [name for name in names if name not in numbers]
     checks = [
         INTEGER.format(name=name, size=f"_s{number}") if name in numbers else f"{name}.spec is _s{number}"
         for number, name in enumerate(names)
     ]
-    checks += [f"{name}.graph is _graph" for name in expressions[1:]] + ["not static"] * cell.has_static
+    checks += [f"{name}.graph is _graph" for name in expressions[1:]]
     ids = [f"{name}.id" for name in expressions] + numbers
     owner = [p.name for p in cell.parameters[: cell.is_method]]
     watched = [
@@ -110,13 +109,15 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
     checks += [f"{place} is _w{number}" for number, place in enumerate(watched)]
     # A last call that no call is like.
     scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), 0, 0, None, *watched, None))
+    at = f'"{cell.attribute}" + _graph.variant' + " + _text(static)" * cell.has_static
     return SOURCE.format(
         arguments=", ".join(owner + names + ["**static"] * cell.has_static),
-        arrays="".join(ARRAY.format(name=name) for name in numbers),
+        integers="".join(OTHER.format(name=name) for name in numbers),
         static="static" if cell.has_static else "{}",
         specs=", ".join(f"_s{number}" for number in range(len(names))),
         owner=owner[0] if owner else "_cell",
-        attribute=cell.attribute,
+        at=at,
+        usual=at if cell.has_static else f'"{cell.attribute}"',
         graph=f"{expressions[0]}.graph" if expressions else "_top().value",
         checks=" and ".join(checks),
         ids=", ".join(ids),

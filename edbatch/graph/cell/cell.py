@@ -6,6 +6,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, update_wrapper
 from operator import is_
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
-from edbatch.graph.cell.keywords import keyword_key
+from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.structure import flatten
 from edbatch.graph.cell.tables import Described
@@ -143,6 +144,7 @@ class Cell(Described):
         is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
         parameters: all its parameters.
         has_static: whether it has arguments that are given by keyword only.
+        is_index: by name of an argument, whether only integers were given for it.
         watched: attributes of the owner that every call looks at; `defaulted`: those that an owner may lack, because
             its class has a default.
         traces: all traces of all owners.
@@ -166,6 +168,7 @@ class Cell(Described):
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in of_place)
         self._integers = frozenset(at for at, p in enumerate(of_place) if p.annotation in (int, "int"))
         self._values = frozenset(range(len(of_place)) if plain else ()) - self._integers
+        self.is_index = {of_place[at].name: True for at in self._integers}
         self.watched: tuple[str, ...] = ()
         self.defaulted: frozenset[str] = frozenset()
         self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
@@ -201,6 +204,7 @@ class Cell(Described):
                 return self.fast(*taken) if says else traced(graph, lambda: self.fast(*taken))
         args = taken
         given = self.arguments(args, keywords, graph)
+        self._note_indices(given)
         entry = self.entry(given, graph)
         for at in entry.labels:
             checked_label(given.operands[at], entry.specs[at], f"cell {self.name}, argument {given.labels[at]}")
@@ -333,11 +337,13 @@ class Cell(Described):
         key = (shapes, named, graph.dtype, graph.variant, static)
         own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
         right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
-        if not given.static and not named:
-            watched = self._watch(right, own)
-            if not any(map(is_expression, given.operands)):
-                watched = (*watched, graph.dtype)
-            kept[self.attribute + graph.variant] = LastCall(right, watched)
+        with suppress(KeyError):
+            if not named and (not static or len(traces) < VERY_MANY):  # each text that is given has a last call
+                at = self.attribute + graph.variant + text_of(given.static)
+                watched = self._watch(right, own)
+                if not any(map(is_expression, given.operands)):
+                    watched = (*watched, graph.dtype)
+                kept[at] = LastCall(right, watched)
         return right.entry
 
     def _watch(self, variant: Variant, own: Any) -> tuple[Any, ...]:
@@ -351,6 +357,14 @@ class Cell(Described):
             self.defaulted = lacking
             self._renew_fast()
         return tuple(own.get(name, MISSING) for name in self.watched)
+
+    def _note_indices(self, given: Arguments) -> None:
+        """Have the fast way expect integers where nothing else was given so far, annotated or not."""
+        before = sum(self.is_index.values())
+        for p, x in zip(self.positional, given.operands[: len(given.operands) - given.keywords], strict=False):
+            self.is_index[p.name] = self.is_index.get(p.name, True) and is_integer(x)
+        if sum(self.is_index.values()) != before:
+            self._renew_fast()
 
     def _renew_fast(self) -> None:
         """Make the fast way anew; last calls of another form are then refused by it."""

@@ -40,6 +40,22 @@ def keyword_key(value: Any) -> Hashable:
     return kind, Same(value)
 
 
+_PLAIN = frozenset([bool, int, float, str, type(None)])
+
+
+def text_of(given: dict[str, Any]) -> str:
+    """What is given by keyword as a text that tells it from all else, as fast as that can be.
+
+    Raises:
+        KeyError: it is something else than truth values, numbers and texts.
+    """
+    if not given:
+        return ""
+    if not _PLAIN.issuperset(map(type, given.values())):
+        raise KeyError
+    return str(given)
+
+
 def is_gone(key: Any) -> bool:
     """Whether a key has a part that is no more, so that no call has it again."""
     if isinstance(key, Same):

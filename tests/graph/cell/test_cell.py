@@ -2,15 +2,17 @@
 
 import copy
 import gc
+import math
 import pickle
 import traceback
+import warnings
 from collections import namedtuple
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.cell.cell import Cell
+from edbatch.graph.cell.cell import VERY_MANY, Cell
 
 POLICIES = ["none", "agenda", "sufficient"]
 Pair = namedtuple("Pair", "h c")
@@ -159,12 +161,17 @@ def test_traced_once_per_shapes_and_keywords():
     assert len(scale.compiled()) == 3
 
 
-@pytest.mark.parametrize("options", [{}, {"layout": False}, {"merge": False, "fuse": False}])
-def test_only_first_calls_take_the_careful_way(options, monkeypatch):
-    careful = []
+@pytest.fixture
+def careful(monkeypatch):
+    """How often the careful way was taken so far."""
+    calls = []
     call = Cell.call
-    monkeypatch.setattr(Cell, "call", lambda self, *args: (careful.append(args), call(self, *args))[1])
+    monkeypatch.setattr(Cell, "call", lambda self, *args: (calls.append(self.name), call(self, *args))[1])
+    return calls
 
+
+@pytest.mark.parametrize("options", [{}, {"layout": False}, {"merge": False, "fuse": False}])
+def test_only_first_calls_take_the_careful_way(options, careful):
     @eb.cell
     def twice(x):
         return x * 2
@@ -176,6 +183,105 @@ def test_only_first_calls_take_the_careful_way(options, monkeypatch):
             values.append(twice(eb.ones(2)).value())
         assert [value.tolist() for value in values] == [[2, 2]] * 5
     assert len(careful) == 1
+
+
+def test_words_in_numpy_arrays_and_without_annotations_are_recorded_as_fast(careful):
+    model = eb.ParameterCollection(seed=0)
+    table = model.add_lookup_parameters((5, 2))
+
+    def annotated(x, word: int):
+        return x + table[word]
+
+    def plain(x, word):
+        return x + table[word]
+
+    words = np.array([3, 1, 4, 0], np.int32)
+    for function in (annotated, plain):
+        step = eb.cell(function)
+        for _ in range(2):
+            with eb.Graph(policy="sufficient"):
+                x = y = eb.zeros(2)
+                for word in (*words, 2, 1, np.uint8(1)):
+                    x, y = step(x, word), function(y, word)
+                assert x.value().tolist() == y.value().tolist()
+    assert len(careful) == 2
+
+
+def test_an_argument_that_is_an_integer_here_and_a_value_there(careful):
+    model = eb.ParameterCollection(seed=0)
+    table = model.add_lookup_parameters((5, 2))
+
+    def function(x, w):
+        return x * w if isinstance(w, eb.Expression) else x + table[w]
+
+    step = eb.cell(function)
+    for given in ((1, 2), (1, 0.5), (0.5, 2), (np.int64(4), 1), (1.5, 2.5), (3, 3)):
+        with eb.Graph(policy="sufficient"):
+            x = y = eb.ones(2)
+            for w in (*given, *given):
+                x, y = step(x, w), function(y, eb.scalar(w) if isinstance(w, float) else w)
+            assert x.value().tolist() == y.value().tolist()
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="argument w: index 5 is out of range"):
+        step(eb.ones(2), 5)
+
+
+def test_what_is_given_by_keyword_is_recorded_as_fast_and_told_apart_exactly(careful):
+    def function(x, *, by, also=None):
+        factor = {int: 2, bool: 3, str: 5, float: 7, type(None): 11}[type(by)] * (13 if also else 17)
+        return x * factor * math.copysign(1.0, by if isinstance(by, float) else 1.0) * (1 + len(str(by)))
+
+    step = eb.cell(function)
+    values = [1, True, 1.0, "1", 0.0, -0.0, 0, False, None, 2, 2.0]
+    for _ in range(3):
+        with eb.Graph(policy="sufficient"):
+            calls = [*({"by": by} for by in values), {"by": 1, "also": "a"}, {"also": "a", "by": 0.0}]
+            right, found = ([how(eb.ones(2), **call) for call in calls] for how in (function, step))
+            for one, other in zip(right, found, strict=True):
+                assert one.value().tolist() == other.value().tolist()
+        assert len(careful) == len(calls)
+
+
+def test_attributes_and_copies_count_for_what_is_given_by_keyword_too(careful):
+    class Layers:
+        def __init__(self, model):
+            self.W = [model.add_parameters((2, 2), init=float(number)) for number in (1, 2)]
+            self.scale = 1.0
+
+        @eb.cell
+        def step(self, x, *, number):
+            return self.W[number] @ x * self.scale
+
+    layers = Layers(eb.ParameterCollection())
+    other = copy.copy(layers)
+    other.W = [layers.W[1], layers.W[0]]
+    for scale in (1.0, 3.0, 1.0):
+        layers.scale = scale
+        for _ in range(2):
+            with eb.Graph(policy="sufficient"):
+                calls = [(one, number) for _ in range(2) for one in (layers, other) for number in (0, 1)]
+                found = eb.forward([one.step(eb.ones(2), number=number) for one, number in calls])
+            assert [x[0] for x in found] == [2 * scale, 4 * scale, 4, 2] * 2
+    before = len(careful)
+    with eb.Graph(policy="sufficient"):
+        for _ in range(5):
+            layers.step(eb.ones(2), number=1)
+            other.step(eb.ones(2), number=0)
+    assert len(careful) == before
+
+
+def test_so_many_keywords_leave_nothing_behind():
+    class Owner:
+        @eb.cell
+        def scaled(self, x, *, by):
+            return x * by
+
+    owner = Owner()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", eb.EdBatchWarning)  # that it is traced so often
+        for number in range(VERY_MANY + 30):
+            with eb.Graph(policy="depth"):
+                assert owner.scaled(eb.ones(1), by=float(number)).value() == number
+    assert len(vars(owner)) <= VERY_MANY + 1
 
 
 def test_a_parameter_that_changes_is_seen():
