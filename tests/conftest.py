@@ -9,6 +9,7 @@ from hypothesis import settings
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
+from edbatch.graph import many_numbers
 from edbatch.graph.cell import made_anew
 from edbatch.graph.columns import graphs
 from edbatch.graph.options import Options, current_options
@@ -100,9 +101,10 @@ def recordings_of_this_test():
 
 
 @pytest.fixture(autouse=True)
-def cells_of_this_test():
-    """So is whether cells are made anew too often: tests of all ops make theirs in one function."""
+def cells_and_numbers_of_this_test():
+    """So is whether cells are made anew too often, or numbers in types are others: tests of all ops try many."""
     made_anew.forget()
+    many_numbers.forget()
 
 
 @pytest.fixture(autouse=True)

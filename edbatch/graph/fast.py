@@ -19,6 +19,7 @@ from edbatch.graph.array_graph import each
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers
+from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import TYPES, node_type
 from edbatch.graph.op import Op
@@ -188,6 +189,7 @@ def attributed(
             attributes = attributes_of(x.spec, argument)
             if attributes is None:
                 return x
+            note_numbers(x.graph, op, attributes)
             type = node_type(op, tuple(attributes.items()), (x.spec,))
             entry = type.id, type.out
             if is_told(argument):
@@ -283,7 +285,9 @@ def described(
         key = (argument, *map(type, argument), *specs) if is_told(argument) else (literal(argument), *specs)
         entry = entries.get(key)
         if entry is None:
-            made = node_type(op, tuple(attributes_of(specs, argument).items()), specs)
+            attributes = attributes_of(specs, argument)
+            note_numbers(graph, op, attributes)
+            made = node_type(op, tuple(attributes.items()), specs)
             entry = made.id, made.out
             if key[0] is not None:
                 entries[key] = entry

@@ -13,6 +13,7 @@ from edbatch.graph.cell.trace import Trace
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList, listed
+from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import graph_of, to_node, to_operand
@@ -149,6 +150,7 @@ def over_lists(
         lengths = " and ".join(str(len(xs)) for xs in read)
         raise EdBatchError(f"{op.name}: expected lists of one length, got {lengths}")
     graph_of(op.name, (*expressions, *(xs[0] for xs in read)))
+    note_numbers(graph, op, dict(attributes))
     nodes = [to_node(graph, to_operand(op.name, graph, x)) for x in singles]
     type = node_type(op, attributes, (*(x.spec for x in nodes), *(xs.spec_of_each for xs in read)))
     if isinstance(graph, Trace):

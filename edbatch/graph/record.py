@@ -15,6 +15,7 @@ from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.integers import Integers
+from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import is_shared, last_write
@@ -39,6 +40,7 @@ def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **a
     converted = [to_operand(op.name, graph, operand) for operand in operands]
     if not any(isinstance(operand, Expression) for operand in converted):
         converted[0] = to_node(graph, converted[0])
+    note_numbers(graph, op, attributes)
     type = node_type(op, tuple(attributes.items()), tuple(operand.spec for operand in converted))
     return graph.add(type, (*(x.id for x in converted if isinstance(x, Expression)), *payload))
 
