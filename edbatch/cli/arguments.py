@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -53,7 +54,7 @@ def check_folder(path: str) -> None:
     Raises:
         EdBatchError: its folder does not exist, or `path` is a folder itself.
     """
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise EdBatchError(f"{path}: is a folder; expected a file to write")
-    if not Path(path).parent.is_dir():
+    if not os.path.isdir(Path(path).parent):
         raise EdBatchError(f"{path}: cannot be written (there is no folder {Path(path).parent})")

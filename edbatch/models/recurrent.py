@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import edbatch as eb
 from edbatch.errors import shown
 from edbatch.models.arguments import check_model, checked_rate
@@ -203,7 +205,7 @@ class Stacked:
     """
 
     def __init__(self, layers: Sequence[Recurrent], dropout: float = 0.0) -> None:
-        given = tuple(layers) if isinstance(layers, Iterable) else ()
+        given = tuple(layers) if isinstance(layers, Iterable) and not isinstance(layers, np.ndarray) else ()
         if not given or not all(map(_is_layer, given)):
             raise eb.EdBatchError(f"Stacked: expected a list of at least one layer, got {shown(layers)}")
         self.layers = given

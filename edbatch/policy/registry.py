@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import numpy as np
 
+from edbatch.base.files import checked_path
 from edbatch.base.later import Later
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.policy.heuristics import RULES, Heuristic
 from edbatch.policy.policy import Policy
 from edbatch.policy.policy_file import FSMFile, read_policy
@@ -42,9 +42,10 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
         return spec
     if isinstance(spec, str) and (spec in RULES or spec.startswith("beam:")):
         return Heuristic(spec)
-    if not Path(spec).is_file():
+    if not os.path.isfile(checked_path(spec)):
         raise EdBatchError(
-            f"no policy is named {str(spec)!r} and there is no such file; names are {', '.join(RULES)} and beam:WIDTH"
+            f"no policy is named {shown(os.fspath(spec))} and there is no such file; "
+            f"names are {', '.join(RULES)} and beam:WIDTH"
         )
     content = read_policy(spec)
     if isinstance(content, FSMFile):

@@ -139,7 +139,7 @@ class Run:
         except OSError as error:
             raise EdBatchError(f"{place}: cannot be made ({error.strerror or error})") from error
         self._checkpoint, self._curve_file = place / "checkpoint.safetensors", place / "curve.json"
-        if self._checkpoint.exists():
+        if os.path.exists(self._checkpoint):
             self._load()
 
     @property

@@ -1,5 +1,6 @@
 import pytest
 
+import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, Policy, get_policy
 from edbatch.policy.heuristics import RULES
@@ -32,3 +33,11 @@ def test_neither_a_name_nor_a_file():
 def test_something_else():
     with pytest.raises(EdBatchError, match="a policy, a name or a path is needed, not int"):
         get_policy(3)
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "y/" * 3000])
+def test_a_path_that_is_too_long_is_refused(name):
+    model = eb.ParameterCollection()
+    for use in (get_policy, lambda path: eb.Graph(policy=path), model.load, model.save):
+        with pytest.raises(EdBatchError):
+            use(name)

@@ -146,7 +146,7 @@ def load_checkpoint(
         if trainer is not None and drawn:
             draws.restore(drawn)
     beside = policy_path(path)
-    return Checkpoint(metadata, beside if beside.exists() else None, left)
+    return Checkpoint(metadata, beside if os.path.exists(beside) else None, left)
 
 
 def saved_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def policy_path(path: str | os.PathLike[str]) -> Path:
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str], dict[str, str]]:
     """Of a file that is whole: tensors of floats, dtype and shape of the others, and our entries of the header."""
     place = checked_path(path)
-    if place.is_dir():  # of which safetensors says that there is no such device
+    if os.path.isdir(place):  # of which safetensors says that there is no such device
         raise EdBatchError(f"{path}: cannot be read (it is a folder); expected a file")
     tensors, others = {}, {}
     try:
