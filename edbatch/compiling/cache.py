@@ -59,18 +59,6 @@ def path_of(key: bytes) -> Path:
     return cache_folder() / f"{key.hex()}.bin"
 
 
-def exists(key: bytes) -> bool:
-    """Whether something was kept under a key, which may be damaged."""
-    try:
-        path_of(key).stat()
-    except FileNotFoundError:
-        return False
-    except (OSError, EdBatchError) as error:
-        complain(_unread(error))
-        return False
-    return True
-
-
 def kept(key: bytes) -> bytes | None:
     """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
     try:
@@ -85,6 +73,8 @@ def kept(key: bytes) -> bytes | None:
     content = data[len(_MAGIC) + 2 * DIGEST :]
     if not data.startswith(_MAGIC + key + _checksum(content)):
         complain(f"{path}: damaged", heals=True)
+        with suppress(OSError):  # of a folder that is read-only
+            path.unlink()  # what may be interpreted is not compiled for it
         return None
     return content
 

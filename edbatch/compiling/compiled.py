@@ -295,8 +295,8 @@ class _Disk(NullCache):
         return keys
 
     def has(self, signature: Any) -> bool:
-        """Whether something was compiled before."""
-        return any(cache.exists(key) for key in self._keys(signature))
+        """Whether something was compiled before, and is whole."""
+        return any(cache.kept(key) is not None for key in self._keys(signature))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled before; None: nothing, or nothing that can be used."""

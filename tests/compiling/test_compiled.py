@@ -412,3 +412,17 @@ def test_functions_of_any_number_of_arguments_are_found_on_disk_at_once(folder):
         found = compiled(module.f.py_func, small=True)
         found(1, few, *(array[:1] for array in arrays[1:]))
         assert type(found) is this.Compiled
+
+
+def test_what_is_damaged_does_not_make_small_functions_be_compiled(folder):
+    @compiled(small=True)
+    def function(x):
+        return x + 5
+
+    with this.at_once():
+        function(1)
+    (file,) = folder.iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.warns(EdBatchWarning, match="damaged"):
+        assert compiled(function.py_func, small=True)(1) == 6
+    assert list(folder.iterdir()) == []
