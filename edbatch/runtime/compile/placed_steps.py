@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from edbatch.graph.cell.body import Body, Value, operands_of
-from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, shown
+from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, divided, parts_shown, shown
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.spec import ParameterSpec, Shape
@@ -27,12 +25,8 @@ def placed_steps(body: Body, number: int) -> list[CellStep] | None:
     parts = places_of(node.type)
     if parts is None:
         return None
-    places = [shown(partial(_part, parts, at), out.shape, by_rows(out.shape)) for at in range(len(operands_of(node)))]
+    places = parts_shown(parts, out.shape, by_rows(out.shape))
     return [_copy(body, operand, number, place) for operand, place in zip(operands_of(node), places, strict=True)]
-
-
-def _part(parts: Callable[[Any], list[Any]], at: int, whole: Any) -> Any:
-    return parts(whole)[at]
 
 
 def kinds(strides: Strides) -> Strides:

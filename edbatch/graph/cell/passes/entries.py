@@ -49,11 +49,15 @@ def shown(look: Callable[[Any], Any] | None, shape: Shape, strides: Strides) -> 
     """
     if look is None:
         return shape, strides, 0
+    return parts_shown(lambda whole: [look(whole)], shape, strides)[0]
+
+
+def parts_shown(looks: Callable[[Any], list[Any]], shape: Shape, strides: Strides) -> list[tuple[Shape, Strides, int]]:
+    """The same of several looks, which one function takes at once."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     whole = as_strided(np.empty(span, np.int8), (1, *shape), (span, *strides))
-    seen = look(whole)
-    begins = [array.__array_interface__["data"][0] for array in (whole, seen)]
-    return seen.shape[1:], seen.strides[1:], begins[1] - begins[0]
+    first = whole.__array_interface__["data"][0]
+    return [(seen.shape[1:], seen.strides[1:], seen.__array_interface__["data"][0] - first) for seen in looks(whole)]
 
 
 def in_order(view: View | None) -> bool:
