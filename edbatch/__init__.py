@@ -25,6 +25,8 @@ from edbatch.graph.options import options
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph, forward
+from edbatch.runtime.programs.requests import all, values
+from edbatch.runtime.programs.run import run
 from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ __all__ = [
     "Report",
     "Run",
     "SGD",
+    "all",
     "array",
     "cell",
     "data",
@@ -68,9 +71,11 @@ __all__ = [
     "learn",
     "models",
     "options",
+    "run",
     "schedules",
     "seed",
     "training",
+    "values",
     *_ops,
 ]
 

@@ -60,7 +60,8 @@ def test_examples_can_be_typed_in(owner, function):
         if isinstance(node, ast.Import | ast.ImportFrom):
             known |= {(one.asname or one.name).partition(".")[0] for one in node.names}
         known |= {node.arg} if isinstance(node, ast.arg) else set()
-        known |= {node.name} if isinstance(node, ast.FunctionDef | ast.ClassDef) else set()
+        defined = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        known |= {node.name} if defined else set()
     assert {node.id for node in names} <= known
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from edbatch.base.blocks import Blocks
 from edbatch.errors import EdBatchError
-from edbatch.graph.draws import next_graph
+from edbatch.graph.draws import first_draw, next_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import NodeType
@@ -70,7 +70,10 @@ class Columns:
         options: in force when the graph was opened.
         variant: of the options that cells are compiled with (see `Options.variant`); empty in the common case.
         careful: whether calls of cells have to look at `inlines` and `variant`.
-        next_draw: see `draw`; -1 before the first.
+        first_draw: see `draw`; -1 before the first.
+        next_draw: the same, of the stream that draws now.
+        stream: which draws: 0, the graph's own; each program of `edbatch.run` has one.
+        programs: calls of `edbatch.run` in it so far.
         serial: a number of its own: cells look once in each graph whether their traces are still right.
         handle: the class of its expressions.
         base: of a graph whose nodes stand for several of another: that one; else None.
@@ -86,13 +89,16 @@ class Columns:
         "chunks",
         "constants",
         "dtype",
+        "first_draw",
         "handle",
         "inlines",
         "inputs",
         "n",
         "next_draw",
         "options",
+        "programs",
         "serial",
+        "stream",
         "types",
         "variant",
     )
@@ -108,7 +114,10 @@ class Columns:
         self.inlines = not self.options.cells
         self.variant = self.options.variant
         self.careful = self.inlines or self.variant != ""
+        self.first_draw = -1
         self.next_draw = -1
+        self.stream = 0
+        self.programs = 0
         self.serial = next(_serials)
         self.chunks: list[Recorded] = []
         self.handle: type[Expression] = Expression
@@ -174,7 +183,11 @@ class Columns:
         """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
         if not count:
             return ()
-        first = self.next_draw if self.next_draw >= 0 else next_graph()
+        first = self.next_draw
+        if first < 0:
+            if self.first_draw < 0:
+                self.first_draw = next_graph()
+            first = first_draw(self.first_draw, self.stream) if self.stream else self.first_draw
         self.next_draw = first + count
         return range(first, first + count)
 

@@ -86,6 +86,11 @@ def first_draw(seed: int, graph: int) -> int:
     return _mix(_mix(seed + _ROUND) + graph * _ROUND) >> 34
 
 
+def stream(of: int, number: int) -> int:
+    """The number of a stream of draws among those that begin in another, far from all others; never 0."""
+    return _mix(of + (number + 1) * _ROUND) or 1
+
+
 def _mix(z: int) -> int:
     """SplitMix64's: neighbours become far apart."""
     z &= _WORD

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -13,6 +15,10 @@ from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
     from edbatch.graph.columns import Columns
+
+
+#: Whether what runs is a program of `edbatch.run`, which answers what is awaited.
+driven: ContextVar[bool] = ContextVar("edbatch_driven", default=False)
 
 
 # A Struct without garbage collection is built in a third of the time of a class with __slots__; it holds the graph, the
@@ -49,6 +55,11 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
             EdBatchError: the graph was left by an exception, or a kernel failed.
         """
         return self.graph.value(self)
+
+    def __await__(self) -> Generator[Expression, Any, Any]:
+        """`await x` is the value of x; in programs of `edbatch.run`, what all of them wait for is computed at once."""
+        value = (yield self) if driven.get() else self.graph.value(self)
+        return value
 
     def backward(self, gradient: Any = None) -> None:
         """Compute the gradients of this expression, and add them to those of the parameters it depends on.

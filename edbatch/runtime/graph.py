@@ -83,7 +83,7 @@ class Graph(Columns):
     ) -> None:
         super().__init__(dtype)
         if seed is not None:
-            self.next_draw = first_draw(checked_seed("Graph: seed", seed), 0)
+            self.first_draw = first_draw(checked_seed("Graph: seed", seed), 0)
         self._policy = None if policy is None else get_policy(policy)
         self._check_nan = checked_flag("Graph: check_nan", check_nan)
         self._device = None if device is None else opened_device(device)

@@ -1,0 +1,109 @@
+"""One program that runs, or a part of one: what it waits for, and who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from contextvars import Context
+from typing import Any
+
+from edbatch.graph.columns import Columns
+from edbatch.graph.draws import stream
+from edbatch.graph.expression import Expression
+from edbatch.runtime.programs.requests import Parts, is_program
+
+
+class Task:
+    """A program between two of its steps.
+
+    Attributes:
+        sample: number of the program that it is, or is a part of.
+        parent: the task that waits for it; None of a program itself.
+        place: which of the parent's parts it is.
+        asked: the expression that it waits for, or several.
+        answer: their values, or what its parts have returned.
+        error: raised where it waits, in place of an answer.
+        running: how many of its parts have not ended.
+        closed: whether it was ended from outside.
+    """
+
+    __slots__ = (
+        "_drawn",
+        "_enter",
+        "_parts",
+        "_program",
+        "_send",
+        "_stream",
+        "_streams",
+        "answer",
+        "asked",
+        "closed",
+        "context",
+        "error",
+        "parent",
+        "place",
+        "running",
+        "sample",
+    )
+
+    def __init__(
+        self, program: Any, context: Context, stream: int, sample: int, parent: Task | None = None, place: int = 0
+    ) -> None:
+        self._program = program if is_program(program) else program.__await__()
+        self._send = self._program.send
+        self._enter = context.run
+        self._stream = stream
+        self._drawn = -1
+        self._streams = 0  # that began in this one
+        self._parts: list[Task] = []
+        self.context = context
+        self.sample = sample
+        self.parent = parent
+        self.place = place
+        self.asked: Expression | Sequence[Expression] = ()
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self.running = 0
+        self.closed = False
+
+    def step(self, graph: Columns) -> Any:
+        """Go on with the answer, or the error, to the next request; what it draws comes of a stream of its own.
+
+        Raises:
+            StopIteration: it has ended, and returned the exception's value.
+            BaseException: what the program raises.
+        """
+        graph.stream = self._stream
+        graph.next_draw = self._drawn
+        if self.error is None:
+            request = self._enter(self._send, self.answer)
+        else:
+            error, self.error = self.error, None
+            request = self._enter(self._program.throw, error)
+        self._drawn = graph.next_draw
+        return request
+
+    def split(self, parts: Parts) -> list[Task]:
+        """Tasks for parts of this one, which it waits for."""
+        self.running = len(parts.programs)
+        self.answer = [None] * self.running
+        self._parts = []
+        for place, program in enumerate(parts.programs):
+            own = stream(self._stream, self._streams)
+            self._streams += 1
+            self._parts.append(Task(program, self.context.copy(), own, self.sample, self, place))
+        return self._parts
+
+    def close(self) -> None:
+        """End it, and its parts, where they are, whatever one of them raises."""
+        self.closed = True
+        with ExitStack() as ending:
+            ending.callback(self._enter, self._program.close)
+            ending.callback(self.close_parts)
+
+    def close_parts(self) -> None:
+        """End what it waits for."""
+        parts, self._parts = self._parts, []
+        with ExitStack() as ending:
+            for part in parts:
+                ending.callback(part.close)
