@@ -34,6 +34,7 @@ from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.failing import Failing, Fitting
 from edbatch.runtime.report import Report
+from edbatch.runtime.rounds import Rounds
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
@@ -71,7 +72,7 @@ class Graph(Columns):
         2
     """
 
-    __slots__ = ("_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_policy")
+    __slots__ = ("_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_policy", "rounds")
 
     def __init__(
         self,
@@ -91,6 +92,7 @@ class Graph(Columns):
         self._failed: str | None = None
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({})
+        self.rounds = Rounds()
 
     def __enter__(self) -> Self:
         block = graphs.enter(self, self._entered)
@@ -187,6 +189,7 @@ class Graph(Columns):
     def report(self) -> Report:
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
         report = Report() if self._evaluation is None else reporting.report_of(self._evaluation, self.policy)
+        self.rounds.tell(report)
         if self.policy is not None:
             report.policy = getattr(self.policy, "name", type(self.policy).__name__)
         else:

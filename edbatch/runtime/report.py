@@ -49,6 +49,8 @@ class Report:
             backward, update (by an optimizer, of what got gradients here), and compilation, which no other stage holds:
             of functions that this machine has not run before, or loading them from the disk. On a GPU, execution is
             what it takes until everything is enqueued.
+        rounds: of programs of `edbatch.run`; `waited` counts the programs that waited in them, `in_flight` is the most
+            that ran at a time, `seconds_of_rounds` all that they took.
         uses: by name of the type what has run of it; see `by_type`.
         advice: what keeps nodes from running together and what to do about it, in sentences; mostly none.
 
@@ -78,6 +80,10 @@ class Report:
     gathered_bytes: int = 0
     fallbacks: int = 0
     memory_bytes: int = 0
+    rounds: int = 0
+    waited: int = 0
+    in_flight: int = 0
+    seconds_of_rounds: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     uses: dict[str, Use] = field(default_factory=dict)
     advice: list[str] = field(default_factory=list)
@@ -129,6 +135,10 @@ class Report:
             rows.insert(1, ("device", self.device))
         if self.fallbacks:
             rows.append(("states unknown to the FSM", f"{self.fallbacks:,}"))
+        if self.rounds:
+            rows.append(("programs in flight, at most", f"{self.in_flight:,}"))
+            waiting, each = self.waited / self.rounds, 1e3 * self.seconds_of_rounds / self.rounds
+            rows.append(("rounds of programs", f"{self.rounds:,} ({waiting:,.1f} waiting, {each:,.2f} ms)"))
         return rows + [(stage, f"{1e3 * self.seconds[stage]:,.2f} ms") for stage in STAGES if stage in self.seconds]
 
     def count_operands(self, plan: Plan, windows: Windows) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sized
 from contextlib import ExitStack
 from contextvars import copy_context
 from itertools import islice
+from time import perf_counter
 from types import CoroutineType
 from typing import Any
 
 from edbatch.base.later import Later
 from edbatch.base.numbers import check_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.graph.columns import Columns, graphs
+from edbatch.graph.columns import graphs
 from edbatch.graph.draws import stream
 from edbatch.graph.expression import Expression, driven
 from edbatch.runtime.graph import Graph, forward
@@ -73,6 +74,8 @@ def run(
             total = len(programs)
             opened.callback(close, programs)  # those that have not begun, if another fails
         graph = graphs.innermost() or opened.enter_context(Graph())
+        if not isinstance(graph, Graph):
+            raise EdBatchError("run: inside a cell, which is traced and has no values; expected it outside")
         bar = opened.enter_context(tqdm.tqdm(total=total, unit="program", disable=quiet))
         return _Rounds(graph, programs, limit, kept, bar).run()
 
@@ -84,7 +87,7 @@ class _Rounds:
         results: of those that have ended, by number.
     """
 
-    def __init__(self, graph: Columns, given: Iterable[Any], limit: int | None, kept: bool, bar: Any) -> None:
+    def __init__(self, graph: Graph, given: Iterable[Any], limit: int | None, kept: bool, bar: Any) -> None:
         self.results: dict[int, Any] = {}
         self._graph = graph
         self._given = enumerate(given)
@@ -101,8 +104,8 @@ class _Rounds:
 
     def run(self) -> list[Any]:
         """All programs to their ends."""
-        graph = self._graph
-        before = graph.stream, graph.next_draw
+        graph, rounds = self._graph, self._graph.rounds
+        before, begun = (graph.stream, graph.next_draw), perf_counter()
         try:
             self._begin()
             while self._ready:
@@ -110,9 +113,13 @@ class _Rounds:
                     if not task.closed:
                         self._step(task)
                 self._ready = []
-                self._answer()
+                if self._waiting:
+                    rounds.count += 1
+                    rounds.waited += len(self._waiting)
+                    self._answer()
         finally:
             with ExitStack() as ending:  # of those that something else than their end has stopped
+                rounds.seconds += perf_counter() - begun
                 ending.callback(self._restore, *before)
                 for task in self._flying.values():
                     ending.callback(task.close)
@@ -133,6 +140,7 @@ class _Rounds:
             task = Task(program, self._context.copy(), stream(self._stream, number), number)
             self._flying[number] = task
             self._ready.append(task)
+        self._graph.rounds.in_flight = max(self._graph.rounds.in_flight, len(self._flying))
 
     def _step(self, task: Task) -> None:
         """Have a task go on, to where it waits or ends."""

@@ -399,3 +399,48 @@ def test_a_bar(capsys):
         warnings.simplefilter("error")
         eb.run([program(k) for k in range(3)], progress=True)
     assert "3/3" in capsys.readouterr().err
+
+
+def test_the_report_counts_rounds():
+    async def program(n):
+        for k in range(n):
+            await (eb.scalar(k) * 2)
+
+    with eb.Graph(policy="sufficient") as graph:
+        eb.run([program(3), program(1)])
+        eb.run([program(2)])
+    report = graph.report()
+    assert (report.rounds, report.waited, report.in_flight) == (5, 6, 2)
+    assert report.seconds_of_rounds > 0
+    assert "rounds of programs" in str(report)
+    assert not report.advice
+    assert "rounds" not in str(eb.Graph().report())
+
+
+@pytest.mark.parametrize(
+    ("lengths", "limit", "advice"),
+    [
+        ([9], None, "at most 1 ran at a time"),
+        ([9] * 9, 2, "at most 2 ran at a time"),
+        ([30, *[1] * 9], None, "though 10"),
+    ],
+)
+def test_the_report_says_where_rounds_are_small(lengths, limit, advice):
+    async def program(n):
+        for k in range(n):
+            await eb.scalar(k)
+
+    with eb.Graph(policy="sufficient") as graph:
+        eb.run(map(program, lengths), limit=limit)
+    (found,) = graph.report().advice
+    assert advice in found
+
+
+def test_not_inside_a_cell():
+    @eb.cell
+    def wrong(x):
+        eb.run([size("a")])
+        return x
+
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="run: inside a cell"):
+        wrong(eb.ones(2))
