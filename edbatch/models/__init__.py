@@ -6,6 +6,7 @@ from edbatch.models.gru import GRU, SimpleRNN
 from edbatch.models.lattice import LatticeGRU, LatticeLSTM
 from edbatch.models.lstm import LSTM, CoupledLSTM, PeepholeLSTM
 from edbatch.models.mvrnn import MVRNN
+from edbatch.models.parser import TransitionParser
 from edbatch.models.recurrent import Bidirectional, Recurrent, Stacked, State
 from edbatch.models.tagger import BiLSTMTagger
 from edbatch.models.torch_weights import from_torch
@@ -29,6 +30,7 @@ __all__ = [
     "SimpleRNN",
     "Stacked",
     "State",
+    "TransitionParser",
     "TreeGRU",
     "TreeLSTM",
     "from_torch",

@@ -34,10 +34,12 @@ class Rounds:
             return
         small = f"{self.count:,} rounds of {self.waited / self.count:.1f} programs"
         if self.in_flight < FEW:
-            what = f"at most {self.in_flight} ran at a time. Give `run` the samples of a whole mini-batch, and no low `limit`."
+            why = (
+                f"at most {self.in_flight} ran at a time. Give `run` a whole mini-batch of samples, and no low `limit`."
+            )
         else:
-            what = (
+            why = (
                 f"though {self.in_flight} ran at a time: a few went on when the others had ended. Begin the next "
                 "samples when some end (`limit`), or put samples of like length together."
             )
-        report.advice.append(f"Programs waited in {small}, {what}")
+        report.advice.append(f"Programs waited in {small}, {why}")
