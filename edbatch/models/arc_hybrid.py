@@ -69,7 +69,8 @@ class Configuration:
         """How many of the right arcs that can still be made cannot be made after a move (Goldberg and Nivre 2013).
 
         Args:
-            heads: the right head of each word.
+            heads: the right head of each word. Where arcs cross, not all of them can be made, and the costs are more
+                than what is lost.
         """
         first, waiting = self.buffer[-1], self.buffer[:-1]  # without the first
         if move is Move.SHIFT:

@@ -34,9 +34,7 @@ class Rounds:
             return
         small = f"{self.count:,} rounds of {self.waited / self.count:.1f} programs"
         if self.in_flight < FEW:
-            why = (
-                f"at most {self.in_flight} ran at a time. Give `run` a whole mini-batch of samples, and no low `limit`."
-            )
+            why = f"at most {self.in_flight} ran at a time. Give `run` a mini-batch of samples, and no low `limit`."
         else:
             why = (
                 f"though {self.in_flight} ran at a time: a few went on when the others had ended. Begin the next "

@@ -1,0 +1,84 @@
+"""The transition parser: together as one by one, and it learns."""
+
+import asyncio
+from random import Random
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.data.dependencies import random_dependencies
+from edbatch.models import TransitionParser
+
+SENTENCES = random_dependencies(12, seed=0)
+WORDS = {word: i for i, word in enumerate(sorted({word for s in SENTENCES for word in s.words}))}
+RELATIONS = {name: i for i, name in enumerate(sorted({name for s in SENTENCES for name in s.relations}))}
+
+
+def numbered(sentence):
+    return [WORDS[w] for w in sentence.words], sentence.heads, [RELATIONS[r] for r in sentence.relations]
+
+
+def made(dtype="float64", dim=8):
+    model = eb.ParameterCollection(seed=3, dtype=dtype)
+    return model, TransitionParser(model, len(WORDS), len(RELATIONS), dim)
+
+
+async def all_losses(parser, explore):
+    return [await parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)]
+
+
+@pytest.mark.parametrize("policy", ["sufficient", "depth", "none"])
+@pytest.mark.parametrize("explore", [0.0, 0.7])
+def test_losses_and_gradients_are_those_of_one_by_one(policy, explore):
+    model, parser = made()
+    found = []
+    for together in (True, False):
+        model.zero_grad()
+        with eb.Graph(dtype="float64", policy=policy):
+            if together:
+                losses = eb.run([parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)])
+            else:
+                losses = asyncio.run(all_losses(parser, explore))
+            total = eb.sum([loss for of_sentence in losses for loss in of_sentence])
+        total.backward()
+        found.append([total.value(), *(p.grad() for p in model)])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_trees_are_those_of_one_by_one():
+    _, parser = made()
+
+    async def one_by_one():
+        return [await parser.parse(numbered(s)[0]) for s in SENTENCES]
+
+    with eb.Graph(dtype="float64", policy="sufficient") as graph:
+        together = eb.run([parser.parse(numbered(s)[0]) for s in SENTENCES])
+    with eb.Graph(dtype="float64", policy="sufficient"):
+        assert asyncio.run(one_by_one()) == together
+    assert graph.report().batches == graph.report().lower_bound
+    for (heads, relations), sentence in zip(together, SENTENCES, strict=True):
+        assert len(heads) == len(relations) == len(sentence)
+        assert all(0 <= head <= len(sentence) for head in heads)
+        assert all(0 <= relation < len(RELATIONS) for relation in relations)
+
+
+def test_it_learns():
+    model, parser = made("float32", 24)
+    trainer = eb.Adam(model, lr=0.01)
+    for step in range(40):
+        with eb.Graph(policy="sufficient"):
+            losses = eb.run([parser.loss(*numbered(s), 0.1, Random(step * 100 + k)) for k, s in enumerate(SENTENCES)])
+            loss = eb.sum([one for of_sentence in losses for one in of_sentence])
+        loss.backward()
+        trainer.update()
+    with eb.Graph(policy="sufficient"):
+        found = eb.run([parser.parse(numbered(s)[0]) for s in SENTENCES])
+    pairs = [(a, b) for s, x in zip(SENTENCES, found, strict=True) for a, b in zip(numbered(s)[1], x[0], strict=True)]
+    assert sum(a == b for a, b in pairs) / len(pairs) > 0.95
+
+
+def test_an_empty_sentence():
+    _, parser = made("float32")
+    assert eb.run([parser.parse([]), parser.parse([1])])[0] == ([], [])
