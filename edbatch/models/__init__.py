@@ -1,5 +1,7 @@
 """Models and layers, built on the public API alone."""
 
+from edbatch.models import generation
+from edbatch.models.attention_decoder import AttentionEncoderDecoder
 from edbatch.models.classifier import Classifier
 from edbatch.models.encoder_decoder import EncoderDecoder
 from edbatch.models.gru import GRU, SimpleRNN
@@ -17,6 +19,7 @@ __all__ = [
     "GRU",
     "LSTM",
     "MVRNN",
+    "AttentionEncoderDecoder",
     "BiLSTMTagger",
     "Bidirectional",
     "ChildSumTreeLSTM",
@@ -34,4 +37,5 @@ __all__ = [
     "TreeGRU",
     "TreeLSTM",
     "from_torch",
+    "generation",
 ]

@@ -57,6 +57,11 @@ class EncoderDecoder(Classifier):
             state = state.add_input(eb.lookup(self.embed_source, word))
         return self.decoder.initial_state(*state.vectors)
 
+    def speak(self, state: State, word: int) -> tuple[State, eb.Expression]:
+        """The state after a word, and the scores [target_words] of the next; see `models.generation`."""
+        after = state.add_input(eb.lookup(self.embed_target, word))
+        return after, self.scores(after.output())
+
     def hidden(self, source: Iterable[int], target: Iterable[int]) -> list[eb.Expression]:
         """The decoder's outputs [dim] from which each word of `target`, and then its end, are predicted."""
         inputs = [eb.lookup(self.embed_target, word) for word in (self.start, *target)]

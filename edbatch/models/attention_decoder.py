@@ -1,0 +1,119 @@
+"""Encoder-decoder with attention over the source's words (Luong et al. 2015, global and input-feeding)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import edbatch as eb
+from edbatch.base.numbers import check_integer
+from edbatch.models.arguments import check_model
+from edbatch.models.classifier import Classifier
+from edbatch.models.lstm import LSTM
+from edbatch.models.recurrent import Bidirectional, State
+
+
+class Attending(NamedTuple):
+    """Where a decoder is.
+
+    Attributes:
+        memory: what the encoder says of each source word.
+        decoder: its recurrent state.
+        fed: its last output, which is part of its next input.
+    """
+
+    memory: eb.ExpressionList
+    decoder: State
+    fed: eb.Expression
+
+
+class AttentionEncoderDecoder(Classifier):
+    """Reads a sentence in both directions, then says another; at each word it attends to the sentence it has read.
+
+    Args:
+        model: collection that the parameters are added to.
+        source_words, target_words: sizes of the two vocabularies.
+        dim: size of embeddings and states, an even number.
+        start, end: numbers of the target words that begin and end every sentence.
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models import AttentionEncoderDecoder, generation
+        >>> network = AttentionEncoderDecoder(eb.ParameterCollection(seed=0), source_words=10, target_words=12, dim=4)
+        >>> with eb.Graph():
+        ...     loss = network.loss([5, 6, 7], [8, 9])
+        ...     (words,) = eb.run([generation.greedy(network, [5, 6, 7], longest=5)])
+        >>> loss.shape, len(words) <= 5
+        ((), True)
+    """
+
+    def __init__(
+        self,
+        model: eb.ParameterCollection,
+        source_words: int,
+        target_words: int,
+        dim: int,
+        start: int = 1,
+        end: int = 2,
+    ) -> None:
+        place = "AttentionEncoderDecoder"
+        check_model(place, model, source_words=source_words, target_words=target_words, dim=dim)
+        check_integer(place, "start", start, least=0)
+        check_integer(place, "end", end, least=0)
+        if dim % 2:
+            raise eb.EdBatchError(f"{place}: dim={dim}; expected an even number, half of it for each direction")
+        self.start, self.end, self.dim = start, end, dim
+        self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
+        self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
+        ways = [LSTM(model, dim, dim // 2, name=f"encoder.{way}") for way in ("forward", "backward")]
+        self.encoder = Bidirectional(*ways)
+        self.decoder = LSTM(model, 2 * dim, dim, name="decoder")
+        self.W_memory = model.add_parameters((dim, dim), name="W_memory")
+        self.W_attended = model.add_parameters((dim, 2 * dim), name="W_attended")
+        super().__init__(model, dim, target_words)
+
+    def encode(self, source: Sequence[int]) -> Attending:
+        """The state before the first word; the source has at least one."""
+        if not len(source):
+            raise eb.EdBatchError("AttentionEncoderDecoder: expected a source of at least one word, got none")
+        read = self.encoder.transduce([eb.lookup(self.embed_source, word) for word in source])
+        return Attending(eb.ExpressionList(read), self.decoder.initial_state(), eb.zeros(self.dim))
+
+    @eb.cell
+    def query(self, h: eb.Expression) -> eb.Expression:
+        """What the decoder's output asks of the memory (Luong's "general" score)."""
+        return self.W_memory @ h
+
+    @eb.cell
+    def attended(self, context: eb.Expression, h: eb.Expression) -> eb.Expression:
+        """The decoder's output with what it attended to (Luong's eq. 5)."""
+        return eb.tanh(self.W_attended @ eb.concatenate([context, h]))
+
+    @eb.cell
+    def next_input(self, word: int, fed: eb.Expression) -> eb.Expression:
+        """The embedding of a word beside the last output."""
+        return eb.concatenate([eb.lookup(self.embed_target, word), fed])
+
+    def read(self, state: Attending, word: int) -> Attending:
+        """The state after a word; `fed` is what the next is predicted from."""
+        decoder = state.decoder.add_input(self.next_input(word, state.fed))
+        h = decoder.output()
+        context = eb.attention(self.query(h), state.memory, state.memory, scale=False)
+        return Attending(state.memory, decoder, self.attended(context, h))
+
+    def speak(self, state: Attending, word: int) -> tuple[Attending, eb.Expression]:
+        """The state after a word, and the scores [target_words] of the next; see `models.generation`."""
+        after = self.read(state, word)
+        return after, self.scores(after.fed)
+
+    def hidden(self, source: Sequence[int], target: Sequence[int]) -> list[eb.Expression]:
+        """The vectors [dim] from which each word of `target`, and then its end, are predicted."""
+        state, found = self.encode(source), []
+        for word in (self.start, *target):
+            state = self.read(state, word)
+            found.append(state.fed)
+        return found
+
+    def loss(self, source: Sequence[int], target: Sequence[int]) -> eb.Expression:
+        """The sum of the cross-entropies of the words of `target` and of its end."""
+        return self.cross_entropies(self.hidden(source, target), (*target, self.end))

@@ -1,0 +1,142 @@
+"""Say a sentence word by word, each chosen by the scores that were computed after the one before."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.base.numbers import check_integer, is_real
+from edbatch.errors import shown
+
+
+class Speaker(Protocol):
+    """A network that scores the next word.
+
+    Attributes:
+        start, end: numbers of the words before the first, and after the last.
+    """
+
+    start: int
+    end: int
+
+    def encode(self, source: Any) -> Any:
+        """The state before the first word."""
+
+    def speak(self, state: Any, word: int) -> tuple[Any, eb.Expression]:
+        """The state after a word, and the scores [words] of the next."""
+
+
+async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]:
+    """The words with the best score at each step; a program for `edbatch.run`.
+
+    Args:
+        network: that scores them.
+        source: what its `encode` takes.
+        longest: a sentence that has not ended after so many words is cut off.
+
+    Returns:
+        Without the word that ends it.
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models import EncoderDecoder, generation
+        >>> network = EncoderDecoder(eb.ParameterCollection(seed=0), source_words=10, target_words=12, dim=4)
+        >>> found = eb.run([generation.greedy(network, [5, 6], longest=7), generation.greedy(network, [7], longest=3)])
+        >>> [len(words) <= most for words, most in zip(found, (7, 3))]
+        [True, True]
+    """
+    check_integer("greedy", "longest", longest)
+    state, word = network.encode(source), network.start
+    words: list[int] = []
+    while len(words) < longest:
+        state, scores = network.speak(state, word)
+        word = int(np.argmax(await scores))
+        if word == network.end:
+            break
+        words.append(word)
+    return words
+
+
+async def sampled(
+    network: Speaker, source: Any, random: np.random.Generator, longest: int = 100, temperature: float = 1.0
+) -> list[int]:
+    """Words drawn with the probabilities that the network gives them; a program for `edbatch.run`.
+
+    Args:
+        network, source, longest: as of `greedy`.
+        random: draws; one for each sentence, so that it does not matter what else runs.
+        temperature: scores are divided by it: below 1 the probable words become more so.
+
+    Raises:
+        EdBatchError: the temperature is no positive number.
+    """
+    check_integer("sampled", "longest", longest)
+    if not is_real(temperature) or not temperature > 0:
+        raise eb.EdBatchError(f"sampled: temperature={shown(temperature)}; expected a number above 0")
+    state, word = network.encode(source), network.start
+    words: list[int] = []
+    while len(words) < longest:
+        state, scores = network.speak(state, word)
+        logits = np.asarray(await scores, np.float64) / temperature
+        probabilities = np.exp(logits - logits.max())
+        word = int(random.choice(len(probabilities), p=probabilities / probabilities.sum()))
+        if word == network.end:
+            break
+        words.append(word)
+    return words
+
+
+class Hypothesis(NamedTuple):
+    """A sentence, or the beginning of one.
+
+    Attributes:
+        words: without the one that ends it.
+        score: the sum of the log probabilities of its words, and of its end once it has ended.
+    """
+
+    words: tuple[int, ...]
+    score: float
+
+
+async def beam(network: Speaker, source: Any, width: int, longest: int = 100) -> list[Hypothesis]:
+    """The best sentences that a beam search finds, the best first; a program for `edbatch.run`.
+
+    At every step the `width` best ways to go on are kept, of all hypotheses together: those that end are done. It ends
+    when no hypothesis can become better than the worst of the `width` best that are done. Scores are sums, so that
+    short sentences are at an advantage.
+
+    Args:
+        network, source, longest: as of `greedy`; what has not ended after `longest` words is among the results.
+        width: number of hypotheses; with 1, it is `greedy`.
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models import EncoderDecoder, generation
+        >>> network = EncoderDecoder(eb.ParameterCollection(seed=0), source_words=10, target_words=12, dim=4)
+        >>> (found,) = eb.run([generation.beam(network, [5, 6], width=3, longest=4)])
+        >>> len(found), found[0].score >= found[1].score
+        (3, True)
+    """
+    check_integer("beam", "width", width)
+    check_integer("beam", "longest", longest)
+    open_: list[tuple[Hypothesis, Any, int]] = [(Hypothesis((), 0.0), network.encode(source), network.start)]
+    done: list[Hypothesis] = []
+    for _ in range(longest):
+        steps = [network.speak(state, word) for _, state, word in open_]
+        rows = np.stack(await eb.values([eb.log_softmax(scores) for _, scores in steps])).astype(np.float64)
+        totals = rows + np.array([[hypothesis.score] for hypothesis, _, _ in open_])
+        best = np.argsort(-totals, axis=None, kind="stable")[:width]
+        going_on = []
+        for at, word in zip(*np.unravel_index(best, totals.shape), strict=True):
+            score = float(totals[at, word])
+            if word == network.end:
+                done.append(Hypothesis(open_[at][0].words, score))
+            else:
+                going_on.append((Hypothesis((*open_[at][0].words, int(word)), score), steps[at][0], int(word)))
+        done = sorted(done, key=lambda hypothesis: -hypothesis.score)[:width]
+        open_ = going_on
+        if not open_ or (len(done) == width and open_[0][0].score <= done[-1].score):
+            return done
+    return sorted([*done, *(hypothesis for hypothesis, _, _ in open_)], key=lambda found: -found.score)[:width]
