@@ -4,14 +4,17 @@ from edbatch.models import generation
 from edbatch.models.attention_decoder import AttentionEncoderDecoder
 from edbatch.models.classifier import Classifier
 from edbatch.models.encoder_decoder import EncoderDecoder
+from edbatch.models.experts import MixtureOfExperts
 from edbatch.models.gru import GRU, SimpleRNN
 from edbatch.models.lattice import LatticeGRU, LatticeLSTM
 from edbatch.models.lstm import LSTM, CoupledLSTM, PeepholeLSTM
 from edbatch.models.mvrnn import MVRNN
 from edbatch.models.parser import TransitionParser
+from edbatch.models.ponder import AdaptiveGRU
 from edbatch.models.recurrent import Bidirectional, Recurrent, Stacked, State
 from edbatch.models.tagger import BiLSTMTagger
 from edbatch.models.torch_weights import from_torch
+from edbatch.models.tree_generator import TreeGenerator
 from edbatch.models.tree_lstm import TreeLSTM
 from edbatch.models.trees import ChildSumTreeLSTM, TreeGRU
 
@@ -19,6 +22,7 @@ __all__ = [
     "GRU",
     "LSTM",
     "MVRNN",
+    "AdaptiveGRU",
     "AttentionEncoderDecoder",
     "BiLSTMTagger",
     "Bidirectional",
@@ -28,6 +32,7 @@ __all__ = [
     "EncoderDecoder",
     "LatticeGRU",
     "LatticeLSTM",
+    "MixtureOfExperts",
     "PeepholeLSTM",
     "Recurrent",
     "SimpleRNN",
@@ -35,6 +40,7 @@ __all__ = [
     "State",
     "TransitionParser",
     "TreeGRU",
+    "TreeGenerator",
     "TreeLSTM",
     "from_torch",
     "generation",

@@ -1,0 +1,110 @@
+"""Top-down TreeLSTM: says a binary tree, whose shape follows from what it computes (Zhang et al. 2016, simplified)."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.base.numbers import check_integer
+from edbatch.errors import shown
+from edbatch.models.arguments import check_model
+from edbatch.models.classifier import Classifier
+from edbatch.models.lstm import LSTM
+from edbatch.models.recurrent import State
+
+Tree: TypeAlias = "int | tuple[Tree, Tree]"  # a word's number, or two trees
+
+
+class TreeGenerator(Classifier):
+    """At every node either a word or two children, from the state that its parent has given it.
+
+    A child's state is a step of the LSTM for its side from its parent's state; a right child also reads the output of
+    the root of the left one, so that it knows what is said beside it.
+
+    Args:
+        model: collection that the parameters are added to.
+        words: size of the vocabulary.
+        topics: number of kinds of trees; the root's state begins with that of its kind.
+        dim: size of embeddings and states.
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models import TreeGenerator
+        >>> network = TreeGenerator(eb.ParameterCollection(seed=0), words=10, topics=2, dim=4)
+        >>> with eb.Graph():
+        ...     loss = network.loss(((3, 4), 5), topic=1)
+        ...     trees = eb.run([network.grow(topic, deepest=3) for topic in (0, 1)])
+        >>> loss.shape, len(trees)
+        ((), 2)
+    """
+
+    def __init__(self, model: eb.ParameterCollection, words: int, topics: int, dim: int) -> None:
+        check_model("TreeGenerator", model, words=words, topics=topics, dim=dim)
+        self.words = words  # the label of a node with children, which follows those of words
+        self.embed_topic = model.add_lookup_parameters((topics, dim), name="embed_topic")
+        self.left = LSTM(model, dim, dim, name="left")
+        self.right = LSTM(model, dim, dim, name="right")
+        super().__init__(model, dim, words + 1)
+
+    def root(self, topic: int) -> State:
+        """The state of the root."""
+        return self.left.initial_state().add_input(eb.lookup(self.embed_topic, topic))
+
+    def children(self, state: State) -> tuple[State, State]:
+        """The states of a node's children."""
+        before = state.output()
+        left = State(self.left, state.vectors).add_input(before)
+        return left, State(self.right, state.vectors).add_input(left.output())
+
+    def losses(self, tree: Tree, state: State) -> list[eb.Expression]:
+        """A cross-entropy for each node of a tree that begins in this state.
+
+        Raises:
+            EdBatchError: a node is neither a word nor a pair.
+        """
+        found, waiting = [], [(tree, state)]
+        while waiting:
+            node, state = waiting.pop()
+            if isinstance(node, tuple) and len(node) == 2:
+                found.append(self.cross_entropy(state.output(), self.words))
+                waiting += zip(node, self.children(state), strict=True)
+            else:
+                found.append(self.cross_entropy(state.output(), self._word(node)))
+        return found
+
+    def loss(self, tree: Tree, topic: int) -> eb.Expression:
+        """The sum of the cross-entropies of all nodes."""
+        return eb.sum(self.losses(tree, self.root(topic)))
+
+    async def grow(self, topic: int, deepest: int, random: np.random.Generator | None = None) -> Tree:
+        """A tree; a program for `edbatch.run`, in which the two sides of a tree grow at once.
+
+        Args:
+            topic: of what kind.
+            deepest: nodes this deep are words.
+            random: draws what a node becomes; None: what is most probable.
+        """
+        check_integer("grow", "deepest", deepest, least=0)
+        return await self._grown(self.root(topic), deepest, random)
+
+    async def _grown(self, state: State, deepest: int, random: np.random.Generator | None) -> Any:
+        scores = np.asarray(await self.scores(state.output()), np.float64)
+        if not deepest:
+            scores = scores[:-1]
+        if random is None:
+            label = int(np.argmax(scores))
+        else:
+            probabilities = np.exp(scores - scores.max())
+            label = int(random.choice(len(scores), p=probabilities / probabilities.sum()))
+        if label < self.words:
+            return label
+        draws = (None, None) if random is None else random.spawn(2)
+        sides = zip(self.children(state), draws, strict=True)
+        return tuple(await eb.all(*(self._grown(child, deepest - 1, draw) for child, draw in sides)))
+
+    def _word(self, node: Any) -> int:
+        if not isinstance(node, int) or not 0 <= node < self.words:
+            raise eb.EdBatchError(f"TreeGenerator: expected a word below {self.words} or two trees, got {shown(node)}")
+        return node
