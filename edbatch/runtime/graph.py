@@ -33,8 +33,8 @@ from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.failing import Failing, Fitting
+from edbatch.runtime.programs.counts import Rounds
 from edbatch.runtime.report import Report
-from edbatch.runtime.rounds import Rounds
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
@@ -195,6 +195,35 @@ class Graph(Columns):
         else:
             report.policy = "none needed" if report.batches else "none yet"
         return report
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of all values that are there."""
+        return 0 if self._evaluation is None else self._evaluation.arenas.bytes
+
+    def successor(self, reason: str) -> Graph:
+        """An empty graph like this one, which takes its place wherever it is open, and goes on with what it draws.
+
+        This one gives back its memory; what is asked of it from now on is refused for a reason.
+        """
+        new = Graph(self._policy, self.dtype, self._check_nan, self._device)
+        for of_all in ("options", "inlines", "variant", "careful", "rounds"):
+            setattr(new, of_all, getattr(self, of_all))
+        for drawn in ("first_draw", "next_draw", "stream", "programs"):
+            setattr(new, drawn, getattr(self, drawn))
+        if self.options.trace_lines:
+            new.types = LinedTypes()
+        evaluation = self._evaluation
+        if evaluation is not None:
+            new._device = evaluation.table.device
+        with Whole():
+            new._entered = self._entered  # of the same blocks: who entered this one leaves them
+            for block in new._entered:
+                block.value = new
+            self._failed, self._evaluation = reason, None
+            if evaluation is not None:
+                evaluation.release()
+        return new
 
     def __repr__(self) -> str:
         evaluation = self._evaluation

@@ -17,6 +17,7 @@ from edbatch.graph.columns import graphs
 from edbatch.graph.draws import stream
 from edbatch.graph.expression import Expression, driven
 from edbatch.runtime.graph import Graph, forward
+from edbatch.runtime.programs.forgetting import Forgetting
 from edbatch.runtime.programs.requests import Parts, asked, close, is_program
 from edbatch.runtime.programs.task import Task
 
@@ -34,7 +35,9 @@ def run(
     expressions, `await all(f(x), g(y))` runs parts of one sample side by side.
 
     The graph of all rounds is one: losses are built on the way, and `backward` is called once, at the end. It is the
-    graph that is open, or one of its own. What is drawn at random (dropout) in a program depends on its number among
+    graph that is open; then all values are kept. Where none is open, it is one of its own, for inference: values that
+    neither programs that run nor results can reach are given back on the way, so that any number of samples, or of
+    steps, takes bounded memory. What is drawn at random (dropout) in a program depends on its number among
     the programs, not on what else runs. Each program has a context of its own: `with edbatch.options(...)` in one does
     not change others.
 
@@ -73,11 +76,14 @@ def run(
         if isinstance(programs, Sized):
             total = len(programs)
             opened.callback(close, programs)  # those that have not begun, if another fails
-        graph = graphs.innermost() or opened.enter_context(Graph())
+        graph, forgetting = graphs.innermost(), None
+        if graph is None:
+            graph = opened.enter_context(Graph())
+            forgetting = Forgetting(graph)
         if not isinstance(graph, Graph):
             raise EdBatchError("run: inside a cell, which is traced and has no values; expected it outside")
         bar = opened.enter_context(tqdm.tqdm(total=total, unit="program", disable=quiet))
-        return _Rounds(graph, programs, limit, kept, bar).run()
+        return _Rounds(graph, programs, limit, kept, bar, forgetting).run()
 
 
 class _Rounds:
@@ -87,13 +93,22 @@ class _Rounds:
         results: of those that have ended, by number.
     """
 
-    def __init__(self, graph: Graph, given: Iterable[Any], limit: int | None, kept: bool, bar: Any) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        given: Iterable[Any],
+        limit: int | None,
+        kept: bool,
+        bar: Any,
+        forgetting: Forgetting | None = None,
+    ) -> None:
         self.results: dict[int, Any] = {}
         self._graph = graph
         self._given = enumerate(given)
         self._limit = limit
         self._kept = kept
         self._bar = bar
+        self._forgetting = forgetting
         self._stream = stream(graph.stream, graph.programs)
         graph.programs += 1
         self._context = copy_context()
@@ -104,8 +119,8 @@ class _Rounds:
 
     def run(self) -> list[Any]:
         """All programs to their ends."""
-        graph, rounds = self._graph, self._graph.rounds
-        before, begun = (graph.stream, graph.next_draw), perf_counter()
+        rounds = self._graph.rounds
+        before, begun = (self._graph.stream, self._graph.next_draw), perf_counter()
         try:
             self._begin()
             while self._ready:
@@ -117,6 +132,8 @@ class _Rounds:
                     rounds.count += 1
                     rounds.waited += len(self._waiting)
                     self._answer()
+                    if self._forgetting is not None and self._forgetting.due():
+                        self._graph = self._forgetting.move((self._flying, self.results, self._given))
         finally:
             with ExitStack() as ending:  # of those that something else than their end has stopped
                 rounds.seconds += perf_counter() - begun

@@ -1,0 +1,66 @@
+"""Give back what no program can reach any more, while the others go on.
+
+A graph that `run` has opened by itself is nobody else's: now and then, the values that programs can still reach are
+moved to a new graph, as inputs, and the old one gives back its memory. So memory follows what is in flight, not what
+has ever run. Expressions that were hidden from the search (in a global, say) are of the old graph, which refuses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Any
+
+from edbatch.graph.expression import Expression
+from edbatch.graph.record import array_input
+from edbatch.runtime.graph import Graph, forward
+from edbatch.runtime.programs.reachable import reachable
+
+LEAST_NODES = 20_000  # in a graph before it pays to look
+LEAST_BYTES = 32 << 20
+SHARE = 20  # looking takes one part in so many of the time
+GIVEN_BACK = (
+    "its values were given back, as no program of `run` could reach them; open a graph, `with eb.Graph():`, around "
+    "`run` to keep all values, for gradients or to read them later"
+)
+
+
+class Forgetting:
+    """Decides when to move on to a new graph, and does it.
+
+    Args:
+        graph: that `run` has opened.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._kept_nodes = 0
+        self._kept_bytes = 0
+        self._not_before = 0.0
+
+    def due(self) -> bool:
+        """Whether there is much in the graph, most of it perhaps out of reach."""
+        graph = self.graph
+        if graph.n < LEAST_NODES + 2 * self._kept_nodes and graph.memory_bytes < LEAST_BYTES + 2 * self._kept_bytes:
+            return False
+        return perf_counter() >= self._not_before
+
+    def move(self, roots: Iterable[Any]) -> Graph:
+        """Move what can be reached from some objects to a new graph, which takes the old one's place."""
+        begun, old = perf_counter(), self.graph
+        expressions, lists = reachable(roots, old)
+        by_id = {expression.id: expression for expression in expressions}
+        values = forward(list(by_id.values())) if by_id else []
+        new = old.successor(GIVEN_BACK)
+        moved: dict[int, Expression] = {}
+        for number, value in zip(by_id, values, strict=True):
+            moved[number] = array_input(new, value)
+        for expression in expressions:
+            to = moved[expression.id]
+            expression.graph, expression.id, expression.spec = new, to.id, to.spec
+        for listed in lists:
+            listed.graph, listed.spec_of_each, listed.ids = new, listed[0].spec, [x.id for x in listed]
+        self.graph, self._kept_nodes, self._kept_bytes = new, new.n, sum(value.nbytes for value in values)
+        ended = perf_counter()
+        self._not_before = ended + SHARE * (ended - begun)
+        return new

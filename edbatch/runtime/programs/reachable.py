@@ -1,0 +1,58 @@
+"""The expressions that programs can still reach: found as Python's garbage collector would find them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from edbatch.base.blocks import Block
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.expression_list import ExpressionList
+from edbatch.graph.model.collection import ParameterCollection
+from edbatch.graph.model.parameters import Parameter
+
+# What holds no expression of a program, and much else. A function is reached without its globals.
+_ENDS = (ModuleType, type, CodeType, BuiltinFunctionType, Columns, Block, Parameter, ParameterCollection)
+_PLAIN = frozenset([int, float, str, bytes, bool, complex, type(None), range])
+
+
+def reachable(roots: Iterable[Any], graph: Columns) -> tuple[list[Expression], list[ExpressionList]]:
+    """All expressions of a graph, and lists of them, that can be reached from some objects.
+
+    Args:
+        roots: programs that wait, what they wait for, what others have returned.
+        graph: expressions of others are not looked at.
+    """
+    expressions: list[Expression] = []
+    lists: list[ExpressionList] = []
+    waiting = list(roots)
+    seen = {id(waiting), id(expressions), id(lists)}
+    while waiting:
+        found = waiting.pop()
+        if found.__class__ in _PLAIN or id(found) in seen:
+            continue
+        seen.add(id(found))
+        if found.__class__ is Expression:
+            if found.graph is graph:
+                expressions.append(found)
+            continue
+        if isinstance(found, ExpressionList) and found.graph is graph:
+            lists.append(found)
+        waiting.extend(_held(found))
+    return expressions, lists
+
+
+def _held(found: Any) -> Iterator[Any]:
+    """What an object refers to."""
+    if isinstance(found, np.ndarray):
+        if found.dtype.hasobject:
+            yield from found.flat
+    elif isinstance(found, FunctionType):
+        yield from (found.__closure__, found.__defaults__, found.__kwdefaults__, found.__dict__)
+    elif not isinstance(found, _ENDS):
+        yield from gc.get_referents(found)

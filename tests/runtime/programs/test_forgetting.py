@@ -1,0 +1,258 @@
+"""Values that no program can reach are given back: what can be reached is as before, and memory stays bounded."""
+
+import functools
+import itertools
+from collections import deque
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.columns import graphs
+from edbatch.models import AdaptiveGRU, AttentionEncoderDecoder, MixtureOfExperts, TransitionParser, generation
+from edbatch.runtime.programs import forgetting
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Give back after every round; how often it happened."""
+    moves = []
+    move = forgetting.Forgetting.move
+
+    def counted(self, roots):
+        moves.append(move(self, roots))
+        return moves[-1]
+
+    monkeypatch.setattr(forgetting.Forgetting, "due", lambda self: True)
+    monkeypatch.setattr(forgetting.Forgetting, "move", counted)
+    return moves
+
+
+def parse(model):
+    parser = TransitionParser(model, 9, 3, 5)
+    return lambda k: parser.parse([(k * j) % 9 for j in range(1 + k % 5)])
+
+
+def translate(model):
+    network = AttentionEncoderDecoder(model, 9, 7, 6)
+    return lambda k: generation.beam(network, [k % 9, 1, 2][: 1 + k % 3], 2, 5)
+
+
+def ponder(model):
+    layer = AdaptiveGRU(model, 3, 4, most=5)
+    layer.b_halt.set_value([-1.0])
+
+    async def program(k):
+        found = await layer.ponder([eb.input([k, 1.0, j]) for j in range(3)])
+        return (await eb.values(found.outputs))[-1].tolist()
+
+    return program
+
+
+def mix(model):
+    layers = [MixtureOfExperts(model, 5, 4, 4, 2) for _ in range(3)]
+
+    async def program(k):
+        x = eb.input(np.cos(np.arange(4.0) * (k + 1)))
+        for layer in layers:
+            x = await layer.mix(x)
+        return (await x).tolist()
+
+    return program
+
+
+def draw(model):
+    async def program(k):
+        return [(await eb.dropout(eb.ones(9), 0.5)).tolist() for _ in range(3)]
+
+    return program
+
+
+@pytest.mark.parametrize("make", [parse, translate, ponder, mix, draw])
+def test_results_are_those_of_a_graph_that_keeps_all(make, always):
+    program = make(eb.ParameterCollection(seed=0))
+    eb.seed(5)
+    with eb.Graph():
+        kept = eb.run([program(k) for k in range(9)])
+    assert not always
+    eb.seed(5)
+    assert eb.run([program(k) for k in range(9)], limit=4) == kept
+    assert len(always) > 3
+
+
+@dataclass
+class Kept:
+    x: object
+
+
+class Slots:
+    __slots__ = ("x",)
+
+    def __init__(self, x):
+        self.x = x
+
+
+def closure(x):
+    def read():
+        return x
+
+    return read
+
+
+def generator(x):
+    yield
+    yield x
+
+
+def begun(x):
+    found = generator(x)
+    next(found)
+    return found
+
+
+def chained(x):
+    listed = [[x]]
+    listed.append(listed)  # in a circle
+    return listed
+
+
+HOLDERS = {
+    "list": (lambda x: [x], lambda h: h[0]),
+    "dictionary": (lambda x: {"a": {"b": x}}, lambda h: h["a"]["b"]),
+    "deque": (lambda x: deque([x]), lambda h: h[0]),
+    "dataclass": (Kept, lambda h: h.x),
+    "slots": (Slots, lambda h: h.x),
+    "namespace": (lambda x: SimpleNamespace(x=x), lambda h: h.x),
+    "closure": (closure, lambda h: h()),
+    "default": (lambda x: lambda x=x: x, lambda h: h()),
+    "partial": (lambda x: functools.partial(max, [x], key=id), lambda h: h()),
+    "generator": (begun, next),
+    "iterator": (lambda x: itertools.chain([x]), next),
+    "array": (lambda x: np.fromiter([x], object), lambda h: h[0]),
+    "circle": (chained, lambda h: h[1][0][0]),
+    "method": (lambda x: Kept(x).__eq__, lambda h: h.__self__.x),
+    "expression list": (lambda x: eb.ExpressionList([x, x]), lambda h: eb.weighted_sum([1.0, 0.0], h)),
+    "view": (lambda x: [eb.stack([x, x]).T], lambda h: h[0][:, 0]),
+}
+
+
+@pytest.mark.parametrize("how", HOLDERS)
+def test_what_can_be_reached_stays(how, always):
+    hold, read = HOLDERS[how]
+
+    async def program(k):
+        held = hold(eb.input([k, 2.0 * k]) * 2)
+        for _ in range(3):
+            await eb.scalar(k)
+        return (await (read(held) + 1)).tolist()
+
+    assert eb.run([program(k) for k in range(3)]) == [[2 * k + 1, 4 * k + 1] for k in range(3)]
+    assert len(always) > 2
+
+
+def test_results_stay(always):
+    async def program(k):
+        x = eb.scalar(k) * 3
+        for _ in range(k):
+            await x
+        return {"x": x}
+
+    found = eb.run([program(k) for k in range(5)])
+    assert len(always) >= 4
+    assert eb.forward([one["x"] for one in found]) == [0, 3, 6, 9, 12]
+    total = eb.sum([one["x"] for one in found])
+    assert total.value() == 30
+    assert graphs.innermost() is None
+
+
+def test_one_expression_by_many_names_is_one(always):
+    async def program():
+        x = eb.tanh(eb.ones(3))
+        held = [x, (x, x), {"x": x}]
+        await x
+        assert held[0] is held[1][0] is held[2]["x"] is x
+        return len({y.id for y in (held[0], *held[1])})
+
+    assert eb.run([program()]) == [1]
+
+
+hidden = {}
+
+
+def test_what_is_hidden_is_refused(always):
+    async def program():
+        hidden["x"] = eb.scalar(1.0) * 2
+        await hidden["x"]
+        await eb.scalar(1.0)
+        return 1
+
+    eb.run([program()])
+    for use in (lambda x: x.value(), lambda x: (x + 1).value(), lambda x: x.backward()):
+        with pytest.raises(eb.EdBatchError, match="its values were given back, as no program of `run` could reach"):
+            use(hidden["x"])
+
+
+def test_a_graph_that_is_open_keeps_all(always):
+    async def program():
+        x = eb.scalar(3.0)
+        for _ in range(3):
+            await x
+        return eb.square(x)
+
+    with eb.Graph() as graph:
+        (y,) = eb.run([program()])
+    y.backward()
+    assert not always
+    assert graph.report().rounds == 3
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_options_and_contexts_go_on(training, always):
+    async def program(k):
+        with eb.device("cpu"):
+            for _ in range(3):
+                same = eb.equal(eb.dropout(eb.ones(50), 0.5), eb.ones(50))
+                assert (await eb.sum(same) == 50) != training
+        return graphs.innermost() is always[-1]
+
+    with eb.options(training=training, cells=False):
+        assert eb.run([program(k) for k in range(4)]) == [True] * 4
+    assert not always[-1].options.cells
+
+
+def test_memory_is_bounded():
+    """Without limits that are lower than usual: buffers are those that the rounds before have used."""
+    model = eb.ParameterCollection(seed=0)
+    W = model.add_parameters((64, 64))
+
+    @eb.cell
+    def step(h):
+        return eb.tanh(W @ h)
+
+    largest = []
+
+    async def program(n):
+        h, graph = eb.ones(64), graphs.innermost()
+        for k in range(n):
+            h = step(h)
+            await h
+            if k % 100 == 0:
+                largest.append(graphs.innermost().memory_bytes)
+        return graph is graphs.innermost()
+
+    assert eb.run([program(8_000) for _ in range(8)]) == [False] * 8
+    assert max(largest) < 4 * forgetting.LEAST_NODES * 64 * 4
+
+
+def test_samples_one_after_the_other_are_bounded():
+    largest = []
+
+    async def program(k):
+        await (eb.scalar(k) * eb.scalar(2.0))
+        largest.append(graphs.innermost().n)
+        return k
+
+    assert eb.run(map(program, range(60_000)), limit=64) == list(range(60_000))
+    assert max(largest) < 4 * forgetting.LEAST_NODES
