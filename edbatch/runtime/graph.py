@@ -33,7 +33,7 @@ from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.failing import Failing, Fitting
-from edbatch.runtime.programs.counts import Rounds
+from edbatch.runtime.programs.counts import Counts
 from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Graph(Columns):
         self._failed: str | None = None
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({})
-        self.rounds = Rounds()
+        self.rounds = Counts()
 
     def __enter__(self) -> Self:
         block = graphs.enter(self, self._entered)

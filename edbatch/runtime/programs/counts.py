@@ -11,7 +11,7 @@ FEW = 4.0  # programs a round
 
 
 @dataclass
-class Rounds:
+class Counts:
     """Of all calls of `edbatch.run` in a graph.
 
     Attributes:

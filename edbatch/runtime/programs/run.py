@@ -1,12 +1,10 @@
-"""Run programs over values: each until it waits, then all that they wait for at once, and so on."""
+"""`run`: programs over values, all together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
-from contextlib import ExitStack
-from contextvars import copy_context
+from contextlib import ExitStack, closing
 from itertools import islice
-from time import perf_counter
 from types import CoroutineType
 from typing import Any
 
@@ -14,12 +12,9 @@ from edbatch.base.later import Later
 from edbatch.base.numbers import check_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.columns import graphs
-from edbatch.graph.draws import stream
-from edbatch.graph.expression import Expression, driven
-from edbatch.runtime.graph import Graph, forward
-from edbatch.runtime.programs.forgetting import Forgetting
-from edbatch.runtime.programs.requests import Parts, asked, close, is_program
-from edbatch.runtime.programs.task import Task
+from edbatch.runtime.graph import Graph
+from edbatch.runtime.programs.requests import close, is_program
+from edbatch.runtime.programs.rounds import Rounds
 
 tqdm = Later("tqdm")
 
@@ -76,167 +71,41 @@ def run(
         if isinstance(programs, Sized):
             total = len(programs)
             opened.callback(close, programs)  # those that have not begun, if another fails
-        graph, forgetting = graphs.innermost(), None
+        graph = graphs.innermost()
+        alone = graph is None
         if graph is None:
             graph = opened.enter_context(Graph())
-            forgetting = Forgetting(graph)
         if not isinstance(graph, Graph):
             raise EdBatchError("run: inside a cell, which is traced and has no values; expected it outside")
         bar = opened.enter_context(tqdm.tqdm(total=total, unit="program", disable=quiet))
-        return _Rounds(graph, programs, limit, kept, bar, forgetting).run()
+        return _run(graph, alone, enumerate(programs), limit, kept, bar)
 
 
-class _Rounds:
-    """Programs in flight: steps of all that can go on, then what they wait for, and so on.
+def _run(graph: Graph, alone: bool, given: enumerate[Any], limit: int | None, kept: bool, bar: Any) -> list[Any]:
+    results: dict[int, Any] = {}
 
-    Attributes:
-        results: of those that have ended, by number.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        given: Iterable[Any],
-        limit: int | None,
-        kept: bool,
-        bar: Any,
-        forgetting: Forgetting | None = None,
-    ) -> None:
-        self.results: dict[int, Any] = {}
-        self._graph = graph
-        self._given = enumerate(given)
-        self._limit = limit
-        self._kept = kept
-        self._bar = bar
-        self._forgetting = forgetting
-        self._stream = stream(graph.stream, graph.programs)
-        graph.programs += 1
-        self._context = copy_context()
-        self._context.run(driven.set, True)
-        self._flying: dict[int, Task] = {}
-        self._ready: list[Task] = []
-        self._waiting: list[Task] = []
-
-    def run(self) -> list[Any]:
-        """All programs to their ends."""
-        rounds = self._graph.rounds
-        before, begun = (self._graph.stream, self._graph.next_draw), perf_counter()
-        try:
-            self._begin()
-            while self._ready:
-                for task in self._ready:  # which grows meanwhile
-                    if not task.closed:
-                        self._step(task)
-                self._ready = []
-                if self._waiting:
-                    rounds.count += 1
-                    rounds.waited += len(self._waiting)
-                    self._answer()
-                    if self._forgetting is not None and self._forgetting.due():
-                        self._graph = self._forgetting.move((self._flying, self.results, self._given))
-        finally:
-            with ExitStack() as ending:  # of those that something else than their end has stopped
-                rounds.seconds += perf_counter() - begun
-                ending.callback(self._restore, *before)
-                for task in self._flying.values():
-                    ending.callback(task.close)
-        return [self.results[number] for number in range(len(self.results))]
-
-    def _restore(self, stream: int, next_draw: int) -> None:
-        self._graph.stream, self._graph.next_draw = stream, next_draw
-
-    def _begin(self) -> None:
+    def begin() -> None:
         """Begin as many programs as may be in flight."""
-        count = None if self._limit is None else self._limit - len(self._flying)
-        for number, program in islice(self._given, count):
+        for number, program in islice(given, None if limit is None else limit - len(rounds)):
             if not is_program(program):
                 raise EdBatchError(
                     f"run: program {number}: expected a coroutine or a generator, what a call of an `async def` "
                     f"function returns, got {shown(program)}"
                 )
-            task = Task(program, self._context.copy(), stream(self._stream, number), number)
-            self._flying[number] = task
-            self._ready.append(task)
-        self._graph.rounds.in_flight = max(self._graph.rounds.in_flight, len(self._flying))
+            rounds.begin(number, program)
 
-    def _step(self, task: Task) -> None:
-        """Have a task go on, to where it waits or ends."""
-        try:
-            request = task.step(self._graph)
-        except StopIteration as end:
-            self._ended(task, end.value)
-            return
-        except Exception as raised:
-            self._failed(task, raised)
-            return
-        if request.__class__ is Expression:
-            task.asked = request
-            self._waiting.append(task)
-        elif isinstance(request, Parts):
-            self._ready.extend(task.split(request) or [task])
-        else:
-            try:
-                task.asked = asked(request)
-                self._waiting.append(task)
-            except EdBatchError as refused:
-                task.error = refused
-                self._ready.append(task)
-
-    def _ended(self, task: Task, value: Any) -> None:
-        parent = task.parent
-        if parent is None:
-            self._leave(task, value)
-            return
-        parent.answer[task.place] = value
-        parent.running -= 1
-        if not parent.running:
-            self._ready.append(parent)
-
-    def _failed(self, task: Task, error: Exception) -> None:
-        """A program raised; what a part raises comes out of what waits for it, and the other parts end."""
-        if task.parent is not None:
-            task.parent.close_parts()
-            task.parent.error = error
-            self._ready.append(task.parent)
-        elif self._kept:
-            self._leave(task, error)
-        else:
-            error.add_note(f"in program {task.sample} of `run`")
+    def ended(number: int, result: Any, error: Exception | None) -> None:
+        if error is not None and not kept:
+            error.add_note(f"in program {number} of `run`")
             raise error
+        results[number] = result if error is None else error
+        bar.update()
+        if limit is not None:
+            begin()
 
-    def _leave(self, task: Task, result: Any) -> None:
-        del self._flying[task.sample]
-        self.results[task.sample] = result
-        self._bar.update()
-        if self._limit is not None:
-            self._begin()
-
-    def _answer(self) -> None:
-        """Compute what all wait for, at once."""
-        waiting = self._ready = [task for task in self._waiting if not task.closed]
-        self._waiting = []
-        wanted: list[Expression] = []
-        several = False
-        for task in waiting:
-            if task.asked.__class__ is Expression:
-                wanted.append(task.asked)
-            else:
-                several = True
-                wanted.extend(task.asked)
-        found = _values(wanted)
-        if not several:
-            for task, value in zip(waiting, found, strict=True):
-                task.answer = value
-            return
-        rest = iter(found)
-        for task in waiting:
-            task.answer = next(rest) if task.asked.__class__ is Expression else list(islice(rest, len(task.asked)))
-
-
-def _values(expressions: list[Expression]) -> list[Any]:
-    """The values of expressions, of one graph in nearly all cases."""
-    owners = {expression.graph for expression in expressions}
-    if len(owners) < 2:
-        return forward(expressions)
-    found = {graph: iter(forward([x for x in expressions if x.graph is graph])) for graph in owners}
-    return [next(found[expression.graph]) for expression in expressions]
+    rounds = Rounds(graph, ended, forgets=alone)
+    with closing(rounds):
+        begin()
+        while rounds.round(results, given):
+            pass
+    return [results[number] for number in range(len(results))]

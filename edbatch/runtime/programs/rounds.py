@@ -1,0 +1,166 @@
+"""Programs in flight: steps of all that can go on, then what they wait for, computed at once, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from contextvars import copy_context
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.draws import stream
+from edbatch.graph.expression import Expression, driven
+from edbatch.runtime.graph import Graph, forward
+from edbatch.runtime.programs.forgetting import Forgetting
+from edbatch.runtime.programs.requests import Parts, Program, asked
+from edbatch.runtime.programs.task import Task
+
+
+class Rounds:
+    """Programs that run together; others may join between two rounds, and leave when they end.
+
+    Args:
+        graph: that they record into.
+        ended: called with a program's number, what it returned, and what it raised, if it did; may begin others. What
+            it raises ends the round.
+        forgets: whether the graph is nobody else's: values that cannot be reached are given back.
+    """
+
+    def __init__(
+        self, graph: Graph, ended: Callable[[int, Any, Exception | None], None], forgets: bool = False
+    ) -> None:
+        self._graph = graph
+        self._ended = ended
+        self._forgetting = Forgetting(graph) if forgets else None
+        self._stream = stream(graph.stream, graph.programs)
+        graph.programs += 1
+        self._context = copy_context()
+        self._context.run(driven.set, True)
+        self._flying: dict[int, Task] = {}
+        self._ready: list[Task] = []
+        self._waiting: list[Task] = []
+
+    def __len__(self) -> int:
+        """How many programs are in flight."""
+        return len(self._flying)
+
+    def begin(self, number: int, program: Program) -> None:
+        """Have a program join; what it draws follows from its number."""
+        task = Task(program, self._context.copy(), stream(self._stream, number), number)
+        self._flying[number] = task
+        self._ready.append(task)
+
+    def end(self, number: int) -> None:
+        """Close a program, and what it waits for, where it is."""
+        self._flying.pop(number).close()
+
+    def close(self) -> None:
+        """Close all, whatever one of them raises."""
+        with ExitStack() as ending:
+            for number in list(self._flying):
+                ending.callback(self.end, number)
+
+    def round(self, *reachable: Any) -> bool:
+        """Have all go on to where they wait or end, and compute what they wait for.
+
+        Args:
+            reachable: objects whose expressions are not given back, beside those of programs in flight.
+
+        Returns:
+            Whether any program is in flight.
+        """
+        begun, graph = perf_counter(), self._graph
+        drawn = graph.stream, graph.next_draw
+        try:
+            for task in self._ready:  # which grows meanwhile
+                if not task.closed:
+                    self._step(task)
+        finally:
+            graph.stream, graph.next_draw = drawn
+        self._ready = []
+        if self._waiting:
+            counts = graph.rounds
+            counts.count += 1
+            counts.waited += len(self._waiting)
+            counts.in_flight = max(counts.in_flight, len(self._flying))
+            self._answer()
+            if self._forgetting is not None and self._forgetting.due():
+                self._graph = self._forgetting.move((self._flying, reachable))
+            counts.seconds += perf_counter() - begun
+        return bool(self._flying)
+
+    def _step(self, task: Task) -> None:
+        """Have a task go on, to where it waits or ends."""
+        try:
+            request = task.step(self._graph)
+        except StopIteration as end:
+            self._return(task, end.value)
+            return
+        except Exception as raised:
+            self._raise(task, raised)
+            return
+        if request.__class__ is Expression:
+            task.asked = request
+            self._waiting.append(task)
+        elif isinstance(request, Parts):
+            self._ready.extend(task.split(request) or [task])
+        else:
+            try:
+                task.asked = asked(request)
+                self._waiting.append(task)
+            except EdBatchError as refused:
+                task.error = refused
+                self._ready.append(task)
+
+    def _return(self, task: Task, value: Any) -> None:
+        parent = task.parent
+        if parent is None:
+            del self._flying[task.sample]
+            self._ended(task.sample, value, None)
+            return
+        parent.answer[task.place] = value
+        parent.running -= 1
+        if not parent.running:
+            self._ready.append(parent)
+
+    def _raise(self, task: Task, error: Exception) -> None:
+        """What a program raises ends it; what a part raises comes out of what waits for it, and the other parts end."""
+        if task.parent is None:
+            del self._flying[task.sample]
+            self._ended(task.sample, None, error)
+            return
+        task.parent.close_parts()
+        task.parent.error = error
+        self._ready.append(task.parent)
+
+    def _answer(self) -> None:
+        """Compute what all wait for, at once."""
+        waiting = self._ready = [task for task in self._waiting if not task.closed]
+        self._waiting = []
+        wanted: list[Expression] = []
+        several = False
+        for task in waiting:
+            if task.asked.__class__ is Expression:
+                wanted.append(task.asked)
+            else:
+                several = True
+                wanted.extend(task.asked)
+        found = _values(wanted)
+        if not several:
+            for task, value in zip(waiting, found, strict=True):
+                task.answer = value
+            return
+        rest = iter(found)
+        for task in waiting:
+            task.answer = next(rest) if task.asked.__class__ is Expression else list(islice(rest, len(task.asked)))
+
+
+def _values(expressions: list[Expression]) -> list[Any]:
+    """The values of expressions, of one graph in nearly all cases."""
+    owners = {expression.graph for expression in expressions}
+    if len(owners) < 2:
+        return forward(expressions)
+    found = {graph: iter(forward([x for x in expressions if x.graph is graph])) for graph in owners}
+    return [next(found[expression.graph]) for expression in expressions]
