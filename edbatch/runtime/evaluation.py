@@ -63,6 +63,7 @@ class Evaluation:
         self.done = 0
         self._args_done = 0
         self.ran: list[Ran] = []
+        self._n_sources = 0
         self._options = options
         self.clock = clock
         self.fallbacks = 0
@@ -180,6 +181,7 @@ class Evaluation:
             saved = types.saved
             self._executor.release()  # the way back needs room of its own
         self.ran.append(Ran(begin, end, n_sources, saved, time))
+        self._n_sources += n_sources
 
     def value(self, id: int) -> Any:
         """The value of an expression with this id, that has run."""
@@ -248,6 +250,11 @@ class Evaluation:
         clock.stop("backward")
         self._backward = backward
         return found
+
+    @property
+    def batches(self) -> int:
+        """How many have run, without those of what is given."""
+        return len(self.plan.tables.batches) - self._n_sources
 
     def _computing(self) -> AbstractContextManager[Any]:
         """In its block, what is computed is computed on the device, under the options in force."""

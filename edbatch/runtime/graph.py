@@ -201,6 +201,11 @@ class Graph(Columns):
         """Of all values that are there."""
         return 0 if self._evaluation is None else self._evaluation.arenas.bytes
 
+    @property
+    def batches(self) -> int:
+        """How many have run."""
+        return 0 if self._evaluation is None else self._evaluation.batches
+
     def successor(self, reason: str) -> Graph:
         """An empty graph like this one, which takes its place wherever it is open, and goes on with what it draws.
 

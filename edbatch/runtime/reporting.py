@@ -19,7 +19,7 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     report.count_operands(plan, evaluation.table.windows)
     graphs = [evaluation.typed_graph(nodes, one.begin.nodes, one.end.nodes)[1] for one in ran]
     report.nodes, report.edges = sum(map(len, graphs)), sum(len(graph.operands) for graph in graphs)
-    report.batches = len(plan.batches) - sum(one.n_sources for one in ran)
+    report.batches = evaluation.batches
     report.lower_bound = sum(lower_bound(graph) for graph in graphs)
     report.types = len({name for graph in graphs for name in graph.names})
     report.memory_bytes = evaluation.arenas.bytes

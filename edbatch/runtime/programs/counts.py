@@ -19,12 +19,14 @@ class Counts:
         waited: how many programs, or parts of some, waited in them, in all.
         in_flight: the most programs that ran at a time.
         seconds: that they took, with what was computed in them.
+        batches: that were run in them.
     """
 
     count: int = 0
     waited: int = 0
     in_flight: int = 0
     seconds: float = 0.0
+    batches: int = 0
 
     def tell(self, report: Report) -> None:
         """Write them into a report, and advice where they are small."""

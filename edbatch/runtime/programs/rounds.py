@@ -85,7 +85,9 @@ class Rounds:
             counts.count += 1
             counts.waited += len(self._waiting)
             counts.in_flight = max(counts.in_flight, len(self._flying))
+            before = graph.batches
             self._answer()
+            counts.batches += graph.batches - before
             if self._forgetting is not None and self._forgetting.due():
                 self._graph = self._forgetting.move((self._flying, reachable))
             counts.seconds += perf_counter() - begun
