@@ -30,7 +30,7 @@ from edbatch.runtime.programs.run import run
 from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
-    from edbatch import data, models, training
+    from edbatch import data, models, serving, training
     from edbatch.models.torch_weights import from_torch
     from edbatch.policy.qlearning import learn
     from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, Run, schedules
@@ -74,6 +74,7 @@ __all__ = [
     "run",
     "schedules",
     "seed",
+    "serving",
     "training",
     "values",
     *_ops,
@@ -87,7 +88,7 @@ _LAZY = {"learn": "edbatch.policy.qlearning", "from_torch": "edbatch.models.torc
 )
 
 
-_FOLDERS = ("data", "models", "training")
+_FOLDERS = ("data", "models", "serving", "training")
 
 
 def __getattr__(name: str) -> Any:

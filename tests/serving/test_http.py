@@ -1,0 +1,213 @@
+"""Real HTTP on the loopback interface: every answer is that of the request alone, whatever others do."""
+
+import asyncio
+import json
+import threading
+import time
+from random import Random
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+
+import edbatch as eb
+from edbatch.serving import Batcher
+from edbatch.serving.http import Service
+
+SIZE = 16
+
+
+def make():
+    """What `edbatch serve` calls."""
+    model = eb.ParameterCollection(seed=0)
+    W, O = model.add_parameters((SIZE, SIZE)), model.add_parameters((30, SIZE))
+    words = model.add_lookup_parameters((30, SIZE))
+
+    @eb.cell
+    def step(h, word: int):
+        return eb.tanh(W @ h + eb.lookup(words, word))
+
+    async def program(sample):
+        if sample == "slow":
+            for _ in range(10**6):
+                await eb.scalar(1.0)
+                time.sleep(0.001)
+        if sample == "odd":
+            return object()
+        if sample == "broken":
+            raise RuntimeError("it is broken")
+        word, n = sample
+        h, found = eb.zeros(SIZE), []
+        for _ in range(n):
+            h = step(h, word)
+            word = int(np.argmax(await (O @ h)))
+            found.append(word)
+        return {"words": found, "last": await h[0]}
+
+    return model, program
+
+
+def alone(samples):
+    _, program = make()
+    return [{"words": one["words"], "last": float(one["last"])} for one in eb.run(map(program, samples), limit=1)]
+
+
+class Server:
+    """One in a thread, on a port that is free."""
+
+    def __init__(self, **settings):
+        model, program = make()
+        size_limit = settings.pop("size_limit", 1000)
+        self.batcher = Batcher(program, model, **settings)
+        application = Service(self.batcher, size_limit).application()
+        self._server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="error"))
+        self._thread = threading.Thread(target=self._server.run)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        return self
+
+    def __exit__(self, *_):
+        self._server.should_exit = True
+        self._thread.join()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as one:
+        yield one
+
+
+def test_an_answer_and_what_is_about_it(server):
+    answer = httpx.post(server.url, content=b"[3, 5]")
+    assert answer.status_code == 200
+    found = answer.json()
+    (expected,) = alone([[3, 5]])
+    assert found["words"] == expected["words"]
+    np.testing.assert_allclose(found["last"], expected["last"], rtol=1e-6)
+    assert httpx.get(server.url + "/health").json() == {"status": "ok"}
+    page = httpx.get(server.url)
+    assert "<title>EdBatch</title>" in page.text
+    assert page.headers["content-type"].startswith("text/html")
+    metrics = httpx.get(server.url + "/metrics")
+    assert metrics.headers["content-type"].startswith("text/plain")
+    lines = dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
+    assert float(lines['edbatch_requests_total{how="answered"}']) >= 1
+    assert float(lines['edbatch_request_seconds_bucket{le="+Inf"}']) >= 1
+    assert httpx.get(server.url + "/nothing").status_code == 404
+    assert httpx.put(server.url).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"", 400, "expected JSON"),
+        (b"[3, 5", 400, "expected JSON"),
+        (b"\xff\xfe", 400, "expected JSON"),
+        (b"[" * 490 + b"]" * 490, 400, ""),
+        (b"[3, 5]" + b" " * 2000, 413, "expected at most 1,000 bytes"),
+        (b"[300, 5]", 400, "EdBatchError: "),
+        (b"[1, 2, 3]", 400, "ValueError: too many values"),
+        (b'"broken"', 500, "RuntimeError: it is broken"),
+        (b'"odd"', 500, "the program returned what JSON does not know"),
+        (b"null", 500, "TypeError"),
+    ],
+)
+def test_what_cannot_be_answered(server, body, status, message):
+    answer = httpx.post(server.url, content=body)
+    assert answer.status_code == status
+    assert message in answer.json()["error"]
+    assert httpx.post(server.url, content=b"[3, 1]").status_code == 200
+
+
+def test_who_hangs_up_is_given_up(server):
+    before = server.batcher.counters.cancelled
+    with pytest.raises(httpx.TimeoutException):
+        httpx.post(server.url, content=b'"slow"', timeout=0.2)
+    for _ in range(100):
+        if server.batcher.counters.cancelled > before:
+            break
+        time.sleep(0.05)
+    assert server.batcher.counters.cancelled == before + 1
+    assert server.batcher.counters.in_flight == 0
+
+
+def test_overload_and_deadline():
+    with Server(max_in_flight=1, max_waiting=0, deadline=0.3) as server:
+        found = []
+        threads = [
+            threading.Thread(target=lambda: found.append(httpx.post(server.url, content=b'"slow"'))) for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(answer.status_code for answer in found) == [503, 503, 504]
+        refused = next(answer for answer in found if answer.status_code == 503)
+        assert refused.headers["retry-after"] == "1"
+        assert httpx.post(server.url, content=b"[3, 1]").status_code == 200
+
+
+def load(server, count, clients):
+    """So many requests of all sorts; what was asked and answered."""
+    kinds = {"cancelled": 0.02, "malformed": 0.03, "oversized": 0.02, "failing": 0.03}
+    answers = []
+
+    async def client(number, http):
+        random = Random(number)
+        for _ in range(count // clients):
+            kind, sample = "good", [random.randrange(30), random.randrange(1, 12)]
+            draw = random.random()
+            for name, share in kinds.items():
+                if 0 <= draw < share:
+                    kind = name
+                draw -= share
+            body = json.dumps(sample).encode()
+            if kind == "cancelled":
+                with pytest.raises((httpx.TimeoutException, asyncio.TimeoutError)):
+                    await asyncio.wait_for(http.post(server.url, content=b'"slow"'), 0.05)
+                answers.append((kind, sample, None, None))
+                continue
+            body = {"malformed": body[:-1], "oversized": body + b" " * 2000, "failing": b'"broken"'}.get(kind, body)
+            answer = await http.post(server.url, content=body)
+            answers.append((kind, sample, answer.status_code, answer.json()))
+
+    async def main():
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(timeout=60, limits=limits) as http:
+            await asyncio.gather(*[client(number, http) for number in range(clients)])
+
+    asyncio.run(main())
+    return answers
+
+
+def check(server, answers, count):
+    assert len(answers) == count
+    asked = sorted({tuple(sample) for kind, sample, _, _ in answers if kind == "good"})
+    expected = dict(zip(asked, alone(asked), strict=True))
+    for kind, sample, status, found in answers:
+        assert status == {"good": 200, "malformed": 400, "oversized": 413, "failing": 500}.get(kind)
+        if kind == "good":
+            right = expected[tuple(sample)]
+            assert found["words"] == right["words"]
+            assert abs(found["last"] - right["last"]) < 1e-5
+    for _ in range(100):
+        if server.batcher.counters.in_flight == 0:
+            break
+        time.sleep(0.05)
+    counters = server.batcher.counters
+    assert (counters.in_flight, counters.waiting) == (0, 0)
+    assert counters.answered == sum(kind == "good" for kind, *_ in answers)
+    assert counters.failed == sum(kind == "failing" for kind, *_ in answers)
+
+
+@pytest.mark.parametrize("count", [600, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_a_load_of_all_sorts(count):
+    with Server() as server:
+        answers = load(server, count, clients=20)
+        check(server, answers, count)
