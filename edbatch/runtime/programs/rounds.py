@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream
 from edbatch.graph.expression import Expression, driven
 from edbatch.runtime.graph import Graph, forward
@@ -26,13 +27,19 @@ class Rounds:
         ended: called with a program's number, what it returned, and what it raised, if it did; may begin others. What
             it raises ends the round.
         forgets: whether the graph is nobody else's: values that cannot be reached are given back.
+        catches: what a program may raise that ends it alone; anything else ends the round.
     """
 
     def __init__(
-        self, graph: Graph, ended: Callable[[int, Any, Exception | None], None], forgets: bool = False
+        self,
+        graph: Graph,
+        ended: Callable[[int, Any, Any], None],
+        forgets: bool = False,
+        catches: type[BaseException] = Exception,
     ) -> None:
         self._graph = graph
         self._ended = ended
+        self._catches = catches
         self._forgetting = Forgetting(graph) if forgets else None
         self._stream = stream(graph.stream, graph.programs)
         graph.programs += 1
@@ -53,8 +60,10 @@ class Rounds:
         self._ready.append(task)
 
     def end(self, number: int) -> None:
-        """Close a program, and what it waits for, where it is."""
-        self._flying.pop(number).close()
+        """Close a program, and what it waits for, where it is, unless it has ended."""
+        task = self._flying.pop(number, None)
+        if task is not None:
+            task.close()
 
     def close(self) -> None:
         """Close all, whatever one of them raises."""
@@ -100,7 +109,7 @@ class Rounds:
         except StopIteration as end:
             self._return(task, end.value)
             return
-        except Exception as raised:
+        except self._catches as raised:
             self._raise(task, raised)
             return
         if request.__class__ is Expression:
@@ -127,7 +136,7 @@ class Rounds:
         if not parent.running:
             self._ready.append(parent)
 
-    def _raise(self, task: Task, error: Exception) -> None:
+    def _raise(self, task: Task, error: BaseException) -> None:
         """What a program raises ends it; what a part raises comes out of what waits for it, and the other parts end."""
         if task.parent is None:
             del self._flying[task.sample]
@@ -141,28 +150,34 @@ class Rounds:
         """Compute what all wait for, at once."""
         waiting = self._ready = [task for task in self._waiting if not task.closed]
         self._waiting = []
-        wanted: list[Expression] = []
-        several = False
+        wanted = _wanted(waiting)
+        others = {expression.graph for expression in wanted} - {self._graph}
+        if others:
+            for graph in others:
+                _read(graph, waiting)
+            wanted = _wanted(waiting)
+        found = iter(forward(wanted) if not others else [expression.value() for expression in wanted])
         for task in waiting:
-            if task.asked.__class__ is Expression:
-                wanted.append(task.asked)
-            else:
-                several = True
-                wanted.extend(task.asked)
-        found = _values(wanted)
-        if not several:
-            for task, value in zip(waiting, found, strict=True):
-                task.answer = value
-            return
-        rest = iter(found)
-        for task in waiting:
-            task.answer = next(rest) if task.asked.__class__ is Expression else list(islice(rest, len(task.asked)))
+            asked = task.asked
+            task.answer = next(found) if asked.__class__ is Expression else list(islice(found, len(asked)))
 
 
-def _values(expressions: list[Expression]) -> list[Any]:
-    """The values of expressions, of one graph in nearly all cases."""
-    owners = {expression.graph for expression in expressions}
-    if len(owners) < 2:
-        return forward(expressions)
-    found = {graph: iter(forward([x for x in expressions if x.graph is graph])) for graph in owners}
-    return [next(found[expression.graph]) for expression in expressions]
+def _wanted(waiting: list[Task]) -> list[Expression]:
+    """What tasks wait for, one after the other."""
+    wanted: list[Expression] = []
+    for task in waiting:
+        if task.asked.__class__ is Expression:
+            wanted.append(task.asked)
+        else:
+            wanted.extend(task.asked)
+    return wanted
+
+
+def _read(graph: Columns, waiting: list[Task]) -> None:
+    """Compute what is asked of another graph than that of the rounds; if that fails, it is raised to who asked."""
+    asking = [task for task in waiting if any(expression.graph is graph for expression in _wanted([task]))]
+    try:
+        forward([expression for expression in _wanted(asking) if expression.graph is graph])
+    except Exception as error:
+        for task in asking:
+            task.asked, task.error = (), error

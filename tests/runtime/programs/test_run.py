@@ -161,6 +161,19 @@ def test_expressions_of_other_graphs():
     assert eb.run([program(k) for k in range(3)]) == [[2 * k, 5, 2 * k] for k in range(3)]
 
 
+def test_what_another_graph_refuses_is_raised_to_who_asked():
+    with eb.Graph() as ended:
+        gone = eb.scalar(5.0)
+        ended.successor("it is over")
+
+    async def program(k):
+        return await (eb.values([eb.scalar(k), gone]) if k == 1 else eb.scalar(k) * 2)
+
+    zero, error, two = eb.run([program(k) for k in range(3)], return_exceptions=True)
+    assert (zero, two) == (0, 4)
+    assert "this graph has no values: it is over" in str(error)
+
+
 def test_gradients_of_all_rounds(model):
     """Scheduled sampling: the words are read on the way, the loss is one."""
 
