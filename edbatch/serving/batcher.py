@@ -102,23 +102,28 @@ class Batcher:
             OverloadError: too many wait.
             DeadlineError: time is over.
             EdBatchError: the batcher is closed.
-            Exception: what the program raises.
+            Exception: what the program raises; what asyncio would take for its own (`SystemExit`) as a RuntimeError.
         """
         seconds = self._deadline if deadline is None else _checked_deadline(deadline)
         request = Request(sample, asyncio.get_running_loop())
         self._enter(request)
-        time = asyncio.timeout(seconds)
+        time, how = asyncio.timeout(seconds), "failed"
         try:
             async with time:
-                return await request.future
+                found = await request.future
+            how = "answered"
+            return found
         except asyncio.CancelledError:
-            self._worker.leave(request, "cancelled")
+            how = "cancelled"
             raise
         except TimeoutError:
             if not time.expired():  # the program's
                 raise
-            self._worker.leave(request, "expired")
+            how = "expired"
             raise DeadlineError(f"not answered in {seconds:g} s; expected less load, or a longer deadline") from None
+        finally:
+            self._worker.finish(request, how)
+            del request, time  # they know of what was raised, which holds this frame: a cycle
 
     async def reload(self, path: str | os.PathLike[str]) -> None:
         """Load a checkpoint: requests in flight end with the parameters that they began with, later ones get the new.

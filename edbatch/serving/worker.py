@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Condition
 from typing import Any, NamedTuple
 
 from edbatch.errors import EdBatchError, shown
+from edbatch.graph.expression import Expression
 from edbatch.graph.options import options
 from edbatch.runtime.graph import Graph
 from edbatch.runtime.programs.requests import is_program
@@ -56,7 +57,7 @@ class Request:
         self.future: asyncio.Future[Any] = loop.create_future()
         self.number = -1  # once it is in flight
 
-    def settle(self, result: Any, error: BaseException | None) -> None:
+    def settle(self, result: Any, error: Exception | None) -> None:
         """Tell who waits; in the thread of its event loop."""
         if self.future.done():  # nobody waits any more
             return
@@ -94,7 +95,7 @@ class Worker:
         self._settings = settings
         self._flying: dict[int, Request] = {}
         self._left: list[Request] = []
-        self._settled: list[tuple[Request, Any, BaseException | None]] = []
+        self._settled: list[tuple[Request, Any, Exception | None]] = []
         self._next = 0
 
     def counted(self) -> Counters:
@@ -102,21 +103,18 @@ class Worker:
         with self.changed:
             return replace(self.counters, waiting=len(self.waiting), in_flight=len(self._flying))
 
-    def leave(self, request: Request, how: str) -> None:
-        """Nobody waits for a request any more; called by its event loop's thread.
+    def finish(self, request: Request, how: str) -> None:
+        """Nobody waits for a request any more, be it answered or not; called in the thread of its event loop.
 
         Args:
             how: name of the counter.
         """
         with self.changed:
-            if request in self.waiting:
-                self.waiting.remove(request)
-            elif request.number in self._flying:
-                self._left.append(request)
-            else:
-                return  # it was answered meanwhile
             setattr(self.counters, how, getattr(self.counters, how) + 1)
-            self.changed.notify()
+            if request.number < 0:
+                self.waiting.remove(request)
+            elif self._flying.pop(request.number, None) is not None:
+                self._left.append(request)
 
     def run(self) -> None:
         """Answer requests until it is closed."""
@@ -128,29 +126,30 @@ class Worker:
         """Answer requests until it is closed, or computing fails; whether there may be more to do."""
         with Graph(self._settings.policy, self._settings.dtype) as graph:
             counts = graph.rounds
-            rounds = Rounds(graph, self._ended, forgets=True)
-            with closing(rounds):
-                try:
-                    while self._admit(rounds):
-                        before = counts.count, counts.batches
-                        rounds.round()
-                        with self.changed:
-                            self.counters.rounds += counts.count - before[0]
-                            self.counters.batches += counts.batches - before[1]
-                        self._tell()
-                except Exception as error:  # of what was computed for all of them together
-                    for number in list(self._flying):
-                        self._ended(number, None, error)
+            rounds = Rounds(graph, self._ended, forgets=True, catches=BaseException)
+            try:
+                while self._admit(rounds):
+                    before = counts.count, counts.batches
+                    rounds.round()
+                    with self.changed:
+                        self.counters.rounds += counts.count - before[0]
+                        self.counters.batches += counts.batches - before[1]
                     self._tell()
-                    return True
+            except Exception as error:  # of what was computed for all of them together
+                self._end_left(rounds)
+                for number, request in list(self._flying.items()):
+                    self._ended(number, None, error)
+                    _end(rounds, request)
+                self._tell()
+                return True
         return False
 
     def _admit(self, rounds: Rounds) -> bool:
         """Wait until there is something to do, and begin what has come; whether anything is in flight."""
         while True:
             begun: list[Request] = []
+            self._end_left(rounds)
             with self.changed:
-                self._end_left(rounds)
                 if self.jobs and not rounds:
                     job = self.jobs.popleft()
                 else:
@@ -163,17 +162,17 @@ class Worker:
                         self.changed.wait()
             if job is not None:
                 self._do(job)
-            for request in begun:
-                self._begin(rounds, request)
+            while begun:
+                self._begin(rounds, begun.pop())  # which this frame, when it waits, no longer holds
             if rounds:
                 return True
 
     def _end_left(self, rounds: Rounds) -> None:
         """End what nobody waits for any more, and give back what it held."""
-        left, self._left = self._left, []
+        with self.changed:
+            left, self._left = self._left, []
         for request in left:
-            if self._flying.pop(request.number, None) is not None:
-                rounds.end(request.number)
+            _end(rounds, request)
 
     def _fly(self, request: Request) -> Request:
         request.number, self._next = self._next, self._next + 1
@@ -185,7 +184,7 @@ class Worker:
             program = self._settings.program(request.sample)
             if not is_program(program):
                 raise EdBatchError(f"Batcher: expected a function that returns a program, it returned {shown(program)}")
-        except Exception as error:
+        except BaseException as error:
             self._ended(request.number, None, error)
             self._tell()
         else:
@@ -194,26 +193,23 @@ class Worker:
     def _do(self, job: Job) -> None:
         try:
             found, error = job.work(), None
-        except Exception as raised:
-            found, error = None, raised
+        except BaseException as raised:
+            found, error = None, _for_asyncio(raised)
         self._settled.append((job.request, found, error))
         self._tell()
 
-    def _ended(self, number: int, result: Any, error: Exception | None) -> None:
+    def _ended(self, number: int, result: Any, error: BaseException | None) -> None:
+        if isinstance(result, Expression):
+            error = EdBatchError("Batcher: expected the program to return values, got an expression; return `await x`")
         with self.changed:
             request = self._flying.pop(number, None)
-            if request is None:  # whoever waited has left
-                return
-            if error is None:
-                self.counters.answered += 1
-            else:
-                self.counters.failed += 1
-        self._settled.append((request, result, error))
+        if request is not None:  # otherwise, whoever waited has left
+            self._settled.append((request, result, None if error is None else _for_asyncio(error)))
 
     def _tell(self) -> None:
         """Tell who waits for what has ended, each event loop once."""
         settled, self._settled = self._settled, []
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Request, Any, BaseException | None]]] = {}
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Request, Any, Exception | None]]] = {}
         for one in settled:
             by_loop.setdefault(one[0].loop, []).append(one)
         for loop, of_loop in by_loop.items():
@@ -221,6 +217,25 @@ class Worker:
                 loop.call_soon_threadsafe(_settle, of_loop)
 
 
-def _settle(settled: list[tuple[Request, Any, BaseException | None]]) -> None:
+def _for_asyncio(error: BaseException) -> Exception:
+    """What an event loop would take for its own end, or that of a task, as an error like others."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    raised = RuntimeError(f"the program raised {type(error).__name__}: {error}")
+    raised.__cause__ = error
+    return raised
+
+
+def _end(rounds: Rounds, request: Request) -> None:
+    """End a program that nobody waits for; what it raises then is said by the event loop of who asked."""
+    try:
+        rounds.end(request.number)
+    except BaseException as error:
+        context = {"message": "a program that was ended raised an exception", "exception": _for_asyncio(error)}
+        with suppress(RuntimeError):  # it is closed
+            request.loop.call_soon_threadsafe(request.loop.call_exception_handler, context)
+
+
+def _settle(settled: list[tuple[Request, Any, Exception | None]]) -> None:
     for request, result, error in settled:
         request.settle(result, error)
