@@ -27,7 +27,8 @@ DESCRIPTION = """\
 Learn a batching policy for graphs like the given ones and write it to a file.
 
 SOURCE is a recorded graph (see eb.Graph.save), or script.py:function: a generator function that builds
-a mini-batch, in the graph that is current, before each of its yields. Nothing of it has to run:
+a mini-batch, in the graph that is current, before each of its yields. Nothing of it has to run; where
+it has, as programs over values do (eb.run), each run is learned from, as it was scheduled:
 
     def mini_batches():
         for sentences in batches:
@@ -101,10 +102,15 @@ def _row(name: str, graph: TypedGraph, policy: Policy) -> dict[str, str | int]:
         "nodes": len(graph),
         "edges": len(graph.operands),
         "types": len(graph.names),
-        **{rule: len(get_policy(rule).schedule(graph)) for rule in RULES},
-        "learned": len(policy.schedule(graph)),
-        "lower_bound": lower_bound(graph),
+        **{rule: _batches(get_policy(rule), graph) for rule in RULES},
+        "learned": _batches(policy, graph),
+        "lower_bound": sum(map(lower_bound, graph.runs())),
     }
+
+
+def _batches(policy: Policy, graph: TypedGraph) -> int:
+    """Of all runs of a graph."""
+    return sum(len(policy.schedule(run)) for run in graph.runs())
 
 
 def _summary(policy: Policy, path: str) -> str:

@@ -45,7 +45,8 @@ def learn(
     of the tables does, it is that heuristic. It is deterministic in all but `training.seconds`.
 
     Args:
-        graphs: training mini-batches; several make the policy general.
+        graphs: training mini-batches; several make the policy general. Of one that ran in several runs, as programs
+            over values do, each run is a graph to learn from, since each was scheduled alone.
         encoding: what a state is: base, max, sort, phase or critical (see `encodings`).
         episodes: how many at most; large graphs get fewer, so that learning takes about a second,
             but at least 50.
@@ -117,4 +118,4 @@ def _checked(graphs: Sequence[TypedGraph]) -> list[TypedGraph]:
             raise EdBatchError(f"learn: graph {at}: expected a TypedGraph (graph.typed_graph()), got {shown(graph)}")
     if not found:
         raise EdBatchError("learn: at least one graph is needed")
-    return found
+    return [run for graph in found for run in graph.runs()]

@@ -15,9 +15,9 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
     """Read a recorded graph.
 
     The first line holds the number of nodes; then there is one line `type n_inputs inputs...` per node,
-    all integers. Lines that start with `#` are comments; `# type K NAME` names type number K. A type
-    without a name is called by its number. Types may be any non-negative numbers; they become 0, 1, 2...
-    in ascending order.
+    all integers. Lines that start with `#` are comments; `# type K NAME` names type number K, and `# runs N N ...`
+    says how many nodes there were after each run but the last. A type without a name is called by its number. Types
+    may be any non-negative numbers; they become 0, 1, 2... in ascending order.
 
     Raises:
         EdBatchError: the file cannot be read, or `file:line` is not of this form, names a node or a
@@ -33,11 +33,14 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
     """
     rows: list[tuple[int, list[int]]] = []  # (line number, its integers)
     names: dict[int, str] = {}
+    ends: list[int] = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
         if line.startswith("#"):
             words = line[1:].split(maxsplit=2)
             if len(words) == 3 and words[0] == "type" and words[1].isdecimal():
                 names[_integers(path, number, words[1])[0]] = words[2].rstrip()
+            elif words[:1] == ["runs"]:
+                ends = _integers(path, number, " ".join(words[1:]))
         elif line.strip():
             rows.append((number, _integers(path, number, line)))
     if not rows:
@@ -59,13 +62,14 @@ def read_graph(path: str | os.PathLike[str]) -> TypedGraph:
             indptr=np.cumsum([0, *(row[1] for _, row in nodes)]),
             operands=[operand for _, row in nodes for operand in row[2:]],
             names=[names.get(number, str(number)) for number in numbers],
+            ends=ends,
         )
     except EdBatchError as error:
         raise EdBatchError(f"{path}: {error}") from error
 
 
 def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
-    """Write a graph that `read_graph` reads back, with its type names in comments at the end.
+    """Write a graph that `read_graph` reads back, with its type names, and where its runs end, in comments at the end.
 
     Raises:
         EdBatchError: a type name spans several lines, or the file cannot be written.
@@ -78,6 +82,7 @@ def write_graph(path: str | os.PathLike[str], graph: TypedGraph) -> None:
     for kind, start, end in zip(graph.types.tolist(), ends, ends[1:], strict=False):
         lines.append(" ".join(map(str, [kind, end - start, *graph.operands[start:end].tolist()])))
     lines += [f"# type {kind} {name}" for kind, name in enumerate(graph.names)]
+    lines += [" ".join(["# runs", *map(str, graph.ends)])] if graph.ends else []
     write_atomically(path, "\n".join(lines) + "\n")
 
 

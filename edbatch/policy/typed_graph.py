@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -50,6 +51,8 @@ class TypedGraph:
         operands: int32[m], node ids.
         names: the name of each type; policies know types by name, so it should mean the same in
             every process.
+        ends: where it ran in several runs, as programs over values do, how many nodes there were after each but the
+            last; see `runs`.
 
     Example:
         >>> graph = TypedGraph.from_lists(["leaf", "leaf", "sum"], [[], [], [0, 1]])
@@ -59,11 +62,14 @@ class TypedGraph:
         [2, 2]
     """
 
-    def __init__(self, types: Int32s, indptr: Int64s, operands: Int32s, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, types: Int32s, indptr: Int64s, operands: Int32s, names: tuple[str, ...], ends: tuple[int, ...] = ()
+    ) -> None:
         self.types = types
         self.indptr = indptr
         self.operands = operands
         self.names = names
+        self.ends = ends
 
     def __len__(self) -> int:
         return len(self.types)
@@ -73,19 +79,25 @@ class TypedGraph:
 
     @classmethod
     def checked(
-        cls, types: Iterable[int], indptr: Iterable[int], operands: Iterable[int], names: Sequence[str]
+        cls,
+        types: Iterable[int],
+        indptr: Iterable[int],
+        operands: Iterable[int],
+        names: Sequence[str],
+        ends: Sequence[int] = (),
     ) -> Self:
         """The same graph, checked.
 
         Raises:
             EdBatchError: columns of what is no integer or of the wrong length, an id out of range, a name that occurs
-                twice, or a cycle; the message names the nodes.
+                twice, a cycle, or runs that need later ones; the message names the nodes.
         """
         graph = cls(
             _integers("types", types, np.int32),
             _integers("indptr", indptr, np.int64),
             _integers("operands", operands, np.int32),
             tuple(names),
+            tuple(ends),
         )
         graph._check()
         return graph
@@ -102,6 +114,30 @@ class TypedGraph:
     def successors(self) -> Successors:
         """The users of every node, computed at first use."""
         return Successors(*topology.successors(self.indptr, self.operands))
+
+    def runs(self) -> list[TypedGraph]:
+        """What was scheduled at a time: the graph itself, or the nodes of each run, without what had run before.
+
+        Example:
+            >>> graph = TypedGraph.from_lists(["a", "b", "b"], [[], [0], [1]])
+            >>> graph.ends = (2,)
+            >>> [(run.names, run.types.tolist(), run.operands.tolist()) for run in graph.runs()]
+            [(('a', 'b'), [0, 1], [0]), (('b',), [0], [])]
+        """
+        if not self.ends:
+            return [self]
+        bounds = [0, *self.ends, len(self)]
+        return [self._run(begin, end) for begin, end in pairwise(bounds) if begin < end]
+
+    def _run(self, begin: int, end: int) -> TypedGraph:
+        """Nodes `begin` to `end`, with those types alone that they have."""
+        at = self.indptr[begin : end + 1]
+        operands = self.operands[at[0] : at[-1]]
+        own = operands >= begin
+        before = np.concatenate([[0], np.cumsum(own)])
+        present, types = np.unique(self.types[begin:end], return_inverse=True)
+        names = tuple(self.names[kind] for kind in present.tolist())
+        return TypedGraph(types.astype(np.int32), before[at - at[0]], operands[own] - np.int32(begin), names)
 
     def columns(self, ordered: bool = True) -> Columns:
         """The `GraphColumns`, with an order if it is asked for."""
@@ -156,6 +192,17 @@ class TypedGraph:
             node = int(np.searchsorted(self.indptr, wrong[0], side="right")) - 1
             raise EdBatchError(f"node {node}: operand {self.operands[wrong[0]]}, but there are {nodes} nodes")
         _ = self.topological
+        self._check_ends()
+
+    def _check_ends(self) -> None:
+        bounds = [0, *self.ends, len(self)]
+        if bounds != sorted(bounds):
+            raise EdBatchError(f"runs end after {self.ends} nodes: expected these to ascend, up to {len(self)}")
+        run_of = np.searchsorted(self.ends, np.arange(len(self)), side="right")
+        users = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        if (wrong := np.flatnonzero(run_of[users] < run_of[self.operands])).size:
+            node = int(users[wrong[0]])
+            raise EdBatchError(f"node {node}: operand {self.operands[wrong[0]]} is of a later run")
 
 
 def _integers(column: str, given: Iterable[int], dtype: type[np.signedinteger]) -> NDArray[Any]:

@@ -30,6 +30,7 @@ from edbatch.runtime.lines import Lines
 from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
+from edbatch.runtime.programs.choice import Choice
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import shared_table
@@ -64,6 +65,7 @@ class Evaluation:
         self._args_done = 0
         self.ran: list[Ran] = []
         self._n_sources = 0
+        self.choice: Choice | None = None
         self._options = options
         self.clock = clock
         self.fallbacks = 0
@@ -122,6 +124,13 @@ class Evaluation:
         graph.topological = np.arange(len(kinds), dtype=np.int32)  # it is found out by `contract`
         return chosen, graph
 
+    def whole_graph(self) -> TypedGraph:
+        """What has run, and what is pending; with where runs have ended."""
+        chosen, graph = self.typed_graph(self.split(), 0)
+        ends = [int(np.count_nonzero(chosen < one.end.nodes)) for one in self.ran]
+        graph.ends = tuple(dict.fromkeys(end for end in ends if 0 < end < len(graph)))
+        return graph
+
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
         """Run the nodes that were taken over last.
 
@@ -164,6 +173,8 @@ class Evaluation:
         if policy is None:  # what is new may have types that the last policy does not know
             policy = default_policy(graph)
             clock.stop("learning")
+        if self.choice is not None:
+            policy = self.choice.of(policy, graph)
         self.policy = policy
         before = getattr(policy, "fallbacks", 0)
         schedule = schedule_of(policy, graph)

@@ -33,6 +33,7 @@ from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.compile.cell import compile_cell
 from edbatch.runtime.failing import Failing, Fitting
+from edbatch.runtime.programs.choice import Choice
 from edbatch.runtime.programs.counts import Counts
 from edbatch.runtime.report import Report
 
@@ -72,7 +73,7 @@ class Graph(Columns):
         2
     """
 
-    __slots__ = ("_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_policy", "rounds")
+    __slots__ = ("_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_policy", "choice", "rounds")
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class Graph(Columns):
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({})
         self.rounds = Counts()
+        self.choice: Choice | None = None  # of a policy for rounds, once there are some
 
     def __enter__(self) -> Self:
         block = graphs.enter(self, self._entered)
@@ -212,7 +214,7 @@ class Graph(Columns):
         This one gives back its memory; what is asked of it from now on is refused for a reason.
         """
         new = Graph(self._policy, self.dtype, self._check_nan, self._device)
-        for of_all in ("options", "inlines", "variant", "careful", "rounds"):
+        for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
             setattr(new, drawn, getattr(self, drawn))
@@ -227,7 +229,7 @@ class Graph(Columns):
                 block.value = new
             self._failed, self._evaluation = reason, None
             if evaluation is not None:
-                evaluation.release()
+                evaluation.release(whole=True)
         return new
 
     def __repr__(self) -> str:
@@ -262,11 +264,10 @@ class Graph(Columns):
 
     @exclusive
     def typed_graph(self) -> TypedGraph:
-        """The whole graph as a policy sees it; runs nothing."""
+        """The whole graph as a policy sees it, and where its runs have ended; runs nothing."""
         self._check()
         with Failing(self._fail):
-            evaluation = self._taken_over()
-        return evaluation.typed_graph(evaluation.split(), 0)[1]
+            return self._taken_over().whole_graph()
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; see `runtime.compile.cell`."""
@@ -313,6 +314,7 @@ class Graph(Columns):
             if evaluation is None or self.types or self.array_graphs or self.n != evaluation.nodes.n:
                 evaluation = self._taken_over()
             if self.n != evaluation.done:
+                evaluation.choice = self.choice
                 evaluation.run(self._policy, self.inputs, saving)
                 self.n = evaluation.done  # what is recorded later comes after parts that were split off
                 self.inputs.clear()

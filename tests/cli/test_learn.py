@@ -28,6 +28,15 @@ def batches():
 def plain():
     return 1
 
+def programs():
+    async def chain(length):
+        h = eb.zeros(beside.SIZE)
+        while length > 0:
+            h = eb.tanh(W @ h)
+            length -= 1 + int((await h)[0])
+    eb.run([chain(length) for length in (2, 3)])
+    yield
+
 def empty():
     yield
 
@@ -123,6 +132,15 @@ def test_a_saved_graph_teaches_a_policy_for_the_same_model(edbatch_json, tmp_pat
     assert (report.policy, report.batches, report.fallbacks) == ("fsm-sort", report.lower_bound, 0)
 
 
+def test_learns_from_rounds_of_programs(edbatch_json, script, tmp_path):
+    """Each of the three rounds was scheduled alone, so that no policy could have run the chains' steps together."""
+    result = edbatch_json("learn", f"{script}:programs", "-o", tmp_path / "policy.json")
+    (row,) = result["graphs"]
+    assert result["training"]["graphs"] == 3
+    assert row["nodes"] == 5 * row["types"]
+    assert row["learned"] == row["lower_bound"] == sum(result["training"]["bounds"]) == 3 * row["types"]
+
+
 def test_json_and_several_sources(edbatch, script, chain, tmp_path):
     import json
 
@@ -151,10 +169,10 @@ def test_equal_seeds_learn_equal_policies(edbatch_json, chain, tmp_path):
 @pytest.mark.parametrize(
     ("function", "line", "message"),
     [
-        ("nowhere", None, "no function 'nowhere'; its generator functions are batches, empty, second_empty, "),
+        ("nowhere", None, "no function 'nowhere'; its generator functions are batches, programs, empty, "),
         ("number", None, "no function 'number'"),
         ("plain", "def plain", "plain is no generator function; it must yield after each mini-batch"),
-        ("asynchronous", "async def", "asynchronous is no generator function"),
+        ("asynchronous", "async def async", "asynchronous is no generator function"),
         ("empty", "    yield\n\ndef second", "mini-batch 0 is empty; build its expressions before this yield"),
         ("second_empty", "    yield\n\ndef never", "mini-batch 1 is empty"),
         ("never", None, "never() ended without a yield; expected one after each mini-batch"),

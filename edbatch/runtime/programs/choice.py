@@ -1,0 +1,54 @@
+"""Which policy schedules rounds: the learned one, unless it takes more batches there than `sufficient`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edbatch.base.later import Later
+from edbatch.policy.heuristics import Heuristic
+from edbatch.policy.policy import Policy
+from edbatch.policy.registry import get_policy
+from edbatch.policy.typed_graph import TypedGraph
+
+fsm = Later("edbatch.policy.fsm")
+
+TRIALS = 16  # rounds of a set of types
+MAX_SETS = 1000
+
+
+@dataclass
+class _Tally:
+    rounds: int = 0
+    learned: int = 0  # batches in them
+    sufficient: int = 0
+
+
+class Choice:
+    """Between a policy that was learned and `sufficient`, for the rounds of a graph.
+
+    What was learned from whole graphs meets states in rounds that no whole graph has, and may then decide badly. So the
+    first rounds of each set of types are scheduled by both, and the better is taken; later ones by the better of them
+    all. It depends on nothing but the graph, so that numbers remain the same to the last bit. Other policies are
+    taken as they are.
+    """
+
+    def __init__(self) -> None:
+        self._sufficient = get_policy("sufficient")
+        self._tallies: dict[tuple[str, ...], _Tally] = {}
+
+    def of(self, policy: Policy, graph: TypedGraph) -> Policy:
+        """The one that schedules a round."""
+        if isinstance(policy, Heuristic) or not isinstance(policy, fsm.FSM):
+            return policy
+        tally = self._tallies.get(graph.names)
+        if tally is None:
+            if len(self._tallies) >= MAX_SETS:  # shapes vary per sample: nothing comes again
+                self._tallies.clear()
+            tally = self._tallies[graph.names] = _Tally()
+        learned, sufficient = tally.learned, tally.sufficient
+        if tally.rounds < TRIALS:
+            learned, sufficient = len(policy.schedule(graph)), len(self._sufficient.schedule(graph))
+            tally.rounds += 1
+            tally.learned += learned
+            tally.sufficient += sufficient
+        return policy if learned <= sufficient else self._sufficient
