@@ -127,7 +127,7 @@ async def beam(network: Speaker, source: Any, width: int, longest: int = 100) ->
         steps = [network.speak(state, word) for _, state, word in open_]
         rows = np.stack(await eb.values([eb.log_softmax(scores) for _, scores in steps])).astype(np.float64)
         totals = rows + np.array([[hypothesis.score] for hypothesis, _, _ in open_])
-        best = np.argsort(-totals, axis=None, kind="stable")[:width]
+        best = _best(totals, width)
         going_on = []
         for at, word in zip(*np.unravel_index(best, totals.shape), strict=True):
             score = float(totals[at, word])
@@ -140,3 +140,12 @@ async def beam(network: Speaker, source: Any, width: int, longest: int = 100) ->
         if not open_ or (len(done) == width and open_[0][0].score <= done[-1].score):
             return done
     return sorted([*done, *(hypothesis for hypothesis, _, _ in open_)], key=lambda found: -found.score)[:width]
+
+
+def _best(totals: np.ndarray, width: int) -> np.ndarray:
+    """Where the `width` largest entries are, the largest first, of equals the first; few of thousands are sorted."""
+    costs = -totals.ravel()
+    among = np.arange(costs.size)
+    if width < costs.size:
+        among = np.flatnonzero(~(costs > np.partition(costs, width - 1)[width - 1]))  # what is no number comes last
+    return among[np.argsort(costs[among], kind="stable")][:width]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from random import Random
 from typing import NamedTuple
 
@@ -64,8 +65,7 @@ class _Parse:
 
     def allowed(self) -> np.ndarray:
         """Whether each action can be made."""
-        moves = self.configuration.allowed()
-        return np.array([action.move in moves for action in self._parser.known])
+        return self._parser.allowed[tuple(self.configuration.allowed())]
 
     def good(self, heads: Sequence[int], relations: Sequence[int]) -> np.ndarray:
         """Whether each action can be made and loses nothing; where its arc is right, its relation has to be as well."""
@@ -123,6 +123,10 @@ class TransitionParser:
             Action(Move.SHIFT, -1),
             *(Action(move, relation) for move in (Move.LEFT, Move.RIGHT) for relation in range(relations)),
         ]
+        moves = [
+            tuple(move for move, there in zip(Move, which, strict=True) if there) for which in product(*[(0, 1)] * 3)
+        ]
+        self.allowed = {some: np.array([action.move in some for action in self.known]) for some in moves}
         self.embed_word = model.add_lookup_parameters((words + 1, dim), name="embed_word")
         self.embed_action = model.add_lookup_parameters((len(self.known), dim), name="embed_action")
         self.stack = LSTM(model, dim, dim, name="stack")
@@ -183,7 +187,7 @@ class TransitionParser:
 
 
 def _best(scores: np.ndarray, among: np.ndarray) -> int:
-    return int(np.argmax(np.where(among, scores, -np.inf)))
+    return int(np.where(among, scores, -np.inf).argmax())
 
 
 def _added(among: np.ndarray) -> eb.Expression:

@@ -64,6 +64,19 @@ def test_a_beam_of_one_is_greedy(kind):
     assert [list(found[0].words) for found in beams] == words
 
 
+@pytest.mark.parametrize("width", [1, 2, 5, 30, 100])
+def test_the_best_are_those_of_a_sort(width):
+    random = np.random.default_rng(width)
+    for totals in (
+        random.standard_normal((3, 10)),
+        random.integers(0, 4, (3, 10)).astype(float),  # many equals
+        np.where(random.random((3, 10)) < 0.9, np.nan, 1.0),
+        np.full((3, 10), -np.inf),
+    ):
+        expected = np.argsort(-totals, axis=None, kind="stable")[:width]
+        np.testing.assert_array_equal(generation._best(totals, width), expected)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wide_beam_finds_the_best_of_all_sentences(kind):
     words, longest = 4, 3
