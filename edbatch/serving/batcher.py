@@ -42,7 +42,8 @@ class Batcher:
         max_in_flight: requests that run at a time; the others wait.
         max_waiting: requests that may wait; one more is refused.
         deadline: seconds that a request may take, waiting included; None: any time.
-        policy, dtype: as of `edbatch.Graph`.
+        policy: as of `edbatch.Graph`; None: `sufficient`, so that nobody waits while one is learned.
+        dtype: as of `edbatch.Graph`.
 
     Raises:
         EdBatchError: a number is out of range, or there is no such policy.
@@ -80,7 +81,7 @@ class Batcher:
         self._max_waiting = max_waiting
         self._max_in_flight = max_in_flight
         self._model = model
-        known = None if policy is None else get_policy(policy)
+        known = get_policy("sufficient" if policy is None else policy)
         self._worker = Worker(Settings(program, max_in_flight, known, float_dtype(dtype)))
         self._thread: Thread | None = None
 
