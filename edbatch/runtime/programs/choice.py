@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from edbatch.base.later import Later
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
+
+if TYPE_CHECKING:
+    from edbatch.policy.fsm import FSM
 
 fsm = Later("edbatch.policy.fsm")
 
@@ -28,8 +32,9 @@ class Choice:
 
     What was learned from whole graphs meets states in rounds that no whole graph has, and may then decide badly. So the
     first rounds of each set of types are scheduled by both, and the better is taken; later ones by the better of them
-    all. It depends on nothing but the graph, so that numbers remain the same to the last bit. Other policies are
-    taken as they are.
+    all. Which types come follows from values (which experts are asked, say): where it does not know one of them,
+    `sufficient` decides, without a warning. All this depends on nothing but the graph, so that numbers remain the same
+    to the last bit. Other policies are taken as they are.
     """
 
     def __init__(self) -> None:
@@ -40,6 +45,8 @@ class Choice:
         """The one that schedules a round."""
         if isinstance(policy, Heuristic) or not isinstance(policy, fsm.FSM):
             return policy
+        if (cast("FSM", policy).letters_of(graph.names) < 0).any():
+            return self._sufficient
         tally = self._tallies.get(graph.names)
         if tally is None:
             if len(self._tallies) >= MAX_SETS:  # shapes vary per sample: nothing comes again

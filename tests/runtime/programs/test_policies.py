@@ -57,7 +57,7 @@ def test_what_was_learned_from_whole_graphs_is_no_worse_than_sufficient(name):
 def test_the_better_of_two_is_chosen():
     """One that decides badly is given up after some rounds, for graphs with these types."""
     chain = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
-    other = TypedGraph.from_lists(["I", "J"], [[], [0]])
+    other = TypedGraph.from_lists(["I", "I"], [[], [0]])
     bad = eb.learn([chain])
     bad.schedule = get_policy("depth").schedule
     assert len(bad.schedule(chain)) == 4 > len(get_policy("sufficient").schedule(chain))
@@ -66,6 +66,12 @@ def test_the_better_of_two_is_chosen():
     assert choice.of(bad, other) is bad  # as good
     bad.schedule = None  # asked no more
     assert choice.of(bad, chain).name == "sufficient"
+
+
+def test_types_that_a_policy_does_not_know_are_left_to_sufficient():
+    policy = eb.learn([TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])])
+    unknown = TypedGraph.from_lists(["I", "J"], [[], [0]])
+    assert Choice().of(policy, unknown).name == "sufficient"  # and it warns of nothing
 
 
 def test_the_better_is_better_over_all_trials():
