@@ -67,14 +67,49 @@ class Task(NamedTuple):
         return self.measure(found, self.dev)
 
 
+class ProgramTask(NamedTuple):
+    """Programs over values, which run together in mini-batches, and what they are to learn.
+
+    Attributes:
+        train, dev: samples to learn from, and to measure on.
+        loss: from a sample a program that returns its losses.
+        answer: from a sample a program that returns what `measure` takes.
+        measure: figures by name from all answers, and the samples.
+    """
+
+    train: list[Any]
+    dev: list[Any]
+    loss: Callable[[Any], Any]
+    answer: Callable[[Any], Any]
+    measure: Callable[[list[Any], list[Any]], dict[str, float]]
+
+    def losses(self, batch: list[Any]) -> list[eb.Expression]:
+        """Of all samples."""
+        return [loss for of_sample in eb.run([self.loss(sample) for sample in batch]) for loss in of_sample]
+
+    def evaluated(self, batch_size: int) -> dict[str, float]:
+        """The figures of all samples to measure on."""
+        return self.measure(eb.run(map(self.answer, self.dev), limit=batch_size), self.dev)
+
+
+class Source(NamedTuple):
+    """Where samples come from, for a task that is no workload: fields as of `edbatch.models.workloads.Workload`."""
+
+    generate: Callable[[int, int], list[Any]]
+    read: Callable[..., list[Any]] = list
+    files: tuple[str, ...] = ()
+    folder: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Script:
     """What one script adds.
 
     Attributes:
         doc: of the module; its first line is the help.
-        name: of the workload, see `edbatch.models.workloads`.
+        name: of the workload, see `edbatch.models.workloads`, or of a task with a source of its own.
         prepare: from the model, training and measuring samples as they were read, and the size of states.
+        source: of samples, if it is not the workload's.
         dev: where the data to measure on is in the folder that EDBATCH_DATA names; none: some is held out.
         defaults: of the command line.
         drawn: figures in the picture; none: all.
@@ -82,7 +117,8 @@ class Script:
 
     doc: str
     name: str
-    prepare: Callable[[eb.ParameterCollection, list[Any], list[Any], int], Task]
+    prepare: Callable[[eb.ParameterCollection, list[Any], list[Any], int], Task | ProgramTask]
+    source: Source | None = None
     dev: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict)
     drawn: tuple[str, ...] | None = None
@@ -133,18 +169,20 @@ class Script:
             sys.exit(f"error: {error}")
 
     def _parser(self) -> argparse.ArgumentParser:
-        workload = get_workload(self.name)
-        n, files = len(workload.files), ", ".join(workload.files)
+        source = self.source or get_workload(self.name)
+        n, files = len(source.files), ", ".join(source.files)
         parser = argparse.ArgumentParser(
             description=self.doc.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
         )
         add = parser.add_argument
         data = parser.add_argument_group("data (default: made up)")
-        data.add_argument(
-            "--real", action="store_true", help=f"{workload.folder[0]} in the folder that EDBATCH_DATA names"
-        )
-        data.add_argument("--train", nargs=n, metavar="FILE", help=f"to learn from: {files}")
-        data.add_argument("--dev", nargs=n, metavar="FILE", help="to measure on; else some are held out")
+        if source.folder:
+            data.add_argument(
+                "--real", action="store_true", help=f"{source.folder[0]} in the folder that EDBATCH_DATA names"
+            )
+        if source.files:
+            data.add_argument("--train", nargs=n, metavar="FILE", help=f"to learn from: {files}")
+            data.add_argument("--dev", nargs=n, metavar="FILE", help="to measure on; else some are held out")
         data.add_argument("--samples", type=int, default=2000, help="how many are made up")
         add("--out", type=Path, default=Path("runs") / self.name, help="folder of the run; goes on if it has begun")
         add("--epochs", type=int, default=10)
@@ -154,28 +192,28 @@ class Script:
         add("--clip", type=float, default=5.0, help="largest norm of the gradients")
         add("--seed", type=int, default=0)
         add("--save-every", type=int, default=200, help="mini-batches; there is a checkpoint after every epoch too")
-        parser.set_defaults(**self.defaults)
+        parser.set_defaults(**{"real": False, "train": None, "dev": None} | self.defaults)
         return parser
 
     def data(self, options: argparse.Namespace) -> tuple[list[Any], list[Any], str]:
         """Samples to learn from, to measure on, and what tells them from others."""
-        workload = get_workload(self.name)
+        samples = self.source or get_workload(self.name)
         train, dev = options.train, options.dev
         if options.real:
             folder = data_folder()
             if folder is None:
                 raise eb.EdBatchError("--real: expected EDBATCH_DATA to name a folder with the data")
-            train = train or [folder / name for name in workload.folder]
+            train = train or [folder / name for name in samples.folder]
             dev = dev or [folder / name for name in self.dev]
         if dev and not train:
             raise eb.EdBatchError("--dev: expected --train as well")
         if train:
-            found = workload.read(*train)
-            measured = workload.read(*dev) if dev else []
+            found = samples.read(*train)
+            measured = samples.read(*dev) if dev else []
             contents = [read_text(path) for path in (*train, *(dev or ()))]
             source = f"files {zlib.crc32(''.join(contents).encode()):08x}"
         else:
-            found, measured = workload.generate(options.samples, options.seed), []
+            found, measured = samples.generate(options.samples, options.seed), []
             source = f"{options.samples} made up"
         if not measured:
             found, measured = [x for i, x in enumerate(found) if i % HELD_OUT], found[::HELD_OUT]

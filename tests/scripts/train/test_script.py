@@ -1,6 +1,7 @@
 """Training scripts: they learn, a killed run goes on as if nothing had happened, bad input is said."""
 
 import json
+import math
 import shutil
 import signal
 import subprocess
@@ -9,10 +10,12 @@ import sys
 import pytest
 
 from edbatch import EdBatchError
+from edbatch.data.dependencies import DependencySentence, random_dependencies, write_conllu
 from scripts import ROOT
-from scripts.train import ner, sentiment, tagger, translation
+from scripts.train import attention, experts, growth, ner, parser, ponder, sentiment, tagger, translation
 
-SCRIPTS = [sentiment, tagger, ner, translation]
+SCRIPTS = [sentiment, tagger, ner, translation, parser, attention, growth, experts, ponder]
+REAL = [sentiment, tagger, ner, translation, attention]
 NAMES = [script.SCRIPT.name for script in SCRIPTS]
 TINY = ["--samples=24", "--epochs=2", "--batch=5", "--hidden=4", "--save-every=2"]  # 5 mini-batches an epoch
 
@@ -95,7 +98,7 @@ def test_reads_files(tmp_path):
         tagger.SCRIPT.run(arguments)  # dev is now a part of train
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=NAMES)
+@pytest.mark.parametrize("script", REAL, ids=lambda script: script.SCRIPT.name)
 def test_reads_the_real_data(script, data_folder, tmp_path, monkeypatch):
     """A few samples of it."""
     read = script.SCRIPT.data
@@ -123,6 +126,37 @@ def test_f1_counts_whole_names():
     assert tagger.f1([["I-PER", "O", "O", "I-LOC"]], expected) == 0.5
     assert tagger.f1(expected, expected) == 1.0
     assert tagger.f1([["O"]], [["O"]]) == 1.0
+
+
+def test_reads_dependency_trees(tmp_path):
+    train, dev = tmp_path / "train.conllu", tmp_path / "dev.conllu"
+    write_conllu(train, random_dependencies(8, seed=1))
+    crossing = DependencySentence(["a", "b", "c", "d"], [0, 4, 1, 1], ["r"] * 4)  # is measured on, not learned from
+    write_conllu(dev, [*random_dependencies(3, seed=2), crossing])
+    arguments = ["--epochs=1", "--batch=4", "--hidden=4", f"--out={tmp_path / 'run'}"]
+    assert parser.SCRIPT.run(["--train", str(train), "--dev", str(dev), *arguments]).step == 2
+
+
+def test_measures_of_a_parser():
+    samples = [parser.Parsed(0, [1, 2], [2, 0], [0, 1]), parser.Parsed(1, [1, 2], [0, 1], [0, 1])]
+    answers = [([2, 0], [0, 0]), ([0, 0], [0, 1])]
+    assert parser.measure(answers, samples) == {"UAS": 0.75, "LAS": 0.5}
+
+
+def test_bleu():
+    sentence = list(range(10))
+    assert attention.bleu([sentence, [1]], [sentence, [1]]) == 1.0
+    assert attention.bleu([[1, 2, 3]], [[4, 5, 6]]) == 0.0
+    # 4 of 5 words, 3 of 4 pairs, 2 of 3, 1 of 2; one word short of six
+    found = attention.bleu([[1, 2, 3, 4, 9]], [[1, 2, 3, 4, 5, 6]])
+    assert found == pytest.approx((4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25 * math.exp(1 - 6 / 5))
+
+
+def test_made_up_trees_are_as_they_should_be():
+    trees = growth.random_grown(40, seed=0)
+    assert all(growth.follows(one.kind, one.tree) for one in trees)
+    assert not any(growth.follows(one.kind + 1, one.tree) for one in trees)
+    assert not growth.follows(0, growth.leaf(0, False, False, 0))
 
 
 @pytest.mark.parametrize(
