@@ -79,13 +79,17 @@ async def sampled(
     words: list[int] = []
     while len(words) < longest:
         state, scores = network.speak(state, word)
-        logits = np.asarray(await scores, np.float64) / temperature
-        probabilities = np.exp(logits - logits.max())
-        word = int(random.choice(len(probabilities), p=probabilities / probabilities.sum()))
+        word = drawn(np.asarray(await scores, np.float64) / temperature, random)
         if word == network.end:
             break
         words.append(word)
     return words
+
+
+def drawn(logits: np.ndarray, random: np.random.Generator) -> int:
+    """An index, drawn with the probabilities of a softmax."""
+    heaped = np.cumsum(np.exp(logits - logits.max()))
+    return int(np.searchsorted(heaped, random.random() * heaped[-1], side="right"))
 
 
 class Hypothesis(NamedTuple):

@@ -11,6 +11,7 @@ from edbatch.base.numbers import check_integer
 from edbatch.errors import shown
 from edbatch.models.arguments import check_model
 from edbatch.models.classifier import Classifier
+from edbatch.models.generation import drawn
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import State
 
@@ -93,11 +94,7 @@ class TreeGenerator(Classifier):
         scores = np.asarray(await self.scores(state.output()), np.float64)
         if not deepest:
             scores = scores[:-1]
-        if random is None:
-            label = int(np.argmax(scores))
-        else:
-            probabilities = np.exp(scores - scores.max())
-            label = int(random.choice(len(scores), p=probabilities / probabilities.sum()))
+        label = int(np.argmax(scores)) if random is None else drawn(scores, random)
         if label < self.words:
             return label
         draws = (None, None) if random is None else random.spawn(2)

@@ -64,6 +64,16 @@ def test_a_beam_of_one_is_greedy(kind):
     assert [list(found[0].words) for found in beams] == words
 
 
+def test_draws_have_the_probabilities_of_a_softmax():
+    logits, random = np.array([0.0, -np.inf, 1.0, 3.0, -2.0]), np.random.default_rng(0)
+    n = 20_000
+    found = np.bincount([generation.drawn(logits, random) for _ in range(n)], minlength=5) / n
+    p = np.exp(logits - 3)
+    p /= p.sum()
+    assert (np.abs(found - p) <= 4 * np.sqrt(p * (1 - p) / n)).all()
+    assert generation.drawn(np.array([-1e30, 5.0]), random) == 1
+
+
 @pytest.mark.parametrize("width", [1, 2, 5, 30, 100])
 def test_the_best_are_those_of_a_sort(width):
     random = np.random.default_rng(width)
