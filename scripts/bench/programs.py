@@ -1,4 +1,4 @@
-"""Programs over values: together beside one by one, batches over their bound, rounds, greedy decoding beside PyTorch.
+"""Programs over values: together beside one by one, batches over their bound, greedy decoding beside PyTorch.
 
     python -m scripts.bench.programs [--json] [--rounds 7] [--samples 32] [--hidden 64 256]
 
@@ -145,49 +145,6 @@ def models(hidden: int, given: argparse.Namespace) -> Tables:
     }
 
 
-def rounds_of(given: argparse.Namespace, hidden: int = 64, steps: int = 100) -> Tables:
-    """What a round costs beside a loop by hand, which records the same and reads the same by `eb.forward`."""
-    W = eb.ParameterCollection(seed=0).add_parameters((hidden, hidden))
-
-    @eb.cell
-    def step(h: eb.Expression) -> eb.Expression:
-        return eb.tanh(W @ h)
-
-    async def program() -> None:
-        h = eb.zeros(hidden)
-        for _ in range(steps):
-            h = step(h)
-            await h
-
-    def by_programs(n: int) -> None:
-        with eb.Graph(policy="sufficient"):
-            eb.run([program() for _ in range(n)])
-
-    def by_hand(n: int) -> None:
-        with eb.Graph(policy="sufficient"):
-            hs = [eb.zeros(hidden) for _ in range(n)]
-            for _ in range(steps):
-                hs = [step(h) for h in hs]
-                eb.forward(hs)
-
-    rows = []
-    for n in (1, 8, 64):
-        runs = interleaved(
-            {"run": lambda n=n: by_programs(n), "hand": lambda n=n: by_hand(n)}, 3 * given.rounds, warm_ups=2
-        )
-        more = 1e6 * (min(runs["run"].cpu) - min(runs["hand"].cpu)) / steps
-        rows.append(
-            {
-                "programs": n,
-                "a round, us": 1e6 * min(runs["run"].cpu) / steps,
-                "by hand, us": 1e6 * min(runs["hand"].cpu) / steps,
-                "more, us": more,
-                "asked, us": 40 + n,
-            }
-        )
-    return {f"A round of n programs, hidden {hidden} (CPU time, the fastest of all runs)": rows}
-
-
 class Padded:
     """The greedy decoder in PyTorch: all sentences at once, as long as the longest."""
 
@@ -254,7 +211,7 @@ def tables(given: argparse.Namespace) -> Tables:
     found: Tables = {}
     for hidden in given.hidden:
         found |= models(hidden, given)
-    return found | rounds_of(given) | greedy(given)
+    return found | greedy(given)
 
 
 main = command(

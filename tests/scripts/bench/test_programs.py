@@ -3,7 +3,7 @@
 import pytest
 
 import edbatch as eb
-from scripts.bench import programs, serving
+from scripts.bench import programs, rounds, serving
 from scripts.bench.waiting import Watched
 
 
@@ -17,8 +17,16 @@ def test_figures_of_programs(tables_of):
         assert row["rounds"] > 1
     figures = {row["figure"]: row for row in tables["Figures asked for: decoding"]}
     assert figures["the same words"]["measured"] >= 0.99
-    (rounds,) = (rows for title, rows in tables.items() if title.startswith("A round"))
-    assert [row["asked, us"] for row in rounds] == [41, 48, 104]
+
+
+def test_figures_of_rounds(tables_of, monkeypatch):
+    monkeypatch.setattr(rounds, "WORKLOADS", ("lattice-lstm", "tree-lstm"))
+    monkeypatch.setattr(rounds, "LEARNED", 20)
+    monkeypatch.setattr(rounds, "PROGRAMS", 4)
+    cost, policies = tables_of(rounds.main).values()
+    assert [row["asked, us"] for row in cost] == [41, 48, 104]
+    for row in policies:
+        assert row["bound"] <= row["run"] <= min(row["sufficient"], row["of whole graphs"])
 
 
 def test_figures_of_serving(tables_of):
