@@ -46,9 +46,16 @@ class Forgetting:
         return perf_counter() >= self._not_before
 
     def move(self, roots: Iterable[Any]) -> Graph:
-        """Move what can be reached from some objects to a new graph, which takes the old one's place."""
+        """Move what can be reached from some objects to a new graph, which takes the old one's place.
+
+        Where there are arrays of expressions it is not tried: they stand for nodes that lie side by side in the old.
+        """
         begun, old = perf_counter(), self.graph
-        expressions, lists = reachable(roots, old)
+        found = reachable(roots, old)
+        if found is None:
+            self._not_before = perf_counter() + SHARE * (perf_counter() - begun)
+            return old
+        expressions, lists = found
         by_id = {expression.id: expression for expression in expressions}
         values = forward(list(by_id.values())) if by_id else []
         new = old.successor(GIVEN_BACK)

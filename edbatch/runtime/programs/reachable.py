@@ -12,6 +12,7 @@ import numpy as np
 from edbatch.base.blocks import Block
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
@@ -21,8 +22,8 @@ _ENDS = (ModuleType, type, CodeType, BuiltinFunctionType, Columns, Block, Parame
 _PLAIN = frozenset([int, float, str, bytes, bool, complex, type(None), range])
 
 
-def reachable(roots: Iterable[Any], graph: Columns) -> tuple[list[Expression], list[ExpressionList]]:
-    """All expressions of a graph, and lists of them, that can be reached from some objects.
+def reachable(roots: Iterable[Any], graph: Columns) -> tuple[list[Expression], list[ExpressionList]] | None:
+    """All expressions of a graph, and lists of them, that can be reached from some objects; None: arrays of them, too.
 
     Args:
         roots: programs that wait, what they wait for, what others have returned.
@@ -41,6 +42,8 @@ def reachable(roots: Iterable[Any], graph: Columns) -> tuple[list[Expression], l
             if found.graph is graph:
                 expressions.append(found)
             continue
+        if found.__class__ is ExpressionArray and found.graph.base is graph:
+            return None
         if isinstance(found, ExpressionList) and found.graph is graph:
             lists.append(found)
         waiting.extend(_held(found))

@@ -134,6 +134,7 @@ HOLDERS = {
     "circle": (chained, lambda h: h[1][0][0]),
     "method": (lambda x: Kept(x).__eq__, lambda h: h.__self__.x),
     "expression list": (lambda x: eb.ExpressionList([x, x]), lambda h: eb.weighted_sum([1.0, 0.0], h)),
+    "array of expressions": (lambda x: eb.array([x, x]) + 0, lambda h: h[1]),
     "view": (lambda x: [eb.stack([x, x]).T], lambda h: h[0][:, 0]),
 }
 
