@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from heapq import heappop, heappush
+
 from edbatch.compiling.directory import Directory
 from edbatch.kernels.tables import Memory
 from edbatch.memory.plan.arenas import Arenas
@@ -19,6 +22,7 @@ class Store:
     """The records of a graph.
 
     Args:
+        number: its own.
         windows: layouts and windows, shared with other graphs.
         pool: where buffers come from and go to.
 
@@ -30,9 +34,10 @@ class Store:
         flow, back: where gradients flow, and the plan of the way back.
     """
 
-    __slots__ = ("arenas", "back", "flow", "memory", "nodes", "plan")
+    __slots__ = ("arenas", "back", "flow", "memory", "nodes", "number", "plan")
 
-    def __init__(self, windows: Windows, pool: BufferPool) -> None:
+    def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
+        self.number = number
         self.nodes = Nodes()
         self.plan = GrowingPlan()
         self.arenas = Arenas(windows, pool)
@@ -53,7 +58,10 @@ class Store:
 
 
 class Stores:
-    """Those that no graph has now.
+    """Those that no graph has now, the oldest first.
+
+    So graphs that come again in the same order, several at a time, find their values where they were, whichever was
+    given back first; a GPU repeats what was recorded only then.
 
     Args:
         windows, pool: see `Store`.
@@ -61,19 +69,20 @@ class Stores:
 
     def __init__(self, windows: Windows, pool: BufferPool) -> None:
         self._made_of = windows, pool
-        self._free: list[Store] = []
+        self._free: list[tuple[int, Store]] = []
+        self._numbers = itertools.count()
 
     def take(self) -> Store:
         """One without nodes."""
         try:
-            return self._free.pop()
+            return heappop(self._free)[1]
         except IndexError:
-            return Store(*self._made_of)
+            return Store(next(self._numbers), *self._made_of)
 
     def give_back(self, store: Store) -> None:
         """Have it used again, unless it is large, or there are enough: then other graphs get its buffers of values."""
         store.clear()
         if len(self._free) < MOST and store.bytes <= MOST_BYTES:
-            self._free.append(store)
+            heappush(self._free, (store.number, store))
         else:
             store.arenas.release()
