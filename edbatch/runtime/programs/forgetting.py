@@ -8,7 +8,6 @@ has ever run. Expressions that were hidden from the search (in a global, say) ar
 from __future__ import annotations
 
 from collections.abc import Iterable
-from time import perf_counter
 from typing import Any
 
 from edbatch.graph.expression import Expression
@@ -18,7 +17,8 @@ from edbatch.runtime.programs.reachable import reachable
 
 LEAST_NODES = 20_000  # in a graph before it pays to look
 LEAST_BYTES = 32 << 20
-SHARE = 20  # looking takes one part in so many of the time
+NODES = 2  # that run for each object that is looked at, at least
+BYTES = 10_000  # of values, which take as long to compute as a node to run
 GIVEN_BACK = (
     "its values were given back, as no program of `run` could reach them; open a graph, `with eb.Graph():`, around "
     "`run` to keep all values, for gradients or to read them later"
@@ -28,6 +28,9 @@ GIVEN_BACK = (
 class Forgetting:
     """Decides when to move on to a new graph, and does it.
 
+    That follows from what has run and from how many objects there were to look at, not from a clock: to look at one
+    takes a small part of what a node takes, so looking takes a small part of the time, on a busy machine as well.
+
     Args:
         graph: that `run` has opened.
     """
@@ -36,26 +39,32 @@ class Forgetting:
         self.graph = graph
         self._kept_nodes = 0
         self._kept_bytes = 0
-        self._not_before = 0.0
+        self._least_work = 0.0
+
+    @property
+    def _work(self) -> float:
+        """How much has run in this graph, in nodes."""
+        return self.graph.n + self.graph.memory_bytes / BYTES
 
     def due(self) -> bool:
         """Whether there is much in the graph, most of it perhaps out of reach."""
         graph = self.graph
         if graph.n < LEAST_NODES + 2 * self._kept_nodes and graph.memory_bytes < LEAST_BYTES + 2 * self._kept_bytes:
             return False
-        return perf_counter() >= self._not_before
+        return self._work >= self._least_work
 
     def move(self, roots: Iterable[Any]) -> Graph:
         """Move what can be reached from some objects to a new graph, which takes the old one's place.
 
         Where there are arrays of expressions it is not tried: they stand for nodes that lie side by side in the old.
         """
-        begun, old = perf_counter(), self.graph
+        old = self.graph
         found = reachable(roots, old)
         if found is None:
-            self._not_before = perf_counter() + SHARE * (perf_counter() - begun)
+            self._least_work = 2 * self._work
             return old
-        expressions, lists = found
+        expressions, lists, looks = found
+        self._least_work = NODES * looks
         by_id = {expression.id: expression for expression in expressions}
         values = forward(list(by_id.values())) if by_id else []
         new = old.successor(GIVEN_BACK)
@@ -68,6 +77,4 @@ class Forgetting:
         for listed in lists:
             listed.graph, listed.spec_of_each, listed.ids = new, listed[0].spec, [x.id for x in listed]
         self.graph, self._kept_nodes, self._kept_bytes = new, new.n, sum(value.nbytes for value in values)
-        ended = perf_counter()
-        self._not_before = ended + SHARE * (ended - begun)
         return new
