@@ -28,16 +28,17 @@ def add_command(
     return parser
 
 
-def integer(least: int) -> Callable[[str], int]:
-    """An argparse type: integers from `least` on."""
+def integer(least: int, most: int | None = None) -> Callable[[str], int]:
+    """An argparse type: integers from `least` on, to `most` if there is one."""
 
     def convert(text: str) -> int:
         try:
             value = int(text)
         except ValueError:
             value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"expected an integer from {least} on, got {text!r}")
+        if value < least or (most is not None and value > most):
+            where = f"from {least} on" if most is None else f"from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"expected an integer {where}, got {text!r}")
         return value
 
     return convert

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from threading import Thread
+from contextlib import suppress
+from functools import partial
 from typing import Any, Self
+from weakref import finalize
 
-from edbatch.base.numbers import check_integer, is_real
+from edbatch.base.numbers import checked_integer, is_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.spec import float_dtype
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
-from edbatch.serving.worker import Counters, Job, Request, Settings, Worker
+from edbatch.serving.request import Request
+from edbatch.serving.worker import Counters, Settings, Worker
 
 
 class OverloadError(EdBatchError):
@@ -29,15 +32,19 @@ class Batcher:
     """Answers requests, each by a program of its own, all that are in flight together.
 
     A thread of its own runs rounds as `edbatch.run` does. A request begins between two rounds and ends when its program
-    returns, however long others take. What a program raises is raised to who asked, and to nobody else. Programs run in
-    evaluation, `edbatch.options(training=False)`; values that nobody can reach any more are given back.
+    returns, however long others take. What a program raises is raised to who asked, and to nobody else; what goes wrong
+    as values are computed for all together, as when memory is over, is raised to all in flight. Programs run in
+    evaluation, `edbatch.options(training=False)`; values that nobody can reach any more are given back. Code that is
+    compiled when it is first needed keeps all waiting: run `edbatch warm-up` once, and each kind of request before
+    others come.
 
     It may be called from any event loop, of several threads too. It begins with the first request, and is closed by
-    `close`, or at the end of `async with`.
+    `close`, or at the end of `async with`; one that is collected ends as well. A process that was forked after it began
+    has no part of it: make another there.
 
     Args:
         program: called with a sample, in the thread of the batcher; returns a coroutine or generator, as `edbatch.run`
-            takes them.
+            takes them: it waits for expressions, and for nothing of asyncio's. Fetch what it needs before.
         model: parameters that `reload` loads.
         max_in_flight: requests that run at a time; the others wait.
         max_waiting: requests that may wait; one more is refused.
@@ -75,22 +82,26 @@ class Batcher:
             raise EdBatchError(f"Batcher: expected a function that returns a program, got {shown(program)}")
         if not isinstance(model, ParameterCollection | None):
             raise EdBatchError(f"Batcher: model: expected a ParameterCollection, got {shown(model)}")
-        check_integer("Batcher", "max_in_flight", max_in_flight)
-        check_integer("Batcher", "max_waiting", max_waiting, least=0)
         self._deadline = _checked_deadline(deadline)
-        self._max_waiting = max_waiting
-        self._max_in_flight = max_in_flight
+        self._max_waiting = checked_integer("Batcher", "max_waiting", max_waiting, least=0)
+        self._max_in_flight = checked_integer("Batcher", "max_in_flight", max_in_flight)
+        self._program = program
         self._model = model
         known = get_policy("sufficient" if policy is None else policy)
-        self._worker = Worker(Settings(program, max_in_flight, known, float_dtype(dtype)))
-        self._thread: Thread | None = None
+        self._worker = Worker(Settings(self._max_in_flight, known, float_dtype(dtype)))
+        finalize(self, self._worker.abandon).atexit = False
+
+    @property
+    def deadline(self) -> float | None:
+        """Seconds that a request may take; None: any time."""
+        return self._deadline
 
     @property
     def counters(self) -> Counters:
         """What it has done so far; a copy."""
         return self._worker.counted()
 
-    async def __call__(self, sample: Any, deadline: float | None = None) -> Any:
+    async def __call__(self, sample: Any, deadline: float | None = None, since: float | None = None) -> Any:
         """What the program returns for a sample.
 
         Who cancels the call, or lets its time run out, ends the program where it waits.
@@ -98,17 +109,22 @@ class Batcher:
         Args:
             sample: what the program is called with.
             deadline: seconds that it may take; None: the batcher's.
+            since: when they began, by the event loop's `time`, where a request took time to come; None: now.
 
         Raises:
             OverloadError: too many wait.
             DeadlineError: time is over.
-            EdBatchError: the batcher is closed.
+            EdBatchError: the batcher is closed, or began in the process that this one was forked from.
             Exception: what the program raises; what asyncio would take for its own (`SystemExit`) as a RuntimeError.
         """
         seconds = self._deadline if deadline is None else _checked_deadline(deadline)
-        request = Request(sample, asyncio.get_running_loop())
+        if since is not None and not is_real(since):
+            raise EdBatchError(f"Batcher: since={shown(since)}; expected a time of the event loop, or None")
+        loop = asyncio.get_running_loop()
+        request = Request(partial(self._program, sample), loop)
         self._enter(request)
-        time, how = asyncio.timeout(seconds), "failed"
+        begun = loop.time() if since is None else since
+        time, how = asyncio.timeout_at(None if seconds is None else begun + seconds), "failed"
         try:
             async with time:
                 found = await request.future
@@ -129,26 +145,40 @@ class Batcher:
     async def reload(self, path: str | os.PathLike[str]) -> None:
         """Load a checkpoint: requests in flight end with the parameters that they began with, later ones get the new.
 
+        So later ones wait until those in flight have ended: a deadline says how long that may take. Who cancels this
+        before has nothing loaded, and the others go on.
+
         Raises:
             EdBatchError: there is no model, or the file cannot be loaded; the parameters are then what they were.
         """
         model = self._model
         if model is None:
             raise EdBatchError("reload: this Batcher was made without a model")
-        job = Job(lambda: model.load(path), Request(None, asyncio.get_running_loop()))
-        with self._worker.changed:
+        job = Request(partial(model.load, path), asyncio.get_running_loop())
+        with self._worker.lock:
             self._check_open()
+            self._worker.start()
             self._worker.jobs.append(job)
-            self._start()
-        await job.request.future
+            self._worker.wake()
+        try:
+            await job.future
+        except asyncio.CancelledError:
+            with self._worker.lock, suppress(ValueError):  # unless it has begun
+                self._worker.jobs.remove(job)
+            raise
 
     async def close(self) -> None:
-        """Answer what has come, refuse what comes, and end the thread."""
-        with self._worker.changed:
-            self._worker.closed = True
-            self._worker.changed.notify()
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+        """Answer what has come, refuse what comes, and end the thread; in a forked process, there is nothing to do."""
+        worker = self._worker
+        with worker.lock:
+            worker.closed = worker.closed or "is closed"
+            if worker.thread is None or worker.ended or worker.forked:
+                return
+            ended = Request(lambda: None, asyncio.get_running_loop())
+            worker.leaving.append(ended)
+            worker.wake()
+        await ended.future
+        worker.thread.join()  # it is at its last instructions
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,27 +189,28 @@ class Batcher:
     def _enter(self, request: Request) -> None:
         """Have a request wait."""
         worker = self._worker
-        with worker.changed:
+        with worker.lock:
             self._check_open()
             counted = worker.counted()
-            if counted.waiting - max(0, self._max_in_flight - counted.in_flight) >= self._max_waiting:
+            there, most = counted.in_flight + counted.waiting, self._max_in_flight + self._max_waiting
+            if there >= most:
                 worker.counters.refused += 1
                 raise OverloadError(
-                    f"{counted.in_flight} requests are in flight and {counted.waiting} wait; expected at most "
-                    f"{self._max_in_flight} and {self._max_waiting}: try again later"
+                    f"{there} requests are there, {counted.in_flight} of them in flight; expected at most {most}, "
+                    f"max_in_flight={self._max_in_flight} and max_waiting={self._max_waiting}: try again later"
                 )
+            worker.start()
             worker.waiting.append(request)
-            self._start()
+            worker.wake()
 
     def _check_open(self) -> None:
+        if self._worker.forked:
+            raise EdBatchError(
+                "this Batcher began in the process that this one was forked from; expected one that is made, or first "
+                "asked, after the fork"
+            )
         if self._worker.closed:
-            raise EdBatchError("this Batcher is closed")
-
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = Thread(target=self._worker.run, name="edbatch.Batcher", daemon=True)
-            self._thread.start()
-        self._worker.changed.notify()
+            raise EdBatchError(f"this Batcher {self._worker.closed}")
 
 
 def _checked_deadline(seconds: Any) -> float | None:

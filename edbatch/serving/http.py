@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from time import perf_counter
-from typing import Any
 
 import msgspec
-import numpy as np
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from edbatch.errors import EdBatchError
 from edbatch.serving.batcher import Batcher, DeadlineError, OverloadError
+from edbatch.serving.json import sample_of, written
+from edbatch.serving.page import PAGE
 
 SIZE_LIMIT = 1 << 20  # bytes of a request
+BODY_SECONDS = 60.0  # in which a body has to come, whatever the deadline
+CLOSE_SECONDS = 5.0  # in which programs that nobody waits for have to end
 STATUS_OF = {
     OverloadError: 503,
     DeadlineError: 504,
@@ -30,9 +33,7 @@ STATUS_OF = {
 }  # the first that fits; else 500
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
 
-
-class _TooLarge(Exception):
-    """A body of more bytes than are read."""
+log = logging.getLogger("edbatch.serving")
 
 
 class Service:
@@ -41,11 +42,13 @@ class Service:
     Args:
         batcher: answers requests.
         size_limit: bytes that a request may have.
+        body_seconds: in which they have to come; the deadline of the batcher holds as well.
     """
 
-    def __init__(self, batcher: Batcher, size_limit: int = SIZE_LIMIT) -> None:
+    def __init__(self, batcher: Batcher, size_limit: int = SIZE_LIMIT, body_seconds: float = BODY_SECONDS) -> None:
         self._batcher = batcher
         self._size_limit = size_limit
+        self._body_seconds = min(body_seconds, batcher.deadline or body_seconds)
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._seconds = Histogram(
@@ -57,56 +60,95 @@ class Service:
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            async with self._batcher:
+            try:
                 yield
+            except asyncio.CancelledError:  # a second Ctrl-C: nobody waits for what is left
+                return
+            try:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._batcher.close()
+            except TimeoutError:
+                log.error("a program goes on, %g s after all who waited have left", CLOSE_SECONDS)
 
         return Starlette(
             routes=[
-                Route("/", self._page, methods=["GET"]),
-                Route("/", self._answer, methods=["POST"]),
+                Route("/", self._root, methods=["GET", "POST"]),
                 Route("/health", self._health, methods=["GET"]),
                 Route("/metrics", self._metrics, methods=["GET"]),
             ],
+            exception_handlers={HTTPException: _refused},
             lifespan=lifespan,
         )
 
-    async def _answer(self, request: Request) -> Response:
-        begun = perf_counter()
+    async def _root(self, request: Request) -> Response:
+        if request.method != "POST":
+            return HTMLResponse(PAGE)
         try:
-            sample = msgspec.json.decode(await self._body(request))
-        except _TooLarge:
-            return _failed(413, f"expected at most {self._size_limit:,} bytes")
-        except msgspec.DecodeError as error:
-            return _failed(400, f"expected JSON: {error}")
+            return await self._answer(request)
         except ClientDisconnect:
-            return Response(status_code=499)
-        answering = asyncio.ensure_future(self._batcher(sample))
+            return Response(status_code=499)  # nobody reads it
+        except HTTPException as error:
+            return await _refused(request, error)
+        except asyncio.CancelledError:
+            return _failed(503, "the server ends")
+
+    async def _answer(self, request: Request) -> Response:
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        body = await self._body(request)
+        try:
+            sample = sample_of(body)
+        except EdBatchError as error:
+            return _failed(400, str(error))
+        answering = asyncio.ensure_future(self._batcher(sample, since=begun))
         leaving = asyncio.ensure_future(_left(request))
         try:
             await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
-                return Response(status_code=499)  # nobody reads it
+                raise ClientDisconnect
             result = answering.result()
+        except ClientDisconnect:
+            raise
         except Exception as error:
             status = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), 500)
-            return _failed(status, f"{type(error).__name__}: {error}")
+            if status == 500:
+                log.error("a program failed", exc_info=error)
+            return _failed(status, f"{type(error).__name__}: {_text(error)}")
         finally:
             leaving.cancel()
             answering.cancel()
         try:
-            found = msgspec.json.encode(result, enc_hook=_plain)
-        except (TypeError, ValueError) as error:
-            return _failed(500, f"the program returned what JSON does not know: {error}")
-        self._seconds.observe(perf_counter() - begun)
+            found = written(result)
+        except EdBatchError as error:
+            return _failed(500, str(error))
+        self._seconds.observe(clock() - begun)
         return Response(found, media_type="application/json")
 
     async def _body(self, request: Request) -> bytes:
+        """What a request says.
+
+        Raises:
+            HTTPException: it is too large, does not come in time, or is written in another way than plainly.
+            ClientDisconnect: whoever asked has gone.
+        """
+        coding = request.headers.get("content-encoding", "identity")
+        if coding != "identity":
+            raise HTTPException(415, f"Content-Encoding: {coding}; expected none", {"Accept-Encoding": "identity"})
+        too_large = HTTPException(413, f"expected at most {self._size_limit:,} bytes")
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > self._size_limit:  # without reading it
+            raise too_large
         parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
-            if size > self._size_limit:
-                raise _TooLarge
-            parts.append(part)
+        try:
+            async with asyncio.timeout(self._body_seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > self._size_limit:
+                        raise too_large
+                    parts.append(part)
+        except TimeoutError:
+            message = f"expected the whole body within {self._body_seconds:g} s"
+            raise HTTPException(408, message, {"Connection": "close"}) from None
         return b"".join(parts)
 
     async def _health(self, _: Request) -> Response:
@@ -114,9 +156,6 @@ class Service:
 
     async def _metrics(self, _: Request) -> Response:
         return Response(generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    async def _page(self, _: Request) -> Response:
-        return HTMLResponse(PAGE)
 
     def collect(self) -> Iterable[Metric]:
         """The batcher's counters, as Prometheus's client asks for them."""
@@ -137,61 +176,27 @@ async def _left(request: Request) -> None:
         await asyncio.sleep(0.05)
 
 
-def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as JSON has them."""
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    raise EdBatchError(
-        f"the program returned {type(value).__name__}, which JSON does not know; expected numbers, texts, lists"
-    )
+def _text(error: Exception) -> str:
+    """What an error says, if it can."""
+    try:
+        return str(error)
+    except Exception:
+        return "it has no text"
 
 
-def _failed(status: int, message: str) -> Response:
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return Response(msgspec.json.encode({"error": message}), status, headers, "application/json")
+async def _refused(request: Request, error: Exception) -> Response:
+    """What the framework refuses, in the form of other answers."""
+    assert isinstance(error, HTTPException)
+    message, headers = error.detail, error.headers
+    if error.status_code == 404:
+        message = f"{request.url.path}: there is only /, /health and /metrics"
+    elif headers and "Allow" in headers:
+        allowed = ", ".join(sorted(headers["Allow"].split(", ")))  # in the order of a set
+        message, headers = f"{request.method}: expected {allowed}", {"Allow": allowed}
+    return _failed(error.status_code, message, headers)
 
 
-PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>EdBatch</title>
-<style>
-  body { font: 16px/1.5 system-ui, sans-serif; max-width: 46em; margin: 3em auto; padding: 0 1em; color: #222 }
-  table { border-collapse: collapse; width: 100% } td { padding: .3em .6em; border-bottom: 1px solid #ddd }
-  td:last-child { text-align: right; font-variant-numeric: tabular-nums }
-  svg { width: 100%; height: 8em; background: #f6f6f6 }
-  polyline { fill: none; stroke: #2a6fb0; stroke-width: 2 } h1 { font-weight: 600 } .gone { color: #a00 }
-</style>
-<h1>EdBatch</h1>
-<p id="state">Requests a second, of the last two minutes:</p>
-<svg viewBox="0 0 120 40" preserveAspectRatio="none"><polyline id="line" vector-effect="non-scaling-stroke"/></svg>
-<table id="figures"></table>
-<p>POST JSON to this address to get an answer; <a href="/metrics">/metrics</a> is for Prometheus.</p>
-<script>
-const seen = [];
-async function look() {
-  const state = document.getElementById("state");
-  let text;
-  try { text = await (await fetch("/metrics")).text(); }
-  catch { state.textContent = "The server does not answer."; state.className = "gone"; return; }
-  const figures = {};
-  for (const line of text.split("\\n")) {
-    const found = /^edbatch_([a-z_]+?)(?:\\{how="(\\w+)"\\})? ([-\\d.e+]+)$/.exec(line);
-    if (found && !found[1].endsWith("created")) figures[found[2] || found[1].replace("_total", "")] = Number(found[3]);
-  }
-  const mean = figures.request_seconds_count ? 1000 * figures.request_seconds_sum / figures.request_seconds_count : 0;
-  const rows = [["answered", figures.answered], ["failed", figures.failed], ["refused", figures.refused],
-    ["out of time", figures.expired], ["cancelled", figures.cancelled], ["in flight", figures.in_flight],
-    ["waiting", figures.waiting], ["rounds", figures.rounds], ["batches", figures.batches],
-    ["mean time to the answer, ms", mean.toFixed(2)]];
-  document.getElementById("figures").innerHTML =
-    rows.map(([name, value]) => `<tr><td>${name}<td>${Number(value).toLocaleString("en")}`).join("");
-  seen.push(figures.answered);
-  if (seen.length > 121) seen.shift();
-  const rates = seen.slice(1).map((value, at) => value - seen[at]), top = Math.max(1, ...rates);
-  document.getElementById("line").setAttribute(
-    "points", rates.map((rate, at) => `${120 - rates.length + at},${39 - 38 * rate / top}`).join(" "));
-  state.className = "";
-  state.textContent = `Requests a second, of the last two minutes: now ${rates.at(-1) ?? 0}, at most ${top}`;
-}
-look(); setInterval(look, 1000);
-</script></html>
-"""
+def _failed(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    headers = {"Retry-After": "1"} if status == 503 else headers
+    said = message.encode("utf-8", "replace").decode()  # what is no Unicode cannot be sent
+    return Response(msgspec.json.encode({"error": said}), status, headers, "application/json")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Condition
+from queue import Empty, SimpleQueue
+from threading import RLock, Thread
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
@@ -16,6 +17,7 @@ from edbatch.graph.options import options
 from edbatch.runtime.graph import Graph
 from edbatch.runtime.programs.requests import is_program
 from edbatch.runtime.programs.rounds import Rounds
+from edbatch.serving.request import Request, Settled, for_asyncio, tell
 
 
 @dataclass
@@ -42,65 +44,65 @@ class Counters:
 class Settings(NamedTuple):
     """What a worker does not change; see `Batcher`."""
 
-    program: Callable[[Any], Any]
     max_in_flight: int
     policy: Any
     dtype: Any
 
 
-class Request:
-    """A sample, and who waits for what its program returns."""
-
-    def __init__(self, sample: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self.sample = sample
-        self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
-        self.number = -1  # once it is in flight
-
-    def settle(self, result: Any, error: Exception | None) -> None:
-        """Tell who waits; in the thread of its event loop."""
-        if self.future.done():  # nobody waits any more
-            return
-        if error is None:
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(error)
-
-
-class Job(NamedTuple):
-    """What is done while nothing is in flight, and who waits for it."""
-
-    work: Callable[[], Any]
-    request: Request
-
-
 class Worker:
     """Holds what waits and what is in flight.
 
-    All that other threads see is changed under `changed`, which is notified when there is something to do.
+    All that other threads see is changed under `lock`. The thread must not keep who uses it from being collected: only
+    requests know the program, which may well know its batcher. So nothing waits when a batcher is collected.
 
     Attributes:
+        lock: one that its thread may take again: the garbage collector may end a request anywhere.
         waiting: requests that have not begun, in order.
-        jobs: what has to be done before others begin.
-        closed: whether it ends when all is answered.
+        jobs: what has to be done, while nothing is in flight, before others begin.
+        leaving: who waits for the thread to end.
+        thread: once it has begun.
+        closed: why it ends when all is answered, if it does.
+        ended: whether the thread has ended.
+        forked: whether the thread was left behind in the process that this one was forked from.
         counters: what it has done.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.changed = Condition()
+        self.lock = RLock()
         self.waiting: deque[Request] = deque()
-        self.jobs: deque[Job] = deque()
-        self.closed = False
+        self.jobs: deque[Request] = deque()
+        self.leaving: list[Request] = []
+        self.thread: Thread | None = None
+        self.closed = ""
+        self.ended = self.forked = False
         self.counters = Counters()
+        self._come: SimpleQueue[None] = SimpleQueue()
         self._settings = settings
         self._flying: dict[int, Request] = {}
         self._left: list[Request] = []
-        self._settled: list[tuple[Request, Any, Exception | None]] = []
+        self._settled: list[Settled] = []
         self._next = 0
+        _workers.add(self)
+
+    def start(self) -> None:
+        """Begin, unless it has; under the lock."""
+        if self.thread is None:
+            thread = Thread(target=self._run, name="edbatch.Batcher", daemon=True)
+            thread.start()  # or raises
+            self.thread = thread
+
+    def wake(self) -> None:
+        """There is something to do; takes no lock."""
+        self._come.put(None)
+
+    def abandon(self) -> None:
+        """Nobody can ask any more; called by the garbage collector wherever it comes, so it takes no lock."""
+        self.closed = "is closed"
+        self.wake()
 
     def counted(self) -> Counters:
         """The counters as they are now."""
-        with self.changed:
+        with self.lock:
             return replace(self.counters, waiting=len(self.waiting), in_flight=len(self._flying))
 
     def finish(self, request: Request, how: str) -> None:
@@ -109,18 +111,27 @@ class Worker:
         Args:
             how: name of the counter.
         """
-        with self.changed:
+        with self.lock:
             setattr(self.counters, how, getattr(self.counters, how) + 1)
             if request.number < 0:
                 self.waiting.remove(request)
             elif self._flying.pop(request.number, None) is not None:
                 self._left.append(request)
 
-    def run(self) -> None:
-        """Answer requests until it is closed."""
-        with options(training=False):
-            while self._run_in_a_graph():
-                pass
+    def _run(self) -> None:
+        """Answer requests until it is closed; if that fails, those that are left fail, and nobody waits in vain."""
+        try:
+            with options(training=False):
+                while self._run_in_a_graph():
+                    pass
+        except BaseException as error:
+            self._fail(error)
+            raise
+        finally:
+            with self.lock:
+                self.ended = True
+                self._settled += [(request, None, None) for request in self.leaving]
+            self._tell()
 
     def _run_in_a_graph(self) -> bool:
         """Answer requests until it is closed, or computing fails; whether there may be more to do."""
@@ -131,7 +142,7 @@ class Worker:
                 while self._admit(rounds):
                     before = counts.count, counts.batches
                     rounds.round()
-                    with self.changed:
+                    with self.lock:
                         self.counters.rounds += counts.count - before[0]
                         self.counters.batches += counts.batches - before[1]
                     self._tell()
@@ -148,18 +159,21 @@ class Worker:
         """Wait until there is something to do, and begin what has come; whether anything is in flight."""
         while True:
             begun: list[Request] = []
+            self._forget_calls()
             self._end_left(rounds)
-            with self.changed:
+            job, idle = None, False
+            with self.lock:
                 if self.jobs and not rounds:
                     job = self.jobs.popleft()
                 else:
-                    job = None
                     while self.waiting and not self.jobs and len(rounds) + len(begun) < self._settings.max_in_flight:
                         begun.append(self._fly(self.waiting.popleft()))
                     if not begun and not rounds:
                         if self.closed and not self.jobs:
                             return False
-                        self.changed.wait()
+                        idle = True
+            if idle:
+                self._come.get()
             if job is not None:
                 self._do(job)
             while begun:
@@ -167,9 +181,15 @@ class Worker:
             if rounds:
                 return True
 
+    def _forget_calls(self) -> None:
+        """All calls until now are about what is there: they need not wake it again."""
+        with suppress(Empty):
+            while True:
+                self._come.get_nowait()
+
     def _end_left(self, rounds: Rounds) -> None:
         """End what nobody waits for any more, and give back what it held."""
-        with self.changed:
+        with self.lock:
             left, self._left = self._left, []
         for request in left:
             _end(rounds, request)
@@ -181,7 +201,7 @@ class Worker:
 
     def _begin(self, rounds: Rounds, request: Request) -> None:
         try:
-            program = self._settings.program(request.sample)
+            program = request.call()
             if not is_program(program):
                 raise EdBatchError(f"Batcher: expected a function that returns a program, it returned {shown(program)}")
         except BaseException as error:
@@ -190,40 +210,47 @@ class Worker:
         else:
             rounds.begin(request.number, program)
 
-    def _do(self, job: Job) -> None:
+    def _do(self, job: Request) -> None:
         try:
-            found, error = job.work(), None
+            found, error = job.call(), None
         except BaseException as raised:
-            found, error = None, _for_asyncio(raised)
-        self._settled.append((job.request, found, error))
+            found, error = None, for_asyncio(raised)
+        self._settled.append((job, found, error))
         self._tell()
+
+    def _fail(self, error: BaseException) -> None:
+        """Have all that is there fail."""
+        with self.lock:
+            self.closed = f"has ended: its thread failed with {type(error).__name__}: {error}"
+            failed = EdBatchError(f"this Batcher {self.closed}")
+            self._settled += [(one, None, failed) for one in (*self._flying.values(), *self.waiting, *self.jobs)]
 
     def _ended(self, number: int, result: Any, error: BaseException | None) -> None:
         if isinstance(result, Expression):
             error = EdBatchError("Batcher: expected the program to return values, got an expression; return `await x`")
-        with self.changed:
+        with self.lock:
             request = self._flying.pop(number, None)
         if request is not None:  # otherwise, whoever waited has left
-            self._settled.append((request, result, None if error is None else _for_asyncio(error)))
+            self._settled.append((request, result, None if error is None else for_asyncio(error)))
 
     def _tell(self) -> None:
-        """Tell who waits for what has ended, each event loop once."""
+        """Tell who waits for what has ended."""
         settled, self._settled = self._settled, []
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Request, Any, Exception | None]]] = {}
-        for one in settled:
-            by_loop.setdefault(one[0].loop, []).append(one)
-        for loop, of_loop in by_loop.items():
-            with suppress(RuntimeError):  # it is closed: nobody waits
-                loop.call_soon_threadsafe(_settle, of_loop)
+        tell(settled)
 
 
-def _for_asyncio(error: BaseException) -> Exception:
-    """What an event loop would take for its own end, or that of a task, as an error like others."""
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    raised = RuntimeError(f"the program raised {type(error).__name__}: {error}")
-    raised.__cause__ = error
-    return raised
+#: All that are there, for a process that is forked.
+_workers: WeakSet[Worker] = WeakSet()
+
+
+def _leave_threads_behind() -> None:
+    """In a forked process there is none of the threads: a lock that one held would be held for ever."""
+    for worker in _workers:
+        worker.forked, worker.lock = worker.thread is not None and not worker.ended, RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_threads_behind)
 
 
 def _end(rounds: Rounds, request: Request) -> None:
@@ -231,11 +258,6 @@ def _end(rounds: Rounds, request: Request) -> None:
     try:
         rounds.end(request.number)
     except BaseException as error:
-        context = {"message": "a program that was ended raised an exception", "exception": _for_asyncio(error)}
+        context = {"message": "a program that was ended raised an exception", "exception": for_asyncio(error)}
         with suppress(RuntimeError):  # it is closed
             request.loop.call_soon_threadsafe(request.loop.call_exception_handler, context)
-
-
-def _settle(settled: list[tuple[Request, Any, Exception | None]]) -> None:
-    for request, result, error in settled:
-        request.settle(result, error)

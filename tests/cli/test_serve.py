@@ -41,6 +41,29 @@ def number():
 def no_program():
     return eb.ParameterCollection(), 5
 
+def blocks():
+    """A program that nothing can end; and one that goes on, but lets others run."""
+    model = eb.ParameterCollection()
+
+    async def program(sample):
+        if sample == "blocks":
+            time.sleep(1000)
+        if sample == "long":
+            return "x" * 50_000_000
+        while True:
+            await eb.scalar(1.0)
+
+    return model, program
+
+def fails():
+    return [][1]
+
+def ends():
+    raise SystemExit(3)
+
+def asks(name):
+    return name
+
 value = 3
 '''
 
@@ -66,8 +89,8 @@ class Serving:
     def __enter__(self):
         for line in self.process.stderr:
             self.lines.append(line)
-            if found := re.search(r"running on (http://[\d.]+:\d+)", line):
-                self.url = found[1]
+            if found := re.search(r"running on (http://127.0.0.1:(\d+))", line):
+                self.url, self.port = found[1], int(found[2])
                 break
         else:
             pytest.fail("".join(self.lines))
@@ -90,7 +113,7 @@ class Serving:
 
 def figures(serving):
     """Lines of what Prometheus reads."""
-    return httpx.get(serving.url + "/metrics").text.splitlines()
+    return httpx.get(serving.url + "/metrics", timeout=60).text.splitlines()
 
 
 def made(seed=None):
@@ -121,9 +144,9 @@ def test_answers_those_of_the_checkpoint_and_ends_when_all_have_theirs(folder):
 
     with Serving(path, f"{name}:words", "--checkpoint", "m.safetensors", "--max-in-flight", "4") as serving:
         for sample, right in zip(samples, expected, strict=True):
-            answer = httpx.post(serving.url, json=sample)
+            answer = httpx.post(serving.url, json=sample, timeout=60)  # code may have to be compiled
             assert (answer.status_code, answer.json()) == (200, right)
-        assert httpx.get(serving.url + "/health").json() == {"status": "ok"}
+        assert httpx.get(serving.url + "/health", timeout=60).json() == {"status": "ok"}
         threads = [threading.Thread(target=client, args=(word,)) for word in range(6)]
         for thread in threads:
             thread.start()
@@ -160,18 +183,92 @@ def test_a_policy_beside_the_checkpoint_is_used_unless_another_is_named(folder, 
     assert "m.policy.json" in fails("serve", f"{name}:words", "--checkpoint", "m.safetensors")
 
 
+def post(body, declared=None):
+    """A request, or the beginning of one."""
+    return b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (declared or len(body)) + body
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        (b"", b""),
+        (b"POST / HT", b""),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 200 "),
+        (post(b'"half', 40), b"HTTP/1.1 503 "),
+        (post(b'"goes on"'), b"HTTP/1.1 503 "),
+        (post(b'"blocks"'), b"HTTP/1.1 503 "),
+        (post(b'"long"'), None),  # which is not read
+    ],
+    ids=["nothing", "half a header", "idle", "half a body", "goes on", "blocks", "slow reader"],
+)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_within_its_grace(folder, sent, answer, number):
+    path, name = folder
+    with (
+        Serving(path, f"{name}:blocks", "--grace", "1") as serving,
+        socket.create_connection(("127.0.0.1", serving.port), timeout=20) as client,
+    ):
+        client.sendall(sent)
+        assert httpx.get(serving.url + "/health", timeout=30).status_code == 200  # it has seen what was sent before
+        begun = time.monotonic()
+        serving.process.send_signal(number)
+        status, said = serving.ended()
+        assert time.monotonic() - begun < 15  # 1 s of grace, 5 for what blocks, and a busy machine
+        if answer is not None:
+            assert client.recv(1000)[: len(answer)] == answer
+    assert status == (0 if number == signal.SIGINT else -signal.SIGTERM), said
+    assert "Traceback" not in said
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("sample", [b'"goes on"', b'"blocks"'])
+def test_a_second_ctrl_c_ends_it_at_once(folder, sample):
+    path, name = folder
+    with (
+        Serving(path, f"{name}:blocks", "--grace", "1000") as serving,
+        socket.create_connection(("127.0.0.1", serving.port), timeout=20) as client,
+    ):
+        client.sendall(post(sample))
+        assert httpx.get(serving.url + "/health", timeout=30).status_code == 200
+        for _ in range(2):
+            time.sleep(0.5)
+            serving.process.send_signal(signal.SIGINT)
+        status, said = serving.ended()
+    assert status == 0, said
+    assert "Traceback" not in said
+
+
+def failing(folder, *arguments):
+    """What a command that fails says, in a process of its own."""
+    command = [sys.executable, "-m", "edbatch", "serve", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
+
+
 @pytest.mark.cpu
 def test_an_address_that_is_taken(folder):
     path, name = folder
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        command = [sys.executable, "-m", "edbatch", "serve", f"{name}:words", "--port", port]
-        done = subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode != 0
-    assert "Traceback" not in done.stderr
-    assert f"'127.0.0.1', {port}" in done.stderr
+        said = failing(path, f"{name}:words", "--port", port)
+    assert said.startswith(f"edbatch: error: --host 127.0.0.1 --port {port}: cannot be listened at (")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
+def test_an_address_that_is_another_machine_s(folder, fails, host):
+    _, name = folder
+    said = fails("serve", f"{name}:words", "--host", host, "--port", "0")
+    assert f"--host {host} --port 0: cannot be listened at (" in said
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "http"])
+def test_a_port_that_is_none(edbatch, port):
+    status, _, said = edbatch("serve", "module:function", "--port", port)
+    assert status == 2
+    assert f"argument --port: expected an integer from 0 to 65535, got '{port}'" in said
 
 
 @pytest.mark.parametrize(
@@ -179,11 +276,19 @@ def test_an_address_that_is_taken(folder):
     [
         ("words", "words: expected MODULE:FUNCTION"),
         (":words", ":words: expected MODULE:FUNCTION"),
+        ("words:", "words:: expected MODULE:FUNCTION"),
+        ("./words.py:words", "./words.py:words: expected MODULE:FUNCTION, the module as `import` names it"),
+        ("/words:words", "/words:words: expected MODULE:FUNCTION"),
+        (".words:words", ".words:words: expected MODULE:FUNCTION"),
+        ("words.py:words", "words.py:words: No module named 'words'"),
         ("no_such_module:words", "no_such_module:words: No module named 'no_such_module'"),
         ("{}:nothing", "the module has no function 'nothing'"),
         ("{}:value", "the module has no function 'value'"),
         ("{}:number", "expected it to return a model and a program, got 5"),
         ("{}:no_program", "expected the program to be a function, got 5"),
+        ("{}:fails", ":fails: IndexError: list index out of range ("),
+        ("{}:ends", ":ends: SystemExit: 3 ("),
+        ("{}:asks", ":asks: TypeError: asks() missing 1 required positional argument: 'name'"),
     ],
 )
 def test_what_cannot_be_served(folder, fails, source, message):
@@ -192,9 +297,26 @@ def test_what_cannot_be_served(folder, fails, source, message):
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import edbatch\nvalue = 1 / 0\n", r": ZeroDivisionError: division by zero \(.*broken.py:2\)$"),
+        ("def f(:\n", r": SyntaxError: .*\(broken.py, line 1\)$"),
+        ("import no_such_module\n", r": No module named 'no_such_module' \(.*broken.py:1\)$"),
+        ("from edbatch import no_such_name\n", r": cannot import name 'no_such_name' from 'edbatch' .*broken.py:1\)$"),
+    ],
+)
+def test_a_module_that_fails(tmp_path, monkeypatch, fails, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.py").write_text(text)
+    assert re.search("^broken:f" + message, fails("serve", "broken:f"))
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--checkpoint", "none.safetensors"), "none.safetensors"),
+        (("--checkpoint", "."), "cannot be read"),
         (("--policy", "unknown"), "unknown"),
         (("--deadline", "0"), "deadline=0.0; expected seconds above 0"),
     ],

@@ -1,6 +1,7 @@
 """Requests that come, wait, fail, are cancelled and run out of time: every answer is that of the request alone."""
 
 import asyncio
+import re
 import time
 from random import Random
 from threading import Event, Thread
@@ -128,9 +129,27 @@ def test_one_more_than_may_wait_is_refused():
             found = await asyncio.gather(*tasks, return_exceptions=True)
             refused = [one for one in found if isinstance(one, OverloadError)]
             assert len(refused) == 4 == batcher.counters.refused
-            assert "expected at most 2 and 3: try again later" in str(refused[0])
+            said = (
+                r"5 requests are there, [012] of them in flight; "
+                r"expected at most 5, max_in_flight=2 and max_waiting=3: try again later"
+            )
+            assert all(re.fullmatch(said, str(one)) for one in refused)
             assert found[:5] == [100, 101, 102, 103, 104]
             assert await batcher(1) == 1
+
+    asyncio.run(main())
+
+
+def test_who_is_refused_is_told_what_is_there():
+    async def main():
+        async with Batcher(slow, max_in_flight=2, max_waiting=1) as batcher:
+            tasks = [asyncio.create_task(batcher(10**6 + k)) for k in range(3)]
+            while batcher.counters.in_flight < 2:
+                await asyncio.sleep(0.001)
+            with pytest.raises(OverloadError, match=r"^3 requests are there, 2 of them in flight; expected at most 3"):
+                await batcher(1)
+            for task in tasks:
+                task.cancel()
 
     asyncio.run(main())
 
@@ -178,6 +197,35 @@ def test_parameters_are_loaded_between_requests(tmp_path, answers):
             with pytest.raises(eb.EdBatchError, match="cannot be read"):
                 await batcher.reload(tmp_path / "none.safetensors")
             assert await batcher(samples[0]) == expected[0]
+
+    asyncio.run(main())
+
+
+def test_who_cancels_loading_has_nothing_loaded(tmp_path, answers):
+    """It waits for a request that goes on; the others wait for it, and go on when it is cancelled."""
+    model, other = Model(), Model(seed=7)
+    other.model.save(tmp_path / "other.safetensors")
+
+    async def program(sample):
+        return await (slow(sample) if isinstance(sample, int) else model.program(sample))
+
+    async def main():
+        async with Batcher(program, model.model) as batcher:
+            endless = asyncio.create_task(batcher(10**6, deadline=60))
+            while not batcher.counters.in_flight:
+                await asyncio.sleep(0.001)
+            loading = [asyncio.create_task(batcher.reload(tmp_path / "other.safetensors")) for _ in range(2)]
+            await asyncio.sleep(0.01)
+            later = asyncio.create_task(batcher((3, 5)))
+            await asyncio.sleep(0.1)
+            assert (batcher.counters.in_flight, batcher.counters.waiting) == (1, 1)
+            for task in loading:
+                task.cancel()
+            assert await asyncio.wait_for(later, 20) == answers[3, 5]
+            endless.cancel()
+            await asyncio.wait([endless])
+            assert await batcher((3, 5)) == answers[3, 5]
+            assert all(task.cancelled() for task in loading)
 
     asyncio.run(main())
 

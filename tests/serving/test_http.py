@@ -9,11 +9,9 @@ from random import Random
 import httpx
 import numpy as np
 import pytest
-import uvicorn
 
 import edbatch as eb
-from edbatch.serving import Batcher
-from edbatch.serving.http import Service
+from tests.serving.server import Server
 
 SIZE = 16
 
@@ -53,33 +51,15 @@ def alone(samples):
     return [{"words": one["words"], "last": float(one["last"])} for one in eb.run(map(program, samples), limit=1)]
 
 
-class Server:
-    """One in a thread, on a port that is free."""
-
-    def __init__(self, **settings):
-        model, program = make()
-        size_limit = settings.pop("size_limit", 1000)
-        self.batcher = Batcher(program, model, **settings)
-        application = Service(self.batcher, size_limit).application()
-        self._server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="error"))
-        self._thread = threading.Thread(target=self._server.run)
-
-    def __enter__(self):
-        self._thread.start()
-        while not self._server.started:
-            time.sleep(0.01)
-        port = self._server.servers[0].sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
-        return self
-
-    def __exit__(self, *_):
-        self._server.should_exit = True
-        self._thread.join()
+def serving(**settings):
+    """A server of such a model."""
+    model, program = make()
+    return Server(program, model=model, **settings)
 
 
 @pytest.fixture(scope="module")
 def server():
-    with Server() as one:
+    with serving() as one:
         yield one
 
 
@@ -99,30 +79,6 @@ def test_an_answer_and_what_is_about_it(server):
     lines = dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
     assert float(lines['edbatch_requests_total{how="answered"}']) >= 1
     assert float(lines['edbatch_request_seconds_bucket{le="+Inf"}']) >= 1
-    assert httpx.get(server.url + "/nothing").status_code == 404
-    assert httpx.put(server.url).status_code == 405
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "message"),
-    [
-        (b"", 400, "expected JSON"),
-        (b"[3, 5", 400, "expected JSON"),
-        (b"\xff\xfe", 400, "expected JSON"),
-        (b"[" * 490 + b"]" * 490, 400, ""),
-        (b"[3, 5]" + b" " * 2000, 413, "expected at most 1,000 bytes"),
-        (b"[300, 5]", 400, "EdBatchError: "),
-        (b"[1, 2, 3]", 400, "ValueError: too many values"),
-        (b'"broken"', 500, "RuntimeError: it is broken"),
-        (b'"odd"', 500, "the program returned what JSON does not know"),
-        (b"null", 500, "TypeError"),
-    ],
-)
-def test_what_cannot_be_answered(server, body, status, message):
-    answer = httpx.post(server.url, content=body)
-    assert answer.status_code == status
-    assert message in answer.json()["error"]
-    assert httpx.post(server.url, content=b"[3, 1]").status_code == 200
 
 
 def test_who_hangs_up_is_given_up(server):
@@ -138,7 +94,7 @@ def test_who_hangs_up_is_given_up(server):
 
 
 def test_overload_and_deadline():
-    with Server(max_in_flight=1, max_waiting=0, deadline=0.3) as server:
+    with serving(max_in_flight=1, max_waiting=0, deadline=0.3) as server:
         found = []
         threads = [
             threading.Thread(target=lambda: found.append(httpx.post(server.url, content=b'"slow"'))) for _ in range(3)
@@ -208,6 +164,6 @@ def check(server, answers, count):
 
 @pytest.mark.parametrize("count", [600, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_load_of_all_sorts(count):
-    with Server() as server:
+    with serving() as server:
         answers = load(server, count, clients=20)
         check(server, answers, count)
