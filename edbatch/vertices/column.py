@@ -1,0 +1,143 @@
+"""External inputs of vertices, as columns of integers: ids of expressions, or integers that index something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.array import array
+from edbatch.graph.cell.structure import flatten
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.integers import Integers, is_integers
+from edbatch.graph.model.exchange import refuse_masked
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.record import array_inputs, to_node, to_operand
+from edbatch.graph.spec import Spec
+from edbatch.graph.views import NODE_BITS
+
+
+class Column:
+    """One input: an integer for each vertex of a kind.
+
+    Attributes:
+        values: the integers.
+        spec: of the expressions that they are ids of; None if they are integers as such.
+        view: that all of these are seen through; None if there are several.
+    """
+
+    __slots__ = ("largest", "spec", "values", "view")
+
+    def __init__(self, values: np.ndarray, spec: Spec | None = None) -> None:
+        self.values = values
+        self.spec = spec
+        self.view: int | None = 0
+        self.largest = values.view(np.uint64).max().item() if spec is None and len(values) else -1
+        if spec is not None and len(values):
+            views = values >> NODE_BITS
+            self.view = int(views[0]) if (views == views[0]).all() else None
+
+    def seen(self, view: int) -> Column:
+        """The same for vertices all of whose expressions are seen through one view."""
+        made = Column(self.values[:0], self.spec)
+        made.values, made.view = self.values, view
+        return made
+
+    @property
+    def has_negative(self) -> bool:
+        """Whether one of the integers is negative."""
+        return self.largest >= 2**63
+
+
+def columns_of(graph: Columns, place: str, given: Any, n: int) -> Any:
+    """What vertices of a kind pull, in the nesting of tuples and dictionaries that was given.
+
+    Args:
+        graph: that they are recorded in.
+        place: for errors.
+        n: how many vertices there are.
+
+    Returns:
+        The nesting, of columns, and of expressions and parameters that are the same for all vertices.
+
+    Raises:
+        EdBatchError: a column has not an entry for each vertex, or is of something else.
+    """
+    if isinstance(given, tuple):
+        parts = [columns_of(graph, f"{place}, part {at}", one, n) for at, one in enumerate(given)]
+        return type(given)(*parts) if hasattr(given, "_fields") else tuple(parts)
+    if isinstance(given, dict):
+        return {key: columns_of(graph, f"{place}, {key!r}", one, n) for key, one in given.items()}
+    if isinstance(given, Expression | Parameter) and not isinstance(given, ExpressionArray):
+        return given
+    found = _entries(graph, place, given)
+    if len(found.values) != n:
+        raise EdBatchError(f"{place}: expected an entry for each of {n} vertices, got {len(found.values)}")
+    return found
+
+
+def _entries(graph: Columns, place: str, given: Any) -> Column:
+    if isinstance(given, list):
+        try:
+            listed = np.asarray(given)
+        except Exception:  # of expressions, say
+            listed = np.empty((), object)
+        given = listed if listed.ndim and listed.dtype.kind in "iufb" else _joined(place, given)
+    if isinstance(given, ExpressionArray):
+        if given.graph.base is not graph:
+            raise EdBatchError(f"{place}: expressions of another graph")
+        return Column(given.ids, given.spec)
+    if isinstance(given, np.ndarray) and given.ndim:
+        refuse_masked(given, place)
+        if is_integers(given):
+            return Column(Integers(given).values)
+        ids, spec = array_inputs(graph, given)
+        return Column(np.arange(ids.start, ids.stop), spec)
+    raise EdBatchError(
+        f"{place}: expected an array with an entry for each vertex (integers, numbers or an ExpressionArray), a list, "
+        f"or one expression for all, got {shown(given)}"
+    )
+
+
+def _joined(place: str, given: list[Any]) -> Any:
+    try:
+        return array(given)
+    except EdBatchError as error:
+        raise EdBatchError(f"{place}: {error}") from None
+
+
+def shared(graph: Columns, place: str, given: Any) -> Expression:
+    """An expression or a parameter that is the same for all vertices, as one of the graph."""
+    return to_node(graph, to_operand(place, graph, given))
+
+
+def seen_alike(kinds: np.ndarray, ranks: np.ndarray, inputs: list[Any]) -> tuple[np.ndarray, list[tuple[int, Any]]]:
+    """Classes of vertices of one kind whose inputs are seen through the same views.
+
+    Args:
+        kinds, ranks: per vertex its kind, and how many of that kind come before it.
+        inputs: by kind.
+
+    Returns:
+        Per vertex its class, and per class its kind, and the kind's inputs with these views.
+    """
+    classes = np.empty(len(kinds), np.int64)
+    found: list[tuple[int, Any]] = []
+    for kind, given in enumerate(inputs):
+        leaves, structure = flatten(given)
+        mixed = [x for x in leaves if isinstance(x, Column) and x.view is None]
+        (vertices,) = (kinds == kind).nonzero()
+        if not mixed:
+            classes[vertices] = len(found)
+            found.append((kind, given))
+            continue
+        views = np.array([x.values >> NODE_BITS for x in mixed])
+        combinations, class_of = np.unique(views, axis=1, return_inverse=True)
+        classes[vertices] = len(found) + class_of.reshape(-1)[ranks[vertices]]
+        for combination in combinations.T.tolist():
+            seen = {id(x): x.seen(view) for x, view in zip(mixed, combination, strict=True)}
+            found.append((kind, structure.build([seen.get(id(x), x) for x in leaves])))
+    return classes, found

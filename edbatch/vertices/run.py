@@ -1,0 +1,162 @@
+"""One call of a vertex function: what each kind of vertex records, and all their nodes written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from edbatch.base.later import Later
+from edbatch.errors import EdBatchError
+from edbatch.graph.cell.trace import traced
+from edbatch.graph.columns import Columns, Recorded
+from edbatch.graph.lines import LinedTypes
+from edbatch.vertices.column import seen_alike
+from edbatch.vertices.input_graph import InputGraph
+from edbatch.vertices.pool import Pool
+from edbatch.vertices.recording import Recording, recording_of, tabled
+from edbatch.vertices.vertex import Form, Vertex
+from edbatch.vertices.vertex_graph import VertexGraph
+
+loops: Any = Later("edbatch.vertices.loops")
+write_loops: Any = Later("edbatch.vertices.write_loops")
+
+
+class Run:
+    """Vertices fall into classes of one kind, and children of one form each: of a class, the function is called once.
+
+    Where all that is gathered is of one form, as in most models, these are the shapes of vertices. Else they are the
+    states of an automaton: a vertex begins in that of its kind, and goes on with the form of each child. What is
+    scattered has one form if its shapes are the same; only where a function looks at parts of what it gathered, and
+    that may be a part of something else, are the views that it is seen through told apart as well.
+
+    Args:
+        functions: by kind; `names`: what they are called.
+        graph: the vertices.
+        base: the graph in which they are recorded.
+
+    Attributes:
+        recordings: what has been recorded so far.
+    """
+
+    def __init__(
+        self, functions: tuple[Callable[..., Any], ...], names: list[str], graph: InputGraph, base: Columns
+    ) -> None:
+        self.functions = functions
+        self.names = names
+        self.graph = graph
+        self.base = base
+        self.groups = graph._grouped(len(functions))
+        self.recordings: list[Recording] = []
+        self._views = False
+        self._starts: list[tuple[int, Any]] = []  # kinds and inputs
+        self._forms: dict[Form, int] = {}
+        self._form_of: list[int] = []  # by recording
+        self._known: dict[tuple[int, ...], int] = {}  # recordings by start and forms of children
+
+    def record(self, inputs: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Record all vertices; `inputs`: by kind, what they pull.
+
+        Returns:
+            Ids [vertex, result] in the base, and per vertex its recording.
+        """
+        kinds = self.graph._kinds
+        self._starts = list(enumerate(inputs))
+        found = self._by_shape(kinds)
+        if found is None:
+            found = self._by_automaton(kinds)
+        if any(one.looks for one in self.recordings) and any(one.is_viewed for one in self.recordings):
+            self._views, self._known, self._form_of, self.recordings = True, {}, [], []
+            start, self._starts = seen_alike(kinds, self.groups.ranks, inputs)
+            found = self._by_automaton(start)
+        return self._written(*found), found[0]
+
+    def _by_shape(self, kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Per vertex its recording, and per recording the number of vertices; None if several forms are gathered."""
+        shapes = self.groups.shapes
+        for vertex in self.groups.firsts.tolist():
+            self._learn(vertex, int(kinds[vertex]), shapes)
+        gathered = set(compress(self._form_of, self.groups.gathered.tolist()))
+        return (shapes, self.groups.sizes) if len(gathered) <= 1 else None
+
+    def _by_automaton(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same, whatever is gathered; `start`: per vertex its first state."""
+        next_state: dict[tuple[int, int], int] = {}  # by state and form
+        of_state = [-1] * len(self._starts)
+        recordings = np.empty(len(self.graph), np.int32)
+        step = 0
+        while True:
+            forms = np.array(self._form_of, np.int32)
+            table = np.full((len(of_state), max(1, len(self._forms))), -1, np.int32)
+            for key, state in next_state.items():
+                table[key] = state
+            of_states = np.array(of_state, np.int32)
+            step = loops.classify(step, self.graph._structure, start, table, of_states, forms, recordings)
+            if step == len(recordings):
+                return recordings, np.bincount(recordings, minlength=len(self.recordings))
+            vertex = int(self.graph._order[step]) if len(self.graph._order) else step
+            state = int(start[vertex])
+            for child in self.graph._children_of(vertex):
+                key = state, self._form_of[recordings[child]]
+                if key not in next_state:
+                    next_state[key] = len(of_state)
+                    of_state.append(-1)
+                state = next_state[key]
+            of_state[state] = self._learn(vertex, int(start[vertex]), recordings)
+
+    def _learn(self, vertex: int, start: int, recordings: np.ndarray) -> int:
+        """The recording of a vertex, given those of its children."""
+        children = [int(recordings[child]) for child in self.graph._children_of(vertex)]
+        key = start, *(self._form_of[child] for child in children)
+        if key not in self._known:
+            made = self._recorded(vertex, *self._starts[start], [self.recordings[child].form for child in children])
+            self._known[key] = len(self.recordings)
+            self.recordings.append(made)
+            self._form_of.append(self._forms.setdefault(made.form, len(self._forms)))
+        return self._known[key]
+
+    def _recorded(self, number: int, kind: int, inputs: Any, forms: list[Form]) -> Recording:
+        """What vertices like this one record."""
+        graph = VertexGraph(self.base, self.names[kind])
+        vertex = Vertex(graph, kind, forms, inputs)
+        function = self.functions[kind]
+        try:
+            returned = traced(graph, lambda: function(vertex))
+            if returned is not None:
+                raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")
+            vertex._check_gathered()
+            return recording_of(graph, vertex, self._views)
+        except EdBatchError as error:
+            of_kind = f" of kind {kind}" if len(self.functions) > 1 else ""
+            raise EdBatchError(f"{self.names[kind]}, vertex {number}{of_kind}: {error}") from error
+        finally:
+            graph.close()
+
+    def _written(self, recordings: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """The ids of all results, when the nodes of all vertices have been recorded in the base."""
+        ranks = self.groups.ranks
+        pool = Pool(recordings, ranks)
+        for at, one in enumerate(self.recordings):
+            for use in one.uses:
+                pool.check(self.names[one.kind], at, use)
+        tables = tabled(self.recordings, pool.begin)
+        begins, *_ = tables
+        drawn = self.base.draw(int(counts @ begins[:-1, 3]))
+        types = np.empty(int(counts @ (begins[1:, 0] - begins[:-1, 0])), np.int32)
+        args = np.empty(int(counts @ (begins[:-1, 2] - begins[:-1, 1])), np.int64)
+        results = np.empty((len(recordings), max((len(one.results) for one in self.recordings), default=0)), np.int64)
+        begin = self.base.n, drawn[0] if len(drawn) else 0
+        given, written = (ranks, pool.values()), (types, args, results)
+        write_loops.write(self.graph._structure, recordings, tables, given, begin, written)
+        if len(types):
+            self.base.append(Recorded(types, args, self._lines(recordings)))
+        return results
+
+    def _lines(self, recordings: np.ndarray) -> list[str]:
+        """Where each node was recorded, if that is noted."""
+        if not isinstance(self.base.types, LinedTypes):
+            return []
+        order = self.graph._order if len(self.graph._order) else range(len(recordings))
+        return [line for vertex in order for line in self.recordings[recordings[vertex]].lines]

@@ -1,0 +1,159 @@
+"""What a vertex function is given: a vertex."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from edbatch.errors import EdBatchError, shown
+from edbatch.graph.cell.structure import Structure, flatten
+from edbatch.graph.expression import Expression
+from edbatch.graph.record import to_node, to_operand
+from edbatch.graph.spec import Spec
+from edbatch.graph.views import NODE_BITS
+from edbatch.vertices.column import Column, shared
+from edbatch.vertices.vertex_graph import CHILD, PULLED, Pulled, Source, VertexGraph
+
+
+class Form(NamedTuple):
+    """What a vertex scatters: all that is known of it where it is gathered.
+
+    Attributes:
+        structure: how the expressions are nested; None: it scatters nothing.
+        specs: of each.
+        views: that each is seen through; empty where that is left open.
+    """
+
+    structure: Structure | None
+    specs: tuple[Spec, ...] = ()
+    views: tuple[int, ...] = ()
+
+
+class Vertex:
+    """One vertex of an input graph, as a vertex function sees it (see `edbatch.vertex`).
+
+    The function says what every vertex computes that is like this one: of its kind, with as many children. It is called
+    once for all of these.
+    """
+
+    def __init__(self, graph: VertexGraph, kind: int, forms: list[Form], inputs: Any) -> None:
+        self._graph = graph
+        self._kind = kind
+        self._forms = forms
+        self._inputs = inputs
+        self._gathered: dict[int, Any] = {}
+        self._pulled: dict[int, Any] = {}
+        self._results: dict[str, tuple[list[Expression], Structure]] = {}
+
+    @property
+    def kind(self) -> int:
+        """Which of several functions it takes."""
+        return self._kind
+
+    @property
+    def n_children(self) -> int:
+        """How many vertices it gathers."""
+        return len(self._forms)
+
+    def gather(self, child: int | None = None) -> Any:
+        """What a child has scattered, or what all have.
+
+        Args:
+            child: its position among the vertex's children, which must exist; by default all.
+
+        Returns:
+            Of one child, an expression, or several as they were scattered: of `scatter(h, c)` a tuple of two. Of all,
+            a list of these, which may be empty.
+
+        Raises:
+            EdBatchError: there is no such child, or it has scattered nothing.
+        """
+        if child is None:
+            return [self.gather(at) for at in range(self.n_children)]
+        if child.__class__ is not int or not -self.n_children <= child < self.n_children:
+            raise EdBatchError(f"gather({shown(child)}): the vertex has {_children(self.n_children)}")
+        child %= self.n_children
+        if child not in self._gathered:
+            form = self._forms[child]
+            if form.structure is None:
+                raise EdBatchError(f"gather({child}): that vertex scatters nothing")
+            views = form.views or (0,) * len(form.specs)
+            leaves = [
+                self._graph.placeholder(Source(CHILD, child, at, view=view, is_seen=bool(form.views)), spec)
+                for at, (spec, view) in enumerate(zip(form.specs, views, strict=True))
+            ]
+            self._gathered[child] = form.structure.build(leaves)
+        return self._gathered[child]
+
+    def pull(self) -> Any:
+        """The vertex's external input, in the nesting of tuples and dictionaries that was given for its kind.
+
+        Of an array of integers it is an integer that indexes something (`eb.lookup`, a label, an argument of a cell);
+        of an array of numbers or an `ExpressionArray`, an expression; what is one expression for all is that one.
+
+        Raises:
+            EdBatchError: there is none.
+        """
+        if self._inputs is None:
+            raise EdBatchError(
+                "pull(): there is no input of such vertices; expected it behind the input graph, in the order of kinds"
+            )
+        leaves, structure = flatten(self._inputs)
+        return structure.build([self._input(x) for x in leaves])
+
+    def scatter(self, *results: Any) -> None:
+        """Give something to those that gather the vertex: an expression, or several, or nestings of them.
+
+        Raises:
+            EdBatchError: it has scattered something already, or it is no expression.
+        """
+        self._give("scatter", results)
+
+    def push(self, *results: Any) -> None:
+        """Give something to who has called the vertex function; as `scatter`."""
+        self._give("push", results)
+
+    def _input(self, x: Any) -> Any:
+        if not isinstance(x, Column):
+            return shared(self._graph, "pull()", x)
+        found = self._pulled.get(id(x))
+        if found is None:
+            if x.spec is None:
+                found = Pulled(self._graph, x)
+            else:
+                source = Source(PULLED, x, view=x.view or 0, is_seen=x.view is not None)
+                found = self._graph.placeholder(source, x.spec)
+            self._pulled[id(x)] = found
+        return found
+
+    def _give(self, name: str, results: tuple[Any, ...]) -> None:
+        if name in self._results:
+            raise EdBatchError(f"{name}: called twice; expected {name}(first, second) for several results")
+        leaves, structure = flatten(results[0] if len(results) == 1 else results)
+        if not leaves:
+            raise EdBatchError(f"{name}: expected at least one expression")
+        graph = self._graph
+        nodes = [to_node(graph, to_operand(name, graph, x)) for x in leaves]
+        for x in nodes:
+            if x.graph is not graph:
+                raise EdBatchError(f"{name}: expected expressions, got {x!r}, which is of another graph")
+        self._results[name] = nodes, structure
+
+    def _form(self, views: bool) -> Form:
+        """What it scatters; `views`: and how that is seen."""
+        if "scatter" not in self._results:
+            return Form(None)
+        nodes, structure = self._results["scatter"]
+        return Form(structure, tuple(x.spec for x in nodes), tuple(x.id >> NODE_BITS for x in nodes) if views else ())
+
+    def _check_gathered(self) -> None:
+        """Refuse what leaves a child out."""
+        left = [child for child in range(self.n_children) if child not in self._gathered]
+        if left:
+            which = f"child {left[0]} is" if len(left) == 1 else f"children {', '.join(map(str, left))} are"
+            raise EdBatchError(
+                f"the vertex has {_children(self.n_children)}, and {which} not gathered; gather() is of all children"
+            )
+
+
+def _children(n: int) -> str:
+    return {0: "no children", 1: "one child"}.get(n, f"{n} children")

@@ -1,0 +1,205 @@
+"""The graph that a vertex function records in: of one vertex, and written out for all that are like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, NoReturn
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.cell.trace import ARGUMENT, Payload, Template
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.spec import Spec
+from edbatch.graph.views import NODE_BITS
+from edbatch.vertices.column import Column
+
+# What an integer of a node is, as the loops know it.
+FIXED, OWN, CHILD, PULLED, DRAWN = range(5)
+
+
+class Source(NamedTuple):
+    """What a placeholder stands for in each vertex.
+
+    Attributes:
+        what: FIXED, CHILD or PULLED.
+        a, b: the child and which of its results; of an input its column.
+        id: of what is the same for all vertices.
+        view: that it is seen through, where that is known; else 0.
+        is_seen: whether that is known for all vertices.
+    """
+
+    what: int
+    a: Any = 0
+    b: int = 0
+    id: int = 0
+    view: int = 0
+    is_seen: bool = True
+
+
+class Use(NamedTuple):
+    """An integer input in a node: as an index below `size`, or as a label.
+
+    Attributes:
+        column: the input.
+        size: that it is below; of labels, none is negative.
+        is_label: whether it is one.
+        place: for errors.
+    """
+
+    column: Column
+    size: int
+    is_label: bool
+    place: str
+
+
+class Drawn(Payload):
+    """A number that is drawn for a vertex: the how manyth."""
+
+    __slots__ = ()
+
+    def used_in(self, *_: Any) -> Drawn:
+        """What stands for it among a node's integers: it is in range."""
+        return self
+
+    def used_as_label(self, *_: Any) -> Drawn:
+        """The same."""
+        return self
+
+
+class Pulled(Payload):
+    """An integer input of a vertex, known when the function has been recorded."""
+
+    __slots__ = ("column", "graph")
+
+    graph: VertexGraph
+    count = 1  # as `Integers` and their graph have one
+
+    def __init__(self, graph: VertexGraph, column: Column) -> None:
+        super().__init__(graph.name, 0, "pull()")
+        self.graph = graph
+        self.column = column
+
+    @property
+    def largest(self) -> int:
+        """Of those of all vertices, where a negative one counts as larger than all that are not."""
+        return self.column.largest
+
+    @property
+    def has_negative(self) -> bool:
+        """Whether one of them counts from the end."""
+        return self.column.has_negative
+
+    def used_in(self, size: int, place: str) -> Use:
+        """What stands for it among a node's integers."""
+        return self._used(Use(self.column, size, False, place))
+
+    def used_as_label(self, classes: int, place: str) -> Use:
+        """The same of a label."""
+        return self._used(Use(self.column, classes, True, place))
+
+    def _used(self, use: Use) -> Use:
+        self.graph.uses.append(use)
+        return use
+
+    def refused(self, use: str = "") -> EdBatchError:
+        """The error about any other use."""
+        return EdBatchError(
+            f"vertex function {self.graph.name}: an integer that is pulled is another for each vertex{use}; it may "
+            "only be an index (x[pull()], lookup, pick), a label, or an integer argument of a cell. To compute with "
+            "it, give floats; what decides what is computed is the vertex's kind"
+        )
+
+
+@cache
+def _placeholder(spec: Spec) -> NodeType:
+    return intern(ARGUMENT, (("number", 0),), (), spec)
+
+
+class VertexGraph(Template):
+    """Nodes of one vertex; operands from elsewhere are placeholders among them.
+
+    Attributes:
+        name: of the vertex function.
+        sources: by number of a node, what it stands for, if it is a placeholder.
+        uses: of the integers that were pulled.
+        drawn: how many numbers are drawn for a vertex.
+    """
+
+    __slots__ = ("drawn", "name", "sources", "uses")
+
+    base: Columns
+    count = 1
+
+    def __init__(self, base: Columns, name: str) -> None:
+        super().__init__(base.dtype, base.options)
+        self.base = base
+        self.name = name
+        self.handle = base.handle
+        self.serial = base.serial
+        self.inlines = base.inlines
+        self.careful = base.careful
+        self.sources: dict[int, Source] = {}
+        self.uses: list[Use] = []
+        self.drawn = 0
+
+    def placeholder(self, source: Source, spec: Spec) -> Expression:
+        """What stands for something from elsewhere."""
+        made = self.add(_placeholder(spec), ())
+        self.sources[made.id] = source
+        return self.handle(self, made.id + (source.view << NODE_BITS), spec)
+
+    def placed(self, x: Expression) -> Expression:
+        """What stands for an expression of the base: the same one for all vertices."""
+        key = (x.id, x.spec)
+        found = self.constants.get(key)
+        if found is None:
+            made = self.placeholder(Source(FIXED, id=x.id, view=x.id >> NODE_BITS), x.spec)
+            found = self.constants[key] = made.id, made.spec
+        return self.handle(self, *found)
+
+    def draw(self, count: int) -> Sequence[Any]:
+        """What stands for the next numbers: each vertex draws anew."""
+        first = self.drawn
+        self.drawn += count
+        return [Drawn(self.name, number) for number in range(first, first + count)]
+
+    def note(self, guard: Any, owner: Any) -> None:
+        """As the base."""
+        self.base.note(guard, owner)
+
+    def compile(self, body: Any, arguments: Sequence[str]) -> Any:
+        """As the base."""
+        return self.base.compile(body, arguments)
+
+    def close(self) -> None:
+        """Have nothing more recorded: the function has returned."""
+        self.types = _Closed(self.name)
+
+    def value(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: the function is of all vertices at once."""
+        raise EdBatchError(
+            f"vertex function {self.name}: an expression of one vertex has no value of its own; what it gives to "
+            "scatter(...) or push(...) is an array of expressions, of all vertices, when the function has been called"
+        )
+
+    values = backward = gradient = rows = value
+
+
+class _Closed(list[int]):
+    """The column of types of a graph in which nothing is recorded any more."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def append(self, type_id: int, /) -> NoReturn:
+        """Refuse."""
+        raise EdBatchError(
+            f"vertex function {self.name}: an expression of one vertex is used after the function has returned; what "
+            "it gives to scatter(...) others gather, and what it gives to push(...) is an array of all vertices"
+        )
+
+    def extend(self, type_ids: Iterable[int], /) -> NoReturn:
+        """Refuse."""
+        self.append(0)
