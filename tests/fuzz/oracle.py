@@ -293,3 +293,8 @@ for _call in (
     sigmoid, relu, clip, dot, matmul, squeeze, unsqueeze, transpose, swapaxes, flip,
 ):  # fmt: skip
     setattr(Operand, _call.__name__, _call)
+
+
+def replay(function):
+    """A function that is called each time."""
+    return function

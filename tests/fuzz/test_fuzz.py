@@ -10,18 +10,21 @@ import os
 import pytest
 
 from tests.fuzz.generate import generate
+from tests.fuzz.program import Program
+from tests.fuzz.replayed import Replayed
 from tests.fuzz.run import Counts, check
 from tests.fuzz.shrink import shrunk
 
-PROGRAMS, SLOW = 300, 20_000
+PROGRAMS, REPLAYED, SLOW = 300, 90, 20_000
 CELLS = 30  # different cells are compiled one by one, and that takes most of the time
 
 
-def run(seeds, cells):
+def run(seeds, cells, kind=Program):
     """Every program of these seeds is right, and rounding leaves nothing of few of their numbers."""
     counts = Counts()
     for seed in seeds:
         program = generate(seed, cells)
+        program = kind(program.seed, program.dtype, program.statements)
         failure = check(program, counts)
         if failure is not None:
             program, failure = shrunk(program, failure)
@@ -32,6 +35,17 @@ def run(seeds, cells):
 @pytest.mark.parametrize("first", range(0, PROGRAMS, 50))
 def test_random_programs(first):
     run(range(first, first + 50), CELLS)
+
+
+@pytest.mark.parametrize("first", range(0, REPLAYED, 30))
+def test_random_programs_that_are_replayed(first):
+    run(range(first, first + 30), CELLS, Replayed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, SLOW, 500))
+def test_many_random_programs_that_are_replayed(first):
+    run(range(first, first + 500), 5 * CELLS, Replayed)
 
 
 @pytest.mark.slow

@@ -1,0 +1,1 @@
+"""Replay: what a function records for a sample, kept and appended again."""

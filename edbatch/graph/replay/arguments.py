@@ -1,0 +1,149 @@
+"""The arguments of one call: the model, the sample, and expressions, which each call gives anew."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.array_graph import array_graph
+from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.model.collection import ParameterCollection
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.replay.nesting import LEAF, Form, form_of, is_nesting, leads_to_expression
+from edbatch.graph.replay.recorder import Recorder
+from edbatch.graph.replay.sample import Sample, slots_of
+from edbatch.graph.spec import Spec
+from edbatch.graph.watch.parts import is_python
+
+MOST = 1000  # objects that are looked at to find out whether one is a model
+
+
+class Arguments:
+    """What a call gives, but for the model.
+
+    Args:
+        args, keywords: without the model.
+        opened: the `id` of arguments in which expressions are looked for everywhere, not only where one comes first.
+
+    Attributes:
+        expressions: in any nesting.
+        values: all else, the sample.
+        same: by which a call is known that gives the same objects: the `id` of a sample that is alone, or what tells
+            of all arguments which objects and which kinds of expressions they are.
+        kind: what is known of the expressions, and where values are.
+    """
+
+    same: Hashable
+    kind: Hashable
+    _form: Form | None
+
+    def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any], opened: frozenset[int] = frozenset()) -> None:
+        self.args, self.keywords = args, keywords
+        self.expressions: list[Expression] = []
+        self._opened = opened
+        self._leaves: list[Any] = []
+        if len(args) == 1 and not keywords and not opened and not leads_to_expression(args[0]):
+            self.values, self.same, self.kind, self._form = [args[0]], id(args[0]), None, None
+            return
+        parts = [self._argument(x) for x in (*args, *keywords.values())]
+        self._form = Form(list, tuple(parts))
+        self.kind = tuple(keywords), *[part.kind for part in parts]
+        self.expressions = [x for x in self._leaves if isinstance(x, Expression)]
+        self.values = [x for x in self._leaves if not isinstance(x, Expression)]
+        self.same = self.kind, *map(id, self.values)
+
+    def sample(self, place: str, strict: bool) -> tuple[Arguments, Sample]:
+        """The sample gone through, and the arguments, in which expressions may have been found by that.
+
+        Raises:
+            EdBatchError: an expression is where it cannot be given anew, or there is what nobody sees the changes of.
+        """
+        found = Sample.of(tuple(self.values), place, strict)
+        if not found.holds_expressions:
+            return self, found
+        if self._opened:
+            raise EdBatchError(
+                f"{place}: got an object that holds an expression; expected expressions as arguments, or in tuples, "
+                "lists, dictionaries and data classes"
+            )
+        given = (*self.args, *self.keywords.values())
+        opened = {id(x) for x in given if is_nesting(x) and Sample.of((x,), place, strict).holds_expressions}
+        return Arguments(self.args, self.keywords, frozenset(opened or [0])).sample(place, strict)
+
+    def placed(self, recorder: Recorder) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """With placeholders for expressions."""
+        if self._form is None:
+            return self.args, self.keywords
+        leaves = (_placeholder(x, recorder) if isinstance(x, Expression) else x for x in self._leaves)
+        placed = self._form.build(leaves)
+        n = len(self.args)
+        return tuple(placed[:n]), dict(zip(self.keywords, placed[n:], strict=True))
+
+    @property
+    def operands(self) -> list[Expression]:
+        """The expressions, those of arrays one by one."""
+        return [one for x in self.expressions for one in (x if isinstance(x, ExpressionArray) else [x])]
+
+    def _argument(self, x: Any) -> Form:
+        if x.__class__ is Expression:
+            self._leaves.append(x)
+            return _form_of(x.spec)
+        is_whole = id(x) in self._opened
+        if not is_whole and not leads_to_expression(x):
+            self._leaves.append(x)
+            return LEAF
+
+        def leaf(part: Any) -> Form | None:
+            if part.__class__ is Expression:
+                self._leaves.append(part)
+                return _form_of(part.spec)
+            is_expression = isinstance(part, Expression)
+            if not is_expression and is_nesting(part) and (is_whole or leads_to_expression(part)):
+                return None
+            self._leaves.append(part)
+            if not is_expression:
+                return LEAF
+            return Form(None, (), (part.spec, len(part) if isinstance(part, ExpressionArray) else -1))
+
+        return form_of(x, leaf, "")
+
+
+@lru_cache(1000)
+def _form_of(spec: Spec) -> Form:
+    return Form(None, (), (spec, -1))
+
+
+def is_model(x: Any) -> bool:
+    """Whether a first argument is what others call `self`: an object that has parameters, or whose parts have."""
+    if isinstance(x, ParameterCollection):
+        return True
+    if not is_python(type(x)) or isinstance(x, type | Parameter | Expression):
+        return False
+    waiting, seen = deque([x]), {id(x): x}
+    while waiting and len(seen) < MOST:
+        held = waiting.popleft()
+        if isinstance(held, dict):
+            parts = list(held.values())
+        elif isinstance(held, list | tuple):
+            parts = list(held[:MOST])
+        else:
+            parts = [*getattr(held, "__dict__", {}).values(), *slots_of(held)]
+        for part in parts:
+            if isinstance(part, Parameter | ParameterCollection):
+                return True
+            if id(part) not in seen and (isinstance(part, dict | list | tuple) or is_python(type(part))):
+                seen[id(part)] = part
+                waiting.append(part)
+    return False
+
+
+def _placeholder(x: Expression, recorder: Recorder) -> Expression:
+    """What stands for an expression while a sample is recorded."""
+    if isinstance(x, ExpressionArray):
+        made = [recorder.argument(x.spec).id for _ in range(len(x))]
+        return array_graph(recorder, len(x)).leaf(range(made[0], made[-1] + 1) if made else range(0), x.spec)
+    return recorder.argument(x.spec)

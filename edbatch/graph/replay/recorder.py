@@ -1,0 +1,92 @@
+"""The graph that a function records in when its sample is new: what it gets there can be appended to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import ref
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.cell.trace import ARGUMENT
+from edbatch.graph.columns import Columns, Pieces, Recorded
+from edbatch.graph.expression import Expression
+from edbatch.graph.node_type import TYPES, NodeType, intern
+from edbatch.graph.spec import Spec
+from edbatch.graph.views import NODE_MASK
+from edbatch.graph.watch.guard import Guard
+
+if TYPE_CHECKING:
+    from edbatch.graph.cell.body import Body
+    from edbatch.graph.cell.compiled import Compiled
+
+#: From here on, integers stand for what is drawn: no seed, index or number of a node is as large.
+DRAWN = 1 << 62
+
+Noted = tuple[Guard, Callable[[], Any]]  # and whose dictionary it is given
+
+
+class Recorder(Columns):
+    """A graph that is never run.
+
+    Attributes:
+        place: for errors.
+        target: the graph that is recorded for.
+        arguments: ids of the expressions that a call gives.
+        drawn: how many integers were drawn.
+        guards: of the cells and replayed functions that were called.
+    """
+
+    __slots__ = ("arguments", "drawn", "guards", "place", "target")
+
+    def __init__(self, place: str, target: Columns) -> None:
+        super().__init__(target.dtype, target.options)
+        self.place = place
+        self.target = target
+        self.arguments: list[int] = []
+        self.drawn = 0
+        self.guards: dict[Any, Noted] = {}
+
+    def note(self, guard: Guard, owner: Any) -> None:
+        """Note what must stay as it is, besides what the function reads itself."""
+        try:
+            self.guards[id(guard), id(owner)] = guard, ref(owner)
+        except TypeError:
+            self.guards[id(guard), id(owner)] = guard, lambda: owner
+
+    def argument(self, spec: Spec) -> Expression:
+        """A placeholder for an expression."""
+        made = self.add(intern(ARGUMENT, (("number", 0),), (), spec), ())
+        self.arguments.append(made.id)
+        return made
+
+    def draw(self, count: int) -> Sequence[int]:
+        """What stands for integers that every call draws anew."""
+        first = DRAWN + self.drawn
+        self.drawn += count
+        return range(first, first + count)
+
+    def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
+        """As the graph that is recorded for."""
+        return self.target.compile(body, arguments)
+
+    def joined(self, pieces: Pieces, first: int) -> Recorded:
+        """As the graph that is recorded for."""
+        return self.target.joined(pieces, first)
+
+    def type_of(self, expression: Expression) -> NodeType:
+        """The type of an expression's node."""
+        node = expression.id & NODE_MASK
+        for chunk in self.chunks:
+            if node < len(chunk.types):
+                return TYPES[int(chunk.types[node])]
+            node -= len(chunk.types)
+        return TYPES[self.types[node]]
+
+    def value(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there are no values."""
+        raise EdBatchError(
+            f"{self.place} reads a value; what it records is kept, so it must not depend on computed values: read them "
+            "after it has returned, or leave the decorator away"
+        )
+
+    values = rows = backward = gradient = run = value

@@ -1,0 +1,262 @@
+"""What was recorded, ready to be appended to any graph."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.array_graph import array_graph
+from edbatch.graph.columns import Columns, Pieces, Placed, pack_row
+from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.node_type import TYPES, parameter_of
+from edbatch.graph.op import Op
+from edbatch.graph.record import constant_node, number, parameter_node
+from edbatch.graph.replay.nesting import Form
+from edbatch.graph.replay.recorder import DRAWN, Recorder
+from edbatch.graph.sources import INPUT
+from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, look
+
+# What is added to an integer: nothing, the id of the first node, or one of the numbers that are found for each call:
+# how many inputs there are, the first integer that is drawn, and the ids of constants and arguments.
+NOTHING, FIRST, INPUTS, DRAWS, OTHERS = range(5)
+
+_numbers = count(1)
+OVERHEAD = 2500  # bytes of a recording and what finds it, without what is in it
+
+
+class Leaf(NamedTuple):
+    """An expression that is returned: what is added to its id is found as for a node's integers."""
+
+    code: Any
+    value: Any
+    spec: Spec
+
+
+class Recording:
+    """Nodes, with what each of their integers is relative to.
+
+    Attributes:
+        n: how many nodes.
+        row: where it lies, for the loop that appends it, and a number that no other one has.
+        types: of the nodes.
+        lines: where they were recorded, if that was noted.
+        inputs: arrays of the input nodes.
+        drawn: how many integers a call draws.
+        constants: what finds each in a graph.
+        arguments: of those that are read, the number of the argument, and the view that it is seen through.
+        leaves, form: what is returned.
+        plain: whether nothing has to be found for a call.
+        single: of one expression that is returned and nothing else, its id and spec.
+        bases: of one that stands for itself in a graph: nothing has to be found.
+    """
+
+    bases: ClassVar[tuple[int, ...]] = ()
+
+    __slots__ = (
+        "_args", "_small", "arguments", "constants", "drawn", "form", "inputs", "leaves", "lines", "n", "plain", "row",
+        "single", "types",
+    )  # fmt: skip
+
+    def __init__(self, recorder: Recorder, leaves: list[Expression], form: Form) -> None:
+        places = _Places(recorder)
+        arrays = [(x, x.ids) if x.__class__ is ExpressionArray else (x, None) for x in leaves]
+        taken = recorder.take()  # after what waited in arrays
+        types, args, lines = recorder.joined(taken, 0) if isinstance(taken, Pieces) else taken
+        codes = places.renumber(types, args)
+        self.types = places.types
+        self.n = len(self.types)
+        self.lines = places.lines(lines)
+        self.form = form
+        self.leaves = [places.leaf(x, ids) for x, ids in arrays]
+        self._args = np.array(places.args, np.int64)
+        self._small = np.concatenate([self.types, np.array(codes, np.int32)])
+        self.inputs = recorder.inputs
+        self.drawn = recorder.drawn
+        self.constants = [_finder(key) for key in places.constants]
+        self.arguments = list(places.seen)
+        self.plain = not (self.inputs or self.drawn or self.constants or self.arguments)
+        leaf = self.leaves[0] if form.make is None else None
+        is_one = leaf is not None and leaf.code.__class__ is int and leaf.code == FIRST
+        self.single = (leaf.value, leaf.spec) if leaf is not None and is_one else None
+        bases = 0 if self.plain else 2 + len(self.constants) + len(self.arguments)
+        addresses = self._args.ctypes.data, self._small.ctypes.data
+        self.row = pack_row(self.n, len(codes), *addresses, bases, next(_numbers))
+
+    @property
+    def bytes(self) -> int:
+        """That it takes, about."""
+        return OVERHEAD + self._args.nbytes + self._small.nbytes + sum(x.nbytes + 100 for x in self.inputs)
+
+    def is_like(self, other: Recording) -> bool:
+        """Whether both record the same."""
+        return (
+            self._args.tobytes() == other._args.tobytes()
+            and self._small.tobytes() == other._small.tobytes()
+            and self.arguments == other.arguments
+            and [(str(x.code), str(x.value), x.spec) for x in self.leaves]
+            == [(str(x.code), str(x.value), x.spec) for x in other.leaves]
+            and [x.tobytes() for x in self.inputs] == [x.tobytes() for x in other.inputs]
+        )
+
+    def append(self, graph: Columns, arguments: list[Expression]) -> Any:
+        """Append the nodes to a graph, and return what the function did.
+
+        Args:
+            arguments: expressions of this graph.
+        """
+        bases: list[int] = []
+        if self.plain and self.single is not None:
+            value, spec = self.single
+            first = graph.n
+            graph.append(self)
+            return graph.handle(graph, first + value, spec)
+        if not self.plain:
+            seen = [_seen(arguments[at], view) for at, view in self.arguments]  # which may record copies
+            constants = [find(graph) for find in self.constants]
+            bases = [len(graph.inputs), graph.draw(self.drawn)[0] if self.drawn else 0, *constants, *seen]
+            graph.inputs.extend(self.inputs)
+        first = graph.n
+        if self.n:
+            graph.append(Placed(self, tuple(bases)) if bases else self)
+        return self.form.build(self._returned(graph, [0, first, *bases]))
+
+    def _returned(self, graph: Columns, bases: list[int]) -> Iterator[Expression]:
+        for code, value, spec in self.leaves:
+            if isinstance(value, int):
+                yield graph.handle(graph, value + bases[code], spec)
+            else:
+                ids = value + np.array(bases, np.int64)[code]
+                yield array_graph(graph, len(ids)).leaf(ids, spec)
+
+
+def _seen(x: Expression, view: int) -> int:
+    """The id of an argument seen through a view."""
+    if not view or x.id <= NODE_MASK:
+        return x.id + (view << NODE_BITS)
+    steps: Any = VIEWS[view]
+    for op, attributes in steps.steps:
+        x = look(x, op, attributes)
+    return x.id
+
+
+def _finder(key: Any) -> Callable[[Columns], int]:
+    """What finds a constant in a graph, by the key under which one has it."""
+    if isinstance(key, tuple) and isinstance(key[0], Parameter):
+        return partial(_parameter, key[0].spec)
+    if isinstance(key, tuple) and isinstance(key[0], Op):
+
+        def find(graph: Columns) -> int:
+            found = graph.constants.get(key)
+            return constant_node(graph, *key).id if found is None else found[0]
+
+        return find
+    value = key if isinstance(key, float) else struct.unpack("<d", key[1])[0]
+    return lambda graph: number(graph, value).id
+
+
+def _parameter(spec: ParameterSpec, graph: Columns) -> int:
+    return parameter_node(graph, parameter_of(spec)).id
+
+
+class _Places:
+    """The numbering of a recording, from that of the recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.constants = list(recorder.constants)
+        self.args: list[int] = []
+        self.seen: dict[tuple[int, int], int] = {}  # arguments and views, with their numbers
+        self._kept: list[int] = []
+        self._is_same = False  # all nodes are kept
+        self._place: list[tuple[int, int]] = []  # per node what is added, and to what
+
+    def renumber(self, types: Any, args: Any) -> list[int]:
+        """What is added to each integer of the nodes that are kept."""
+        types, args = (x if isinstance(x, list) else x.tolist() for x in (types, args))
+        recorder = self._recorder
+        if not (recorder.arguments or recorder.constants or recorder.drawn):
+            return self._as_it_is(types, args)
+        numbers = {id: at for at, id in enumerate(self._recorder.arguments)}
+        constants = {id: at for at, (id, _) in enumerate(self._recorder.constants.values())}
+        kept, codes, at = 0, [], 0
+        for node, kind in enumerate(types):
+            type = TYPES[kind]
+            end = at + (type.n_args if type.n_args >= 0 else args[at] + 1)
+            if node in numbers:
+                self._place.append((-1, numbers[node]))
+            elif node in constants:
+                self._place.append((OTHERS + constants[node], 0))
+            else:
+                self._place.append((FIRST, kept))
+                self._kept.append(node)
+                kept += 1
+                if type.n_args < 0:
+                    self.args.append(args[at])
+                    codes.append(NOTHING)
+                    at += 1
+                last = end - type.op.payload
+                for x in args[at:last]:
+                    code, value = self._of(x)
+                    codes.append(code)
+                    self.args.append(value)
+                for x in args[last:end]:
+                    codes.append(INPUTS if type.op is INPUT else DRAWS if x >= DRAWN else NOTHING)
+                    self.args.append(x - DRAWN if x >= DRAWN else x)
+            at = end
+        self._check(len(types), at, args)
+        self.types = np.array([types[node] for node in self._kept], np.int32)
+        return codes
+
+    def _as_it_is(self, types: list[int], args: list[int]) -> list[int]:
+        """The same of nodes that are all kept, with their numbers."""
+        usual: dict[int, list[int]] = {}
+        codes: list[int] = []
+        for kind in types:
+            found = usual.get(kind)
+            if found is None:
+                type = TYPES[kind]
+                payload = type.op.payload
+                behind = [INPUTS if type.op is INPUT else NOTHING] * payload
+                if type.n_args >= 0:
+                    found = usual[kind] = [FIRST] * (type.n_args - payload) + behind
+                else:
+                    count = args[len(codes)] if len(codes) < len(args) else 0
+                    found = [NOTHING, *([FIRST] * (count - payload)), *behind]
+            codes += found
+        self._check(len(types), len(codes), args)
+        self.types, self.args, self._is_same = np.array(types, np.int32), args, True
+        return codes
+
+    def _check(self, nodes: int, read: int, args: list[int]) -> None:
+        if nodes != self._recorder.n or read != len(args):
+            raise EdBatchError(f"{self._recorder.place}: recording was interrupted")
+
+    def lines(self, lines: list[str]) -> list[str]:
+        """Those of the nodes that are kept."""
+        return lines if self._is_same else [lines[node] for node in self._kept] if lines else []
+
+    def leaf(self, x: Expression, ids: np.ndarray | None) -> Leaf:
+        """An expression that is returned, or an array of them with their ids."""
+        if ids is None:
+            return Leaf(*self._of(x.id), x.spec)
+        pairs = np.array([self._of(id) for id in ids.tolist()], np.int64).reshape(-1, 2)
+        return Leaf(pairs[:, 0], pairs[:, 1].copy(), x.spec)
+
+    def _of(self, id: int) -> tuple[int, int]:
+        """What is added, and to what, for an id of the recorder."""
+        if self._is_same:
+            return FIRST, id
+        code, value = self._place[id & NODE_MASK]
+        if code >= 0:
+            return code, value + (id & ~NODE_MASK)
+        seen = self.seen.setdefault((value, id >> NODE_BITS), len(self.seen))
+        return OTHERS + len(self.constants) + seen, 0

@@ -1,0 +1,238 @@
+"""Replay: what a function records for a sample is kept, and appended again when the sample comes again."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable
+from functools import partial, update_wrapper
+from threading import RLock
+from typing import Any
+from weakref import ref
+
+from edbatch.base.exact import exact
+from edbatch.errors import EdBatchError
+from edbatch.graph.cell.trace import Trace, traced
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.opened import graphs
+from edbatch.graph.record import graph_of
+from edbatch.graph.replay.arguments import Arguments, is_model
+from edbatch.graph.replay.nesting import taken_apart
+from edbatch.graph.replay.recorder import Recorder
+from edbatch.graph.replay.recording import Recording
+from edbatch.graph.replay.sample import Sample, unchanged
+from edbatch.graph.replay.sites import Ran
+from edbatch.graph.replay.store import Entry, State, Store
+from edbatch.graph.watch.watch import Watch
+
+MEMORY = 1 << 28
+_recording = RLock()  # one thread records at a time: what another has seen run may be refused in the end
+
+
+def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, memory: int = MEMORY) -> Any:
+    """Mark a function of a sample: what it records is kept, and appended again when the sample comes again.
+
+    From the second epoch on a call costs no more than copying the nodes, and a graph of the same calls in the same
+    order is not scheduled again. Values, gradients and batches are those without the decorator. Dropout draws new masks
+    at each call. What the function does besides recording is done when it records.
+
+    A sample is what it holds: numbers, texts, arrays, tuples, lists, dictionaries, sets, objects of Python classes.
+    Equal samples share a recording, also when they are other objects. A sample that is changed in place is recorded
+    again; looking whether it was takes about 25 ns for each entry of its lists, dictionaries and attributes, and
+    nothing for what cannot change (tuples, texts, numbers): those are known by the object.
+
+    Expressions among the arguments, also in tuples, lists, dictionaries and data classes, are operands, given anew at
+    each call. The first argument may be a model, an object with parameters: its attributes are watched as those of
+    `self`. What else the function reads is watched as in a cell (see `edbatch.cell`), once for each graph: if it has
+    changed, samples are recorded again, and earlier recordings are found when it is back. What cannot be watched is
+    refused by name: values, random numbers (but `eb.dropout`), files, the time.
+
+    Args:
+        function: a function or method; its arguments are a model, samples and expressions.
+        key: from the arguments (without the model) to what tells samples apart instead of what they hold. It is taken
+            at its word: what a sample of one key holds is not looked at again.
+        memory: bytes that recordings and samples take at most, for each model; those that were not used for longest
+            are forgotten.
+
+    Raises:
+        EdBatchError: when called: a sample holds what nobody can see the changes of, the function reads a value or what
+            cannot be watched, keeps state, or returns something else than expressions, numbers and texts in tuples,
+            lists, dictionaries and data classes.
+
+    Example:
+        >>> import edbatch as eb
+        >>> table = eb.ParameterCollection(seed=0).add_lookup_parameters((3, 2), init=[[0, 1], [2, 3], [4, 5]])
+        >>> @eb.replay
+        ... def total(words):
+        ...     return eb.sum([eb.lookup(table, word) for word in words])
+        >>> sentence = (0, 2, 2)
+        >>> for epoch in range(2):
+        ...     with eb.Graph():
+        ...         y = total(sentence)
+        ...     print(y.value())
+        [ 8. 11.]
+        [ 8. 11.]
+    """
+    if function is None:
+        return partial(replay, key=key, memory=memory)
+    if isinstance(function, classmethod | staticmethod):
+        return type(function)(replay(function.__func__, key=key, memory=memory))
+    made = Replay(function, key, memory)
+    top, own, stores = graphs.top.get, made.own, made.stores
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        graph: Any = top().value
+        try:  # one sample, which may be known by its `id`, after a model or alone
+            sample = args[-1]
+            serial, known = own.live if len(args) == 1 else stores[id(args[0])].live
+            entry = known[id(sample)]
+            if serial != graph.serial or len(args) > 2 or keywords:
+                return made.call(args, keywords)
+        except (AttributeError, IndexError, KeyError):  # no graph, or what is new
+            return made.call(args, keywords)
+        if entry.plain is None or (entry.parts and not unchanged(entry.parts)):
+            return made.call(args, keywords)
+        entry.used = True
+        n, id_, spec = entry.plain
+        first = graph.n
+        graph.n = first + n
+        if graph.types:
+            graph.close_chunk()
+        graph.chunks.append(entry.recording)
+        return graph.handle(graph, first + id_, spec)
+
+    return update_wrapper(call, function)
+
+
+class Replay:
+    """A decorated function, and what it has recorded for each model.
+
+    Attributes:
+        own: recordings of calls without a model.
+        stores: of each model, by its `id`.
+
+    Raises:
+        EdBatchError: it is no function, or one whose calls can be suspended.
+    """
+
+    def __init__(self, function: Any, key: Callable[..., Hashable] | None, memory: int) -> None:
+        if not callable(function) or isinstance(function, type):
+            raise EdBatchError(f"replay: expected a function, got {function!r}")
+        kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        self.function = function
+        self.place = f"replay {getattr(function, '__qualname__', function)}"
+        if any(is_kind(function) for is_kind in kinds):
+            raise EdBatchError(f"{self.place}: expected a function that returns, got one that waits or yields")
+        self._names = list(inspect.signature(function).parameters)
+        self._is_method = self._names[:1] in (["self"], ["cls"])
+        self._key = key
+        self._memory = memory
+        self.own = Store(lambda: self, memory)
+        self.stores: dict[int, Store] = {}
+
+    def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Append what is known for the sample, or record it."""
+        if not args and keywords and self._names[0] in keywords:
+            keywords = dict(keywords)
+            args = (keywords.pop(self._names[0]),)
+        known = self.stores.get(id(args[0])) if args else None
+        if known is None and args and (self._is_method or (self._key is not None and is_model(args[0]))):
+            known = self._begun(args[0])
+        return self._call(known or self.own, args, keywords)
+
+    def _call(self, store: Store, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        n_models = int(store is not self.own)
+        given = Arguments(args[n_models:], keywords)
+        graph = graph_of(self.place, given.expressions)
+        graph = graph.base or graph
+        if isinstance(graph, Trace):
+            return self.function(*args, **keywords)
+        state = store.state(graph)
+        told = None if self._key is None else self._told(given.args, keywords)
+        entry = state.by_object.get(given.same) if self._key is None else state.by_content.get((told, given.kind))
+        if entry is None or not unchanged(entry.parts):
+            if not n_models and args and is_model(args[0]):
+                return self._call(self._begun(args[0]), args, keywords)
+            given, entry = self._new(given, told, args[:n_models], graph, store, state)
+        if isinstance(graph, Recorder):
+            for guard, owner in state.guards.values():
+                graph.note(guard, owner())
+        else:
+            store.live = graph.serial, state.by_object
+        entry.used = True
+        return entry.recording.append(graph, given.operands)
+
+    def _begun(self, model: Any) -> Store:
+        """For the recordings of a model, as long as it is there."""
+        number = id(model)
+        try:
+            held = ref(model, lambda _: self.stores.pop(number, None))
+        except TypeError:
+            kind = type(model).__name__
+            raise EdBatchError(f"{self.place}: expected '__weakref__' among the __slots__ of {kind}") from None
+        return self.stores.setdefault(number, Store(held, self._memory))
+
+    def _told(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """What the key says."""
+        assert self._key is not None
+        found = self._key(*args, **keywords)
+        try:
+            return exact(found)
+        except TypeError:
+            raise EdBatchError(
+                f"{self.place}: key= gave {type(found).__name__}; expected a number, a text, or a tuple of such"
+            ) from None
+
+    def _new(
+        self, given: Arguments, told: Any, models: tuple[Any, ...], graph: Columns, store: Store, state: State
+    ) -> tuple[Arguments, Entry]:
+        """What is known of a sample that is another object now, or else its recording."""
+        given, sample = given.sample(self.place, strict=self._key is None)
+        content = sample.digest if self._key is None else told, given.kind
+        with _recording:
+            entry = state.by_content.get(content)
+            if entry is None:
+                entry = self._recorded(given, sample, models, graph, store, state)
+                entry.keys = content, given.same if self._key is None else None
+                store.keep(state, entry)
+            elif self._key is None:
+                store.renew(state, entry, given.values, sample.parts, given.same)
+        return given, entry
+
+    def _recorded(
+        self, given: Arguments, sample: Sample, models: tuple[Any, ...], graph: Columns, store: Store, state: State
+    ) -> Entry:
+        """Record a sample; where code runs for the first time, find out what it reads."""
+
+        def record(run: Callable[[Callable[[], Any]], Any]) -> tuple[Recording, dict[Any, Any]]:
+            recorder = Recorder(self.place, graph)
+            args, keywords = given.placed(recorder)
+            result = traced(recorder, lambda: run(lambda: self.function(*models, *args, **keywords)))
+            leaves: list[Expression] = []
+            form = taken_apart(self.place, result, leaves)
+            if any((x.graph.base or x.graph) is not recorder for x in leaves):
+                raise EdBatchError(
+                    f"{self.place}: it returns an expression that was there before, or uses one; give it as an argument"
+                )
+            return Recording(recorder, leaves, form), recorder.guards
+
+        ran = Ran()
+        recording, guards = record(partial(state.sites.run, ran))
+        if ran.is_new:
+            watch = Watch("what it records is kept")
+            try:
+                recording, guards = record(watch.run)
+                again, _ = record(watch.run)
+                guard = watch.guard(self.function, models[0] if models else None, sample.objects)
+                if not recording.is_like(again):
+                    raise EdBatchError(
+                        "keeps state: called twice, it records two different things; it must be a function of its "
+                        "arguments and of what does not change while it runs"
+                    )
+            except EdBatchError as error:
+                text = str(error)
+                raise EdBatchError(text if text.startswith(self.place) else f"{self.place}: {text}") from None
+            guards[id(guard), 0] = guard, store.owner if models else ref(self)
+            state.sites.add(ran)
+        state.guards |= guards
+        return Entry(recording, given.values, sample.parts if self._key is None else (), recording.bytes + sample.bytes)

@@ -1,0 +1,233 @@
+"""What a sample is: all that it holds, told by classes and bits.
+
+An object may be changed in place, and its `id` is another's once it is no more. So a sample is known by what it holds.
+That is gone through once; from then on the same object is known at once, and of what can change in it is looked whether
+it holds the same parts.
+"""
+
+from __future__ import annotations
+
+import marshal
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from enum import Enum
+from hashlib import blake2b
+from itertools import chain
+from operator import is_
+from sys import getsizeof
+from types import MappingProxyType, MemberDescriptorType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edbatch.errors import EdBatchError
+from edbatch.graph.expression import Expression
+from edbatch.graph.model.collection import ParameterCollection
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.watch.parts import is_python
+
+#: What marshal writes by class and bits.
+_PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes, type(Ellipsis)])
+#: What has a text that tells it from all others of its class.
+_TOLD_BY_TEXT = ("datetime", "decimal", "fractions", "uuid", "pathlib", "_decimal")
+
+Part = tuple[Callable[[Any], Any], Any, Any]  # how it is read, what can change, and what it held
+
+
+class Sample(NamedTuple):
+    """What was found in a sample.
+
+    Attributes:
+        digest: equal for two samples if they hold the same, 16 bytes.
+        parts: what can change of it.
+        objects: all objects in it by their `id`.
+        bytes: that it takes, about.
+        holds_expressions: whether there are some in it, which each call gives anew.
+    """
+
+    digest: bytes
+    parts: tuple[Part, ...]
+    objects: dict[int, Any]
+    bytes: int
+    holds_expressions: bool
+
+    @classmethod
+    def of(cls, values: tuple[Any, ...], place: str, strict: bool = True) -> Sample:
+        """Go through values.
+
+        Args:
+            place: for errors.
+            strict: what cannot be looked into is an error; else it is left out.
+
+        Raises:
+            EdBatchError: there is something that nobody can see the changes of.
+        """
+        walk = _Walk(place, strict)
+        walk.through(values)
+        digest = blake2b(marshal.dumps(walk.found, 2), digest_size=16).digest()
+        return cls(digest, tuple(walk.parts), walk.objects, walk.bytes, walk.holds_expressions)
+
+
+def unchanged(parts: tuple[Part, ...]) -> bool:
+    """Whether all that can change holds the same objects, or bits, as when it was gone through."""
+    for read, value, held in parts:
+        now = read(value)
+        if now.__class__ is tuple:
+            if len(now) != len(held) or not all(map(is_, now, held)):
+                return False
+        elif now != held:
+            return False
+    return True
+
+
+class _Walk:
+    """One way through values; see `Sample`."""
+
+    def __init__(self, place: str, strict: bool) -> None:
+        self.place, self.strict = place, strict
+        self.found: list[Any] = []
+        self.parts: list[Part] = []
+        self.objects: dict[int, Any] = {}
+        self.bytes = 0
+        self.holds_expressions = False
+        self._numbers: dict[int, int] = {}  # of what can change, and may hold itself
+        self._waiting: list[Any] = []
+
+    def through(self, values: tuple[Any, ...]) -> None:
+        """Go through values, however deep they are."""
+        self.values(values)
+        while self._waiting:
+            self.value(self._waiting.pop())
+
+    def values(self, values: tuple[Any, ...]) -> None:
+        """Go through several, next."""
+        if _PLAIN.issuperset(map(type, values)):
+            self.found.append(values)
+            self.bytes += sum(map(getsizeof, values))
+            return
+        self.found.append(len(values))
+        self._waiting.extend(reversed(values))
+
+    def value(self, value: Any) -> None:
+        """Go through one."""
+        kind = value.__class__
+        if kind in _PLAIN:
+            self.found.append(value)
+            self.bytes += getsizeof(value)
+            return
+        number = self._numbers.get(id(value))
+        if number is not None:
+            self.found.append((number,))
+            return
+        self.objects[id(value)] = value
+        self.bytes += getsizeof(value)
+        self.found.append((_name_of(kind),))  # no value that is found is a tuple of one text
+        if kind is tuple:
+            self.values(value)
+        elif isinstance(value, np.ndarray | np.generic | bytearray | array):
+            self._bits(value)
+        elif isinstance(value, Enum):
+            self.found.append(value.name)
+        elif isinstance(value, Parameter | type | ModuleType | np.dtype | range | slice):
+            self._same(value)
+        elif isinstance(value, Expression):
+            self.holds_expressions = True
+        elif isinstance(value, ParameterCollection):
+            self._refuse(value, "which belongs to a model; expected a model as the first argument")
+        elif isinstance(value, tuple | frozenset):
+            self.values(tuple(value))
+            self._attributes(value)
+        elif isinstance(value, dict | MappingProxyType):
+            self._container(value, _entries)
+        elif isinstance(value, list | set | deque):
+            self._container(value, tuple)
+        elif kind.__module__ in _TOLD_BY_TEXT:
+            self.found.append(repr(value))
+        elif is_python(kind):
+            self._object(value)
+        else:
+            self._refuse(value, "whose changes cannot be seen")
+
+    def _same(self, value: Any) -> None:
+        """Note what is equal to nothing but itself, or cannot change."""
+        self.found.append(repr(value) if isinstance(value, range | slice) else id(value))
+
+    def _bits(self, value: Any) -> None:
+        if isinstance(value, np.ndarray) and value.dtype.hasobject:
+            self.found.append(value.shape)
+            self._container(value, _entries_of_array)
+            return
+        if type(value).__module__ not in ("numpy", "builtins", "array"):
+            self._refuse(value, "whose changes cannot be seen")
+        read = _bits_of_array if isinstance(value, np.ndarray | np.generic) else bytes
+        held = read(value)
+        self.bytes += 2 * (value.nbytes if isinstance(value, np.ndarray) else len(held))
+        self.found.append(held)
+        if not isinstance(value, np.generic):
+            self.parts.append((read, value, held))
+
+    def _container(self, value: Any, read: Callable[[Any], tuple[Any, ...]]) -> None:
+        self._numbers[id(value)] = len(self._numbers)
+        held = read(value)
+        self.parts.append((read, value, held))
+        self.values(held)
+        self._attributes(value)
+
+    def _attributes(self, value: Any) -> None:
+        """Of a class that is derived from a container's."""
+        if hasattr(value, "__dict__"):
+            self._object(value)
+
+    def _object(self, value: Any) -> None:
+        self._numbers[id(value)] = len(self._numbers)
+        held = _attributes_of(value)
+        kind = type(value)
+        if not (is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
+            self.parts.append((_attributes_of, value, held))
+        self.values(held)
+
+    def _refuse(self, value: Any, why: str) -> None:
+        if self.strict:
+            kind = type(value)
+            raise EdBatchError(
+                f"{self.place}: got {kind.__module__}.{kind.__qualname__}, {why}; a sample is made of numbers, texts, "
+                "NumPy arrays, tuples, lists, dictionaries, sets and objects of Python classes. key= tells "
+                "samples apart otherwise"
+            )
+
+
+_names: dict[type, str] = {}
+
+
+def _name_of(kind: type) -> str:
+    """A text that tells a class from all others."""
+    found = _names.get(kind)
+    if found is None:
+        found = _names[kind] = f"{len(_names)} {kind.__qualname__}"
+    return found
+
+
+def _entries(value: Any) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(value.items()))
+
+
+def _entries_of_array(value: np.ndarray) -> tuple[Any, ...]:
+    return tuple(value.ravel().tolist())
+
+
+def _bits_of_array(value: Any) -> bytes:
+    return f"{value.dtype.descr} {value.shape} ".encode() + value.tobytes()
+
+
+def _attributes_of(value: Any) -> tuple[Any, ...]:
+    own = getattr(value, "__dict__", {})
+    return (*own, *own.values(), *slots_of(value))
+
+
+def slots_of(value: Any) -> Iterator[Any]:
+    """What is in the slots of an object."""
+    for base in type(value).__mro__:
+        names = (name for name, held in vars(base).items() if isinstance(held, MemberDescriptorType))
+        yield from (getattr(value, name, None) for name in names)

@@ -1,0 +1,218 @@
+"""What a replayed function reads besides its arguments may change between graphs."""
+
+import random
+import sys
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.graph.replay.replay import Replay
+from tests.graph.replay.models import Model, loss, same, total
+
+SCALE = 2.0
+
+
+def gradients(function, model, *args):
+    model.model.zero_grad()
+    with eb.Graph(dtype="float64"):
+        y = function(model, *args)
+    y.backward()
+    return [p.grad() for p in (model.W, model.table)]
+
+
+def test_parameters_that_are_updated_or_replaced():
+    model, replayed = Model(), eb.replay(loss)
+    trainer = eb.SGD(model.model, lr=0.1)
+    for _ in range(3):
+        for wanted, found in zip(gradients(loss, model, (1, 2)), gradients(replayed, model, (1, 2)), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+        trainer.update()
+    model.W = model.model.add_parameters((3, 3), name="other")
+    same(loss, replayed, (model, (1, 2)))
+
+
+def test_parameters_that_are_frozen():
+    model, replayed = Model(), eb.replay(loss)
+    for trainable in (True, False, True):
+        model.W.trainable = trainable
+        for _ in range(2):
+            for wanted, found in zip(gradients(loss, model, (1, 2)), gradients(replayed, model, (1, 2)), strict=True):
+                np.testing.assert_array_equal(found, wanted)
+
+
+def test_parameters_as_arguments():
+    model = Model()
+
+    def function(W, table, words):
+        return eb.sum(W @ eb.lookup(table, words[0]))
+
+    replayed = eb.replay(function)
+    same(function, replayed, (model.W, model.table, (1,)), (Model(seed=1).W, model.table, (1,)))
+
+
+class Net(Model):
+    training = True
+
+    def plain(self, words):
+        x = eb.lookup(self.table, words[0])
+        return eb.sum(eb.dropout(x, 0.5) if self.training else x)
+
+    replayed = eb.replay(plain)
+
+
+def test_training_flags():
+    net = Net()
+    for training in (True, False, True, False):
+        net.training = training
+        same(net.plain, net.replayed, ((1, 2),), seed=1)
+    net.training = True
+    for training in (True, False, True):
+        with eb.options(training=training):
+            same(net.plain, net.replayed, ((1, 2),), seed=1)
+
+
+def test_masks_are_drawn_anew():
+    net = Net()
+    with eb.Graph(dtype="float64", seed=3):
+        found = [net.replayed((1,)) for _ in range(20)]
+    assert len({float(x.value()) for x in found}) > 1
+    with eb.Graph(dtype="float64", seed=3):
+        wanted = [net.plain((1,)) for _ in range(20)]
+    assert eb.forward(found) == eb.forward(wanted)
+
+
+def test_globals_and_variables_around():
+    global SCALE
+    around = [1.0]
+
+    def function(words):
+        return total(words) * SCALE + around[0]
+
+    replayed = eb.replay(function)
+    for scale in (2.0, 3.0, 2.0):
+        SCALE = scale
+        same(function, replayed, ((1,),))
+        around[0] += 1
+        same(function, replayed, ((1,),))
+
+
+def test_earlier_recordings_are_found_when_all_is_back(monkeypatch):
+    recorded, net = [], Net()
+    record = Replay._recorded
+    monkeypatch.setattr(Replay, "_recorded", lambda *given: recorded.append(1) or record(*given))
+
+    def function(words):
+        return total(words) * net.rate
+
+    replayed, words = eb.replay(function), ((1, 2), [3])
+    for net.rate in (1.0, 2.0, 1.0, 2.0):
+        same(function, replayed, *[(one,) for one in words])
+    assert len(recorded) == 4
+
+
+def test_what_is_refused_is_refused_again():
+    rng = np.random.default_rng(0)
+
+    @eb.replay
+    def function(number):
+        return eb.scalar(rng.normal()) * number
+
+    for _ in range(3):
+        with eb.Graph(), pytest.raises(eb.EdBatchError, match="random numbers"):
+            function(1.0)
+
+
+def test_a_way_that_the_first_sample_did_not_take():
+    net = Net()
+    net.rate = 2.0
+
+    def function(words):
+        return total(words) * net.rate if len(words) > 1 else total(words)
+
+    replayed = eb.replay(function)
+    same(function, replayed, ((1,),), ((1, 2),))
+    net.rate = 3.0
+    same(function, replayed, ((1,),), ((1, 2),))
+
+
+def in_a_line(x):
+    return eb.scalar(random.random() if x > 5 else x)
+
+
+def in_another_line(x):
+    if x > 5:
+        x = random.random()
+    return eb.scalar(x)
+
+
+# fmt: off
+def in_one_of_many_lines(x):
+    return eb.scalar(
+        x if x < 5
+        else random.random()
+    )
+# fmt: on
+
+
+def in_a_list(x):
+    return eb.sum([eb.scalar(y) for y in (x, x) if y < 5 or random.random()])
+
+
+def after_an_error(x):
+    try:
+        return eb.scalar(float(x) + (random.random() if float(x) > 5 else 0.0))
+    except ValueError:
+        return eb.scalar(0.0)
+
+
+def behind_an_error(x):
+    try:
+        y = int(x), random.random()
+    except ValueError:
+        return eb.scalar(0.0)
+    return eb.scalar(y[1])
+
+
+@pytest.mark.parametrize("function", [in_a_line, in_another_line, in_one_of_many_lines, in_a_list])
+def test_what_runs_for_a_later_sample_is_looked_into(function):
+    replayed = eb.replay(function)
+    with eb.Graph():
+        for x in (1.0, 2.0, 3.0):
+            assert replayed(x).value() in (x, 2 * x)
+        for _ in range(2):
+            with pytest.raises(eb.EdBatchError, match=r"it calls random.random\(\)"):
+                replayed(9.0)
+        assert replayed(4.0).value() in (4, 8)
+
+
+@pytest.mark.parametrize("function", [after_an_error, behind_an_error])
+def test_lines_that_an_error_ended_have_not_run(function):
+    replayed = eb.replay(function)
+    with eb.Graph():
+        for x in ("a", "b", "c"):
+            assert replayed(x).value() == 0
+        with pytest.raises(eb.EdBatchError, match=r"it calls random.random\(\)"):
+            replayed("9")
+
+
+def test_a_debugger_sees_what_runs():
+    lines = []
+
+    def trace(frame, kind, about):
+        if kind == "line" and frame.f_code is in_another_line.__code__:
+            lines.append(frame.f_lineno)
+        return trace
+
+    replayed = eb.replay(in_another_line)
+    with eb.Graph():
+        replayed(0.5)
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            replayed(1.0)
+            assert sys.gettrace() is trace
+        finally:
+            sys.settrace(before)
+    first = in_another_line.__code__.co_firstlineno
+    assert lines == [first + 1, first + 3]
