@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import NamedTuple
 
-from edbatch.graph.cell.body import Value
-from edbatch.graph.cell.derivative import Derivative, derivative, output_gradients, worth_saving
+from edbatch.graph.cell.body import Body, Node, Value
+from edbatch.graph.cell.derivative import (
+    Derivative,
+    Given,
+    Term,
+    derivative,
+    output_gradients,
+    worth_saving,
+)
+from edbatch.graph.cell.derivative_row import Place
 from edbatch.graph.cell.entry import CellOp
+from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
+from edbatch.graph.op import no_gradient
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.bound_type import BoundType
+from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.program import Program
+from edbatch.runtime.compile.steps import columns_of_operands
+
+
+class Flows(NamedTuple):
+    """What a derivative is given and leaves, but for how it is computed.
+
+    Attributes:
+        width, given, operands, terms: as of a `Derivative`.
+        computes: whether there is anything to compute.
+        reads: the parameters whose values it needs.
+    """
+
+    width: int
+    given: tuple[tuple[Given, int], ...]
+    operands: tuple[Place | None, ...]
+    terms: tuple[Term, ...]
+    computes: bool
+    reads: frozenset[ParameterSpec]
 
 
 @dataclass(frozen=True)
@@ -21,14 +52,12 @@ class CompiledDerivative:
     """The derivative of a type, ready to run.
 
     Args:
-        derivative: what is computed of what.
+        flows: what it is given and leaves.
         program: fills rows [nodes, width]; None if there is nothing to compute.
-        reads: the parameters whose values it needs.
     """
 
-    derivative: Derivative
+    flows: Flows
     program: Program | None
-    reads: frozenset[ParameterSpec]
 
 
 @dataclass(frozen=True)
@@ -57,53 +86,94 @@ def compiled(
         live: the outputs that gradients flow into, by number.
     """
     key = (tuple(needed), saving, live)
-    found = type.derivatives.get(key)
-    if found is None:
-        body, row, steps = body_of_type(type.type)
-        saved = _saved(type) if saving else ()
-        found = type.derivatives[key] = _compiled(derivative(body, row, steps, needed, saved, live), backend)
-    return found
+    if key not in type.derivatives:
+
+        def found(of: NodeType) -> Derivative:
+            placed = placed_derivative(of, needed)
+            return placed or derivative(*body_of_type(of), needed, _saved(of) if saving else (), live)
+
+        type.derivatives[key] = _compiled(type.type, key, found, backend)
+    compiled: CompiledDerivative = type.derivatives[key]
+    return compiled
 
 
 def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
     if "saving" not in type.derivatives:
-        saved = _saved(type)
-        type.derivatives["saving"] = _saving(type.type, saved, backend) if saved else None
-    return type.derivatives["saving"]
+        type.derivatives["saving"] = _saving(type.type, backend) if _saved(type.type) else None
+    found: Saving | None = type.derivatives["saving"]
+    return found
 
 
 def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) -> CompiledDerivative:
     """What flows to the results of a cell, from outside and inside; see `graph.cell.derivative.output_gradients`."""
     key = ("outputs", live)
-    found = type.derivatives.get(key)
-    if found is None:
-        found = type.derivatives[key] = _compiled(output_gradients(*body_of_type(type.type), live), backend)
-    return found
+    if key not in type.derivatives:
+        found = type.derivatives[key] = _compiled(
+            type.type, key, lambda of: output_gradients(*body_of_type(of), live), backend
+        )
+        return found
+    known: CompiledDerivative = type.derivatives[key]
+    return known
 
 
-def _saved(type: BoundType) -> tuple[int, ...]:
-    if not isinstance(type.type.op, CellOp) and type.type.op.composite is None:
+def _saved(type: NodeType) -> tuple[int, ...]:
+    """The nodes of a type's body that are worth saving."""
+    if not isinstance(type.op, CellOp) and type.op.composite is None:
         return ()  # its one value is its result
-    if "saved" not in type.derivatives:
-        type.derivatives["saved"] = worth_saving(*body_of_type(type.type))
-    return type.derivatives["saved"]
+    return made_for(type, "saved", lambda of: worth_saving(*body_of_type(of)))
 
 
-def _compiled(found: Derivative, backend: Backend) -> CompiledDerivative:
-    program = Program(found.body, found.columns, backend) if found.body.outputs else None
+def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | None:
+    """The derivative of a type that only puts nodes side by side, which is the result's gradient; None of any other.
+
+    It is what `derivative` finds, but for the gradients that are not needed. That records a view for each operand, and
+    there may be thousands.
+    """
+    columns = columns_of_operands(type) if type.op.gradient is not no_gradient else None
+    if columns is None or any(isinstance(operand, ParameterSpec) for operand in type.operands):
+        return None
+    body = Body((type.out,), (Node(argument_type(0, type.out), ()),), (Value(0),), 0)
+    places = [Place(column, spec) for (column, _), spec in zip(columns, type.operands, strict=True)]
+    operands = tuple(place if some else None for place, some in zip(places, needed, strict=True))
+    return Derivative(body, (0,), type.out.size, ((Given.GRADIENT, 0),), operands, ())
+
+
+def _compiled(
+    type: NodeType, what: Hashable, make: Callable[[NodeType], Derivative], backend: Backend
+) -> CompiledDerivative:
+    made = cache(make)  # once for what it leaves, and once for how that is computed
+    flows = made_for(type, what, lambda of: _flows(made(of)))
+    program = None
+    if flows.computes:
+        program = Program(type, what, lambda of: (made(of).body, made(of).columns), backend)
+    return CompiledDerivative(flows, program)
+
+
+def _flows(found: Derivative) -> Flows:
     specs = [spec for node in found.body.nodes for spec in (*node.type.operands, *dict(node.type.attributes).values())]
-    return CompiledDerivative(found, program, frozenset(spec for spec in specs if isinstance(spec, ParameterSpec)))
+    reads = frozenset(spec for spec in specs if isinstance(spec, ParameterSpec))
+    return Flows(found.width, found.given, found.operands, found.terms, bool(found.body.outputs), reads)
 
 
-def _saving(type: NodeType, saved: tuple[int, ...], backend: Backend) -> Saving:
+def _saving(type: NodeType, backend: Backend) -> Saving:
+    places, width = made_for(type, "places", _places)
+    return Saving(Program(type, "saving", _saving_body, backend), places, width)
+
+
+def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:
+    """Where saved nodes lie in a row, and its width."""
     body = body_of_type(type)[0]
     width = type.out.size
     places = {}
-    for number in saved:
+    for number in _saved(type):
         spec = body.nodes[number].type.out
         places[number] = width, spec
         width += spec.size
-    body = replace(body, outputs=(*body.outputs, *map(Value, saved)))
-    columns = (*columns_of_type(type), *(column for column, _ in places.values()))
-    return Saving(Program(body, columns, backend), places, width)
+    return places, width
+
+
+def _saving_body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
+    body, (places, _) = body_of_type(type)[0], _places(type)
+    body = replace(body, outputs=(*body.outputs, *map(Value, places)))
+    return body, (*columns_of_type(type), *(column for column, _ in places.values()))

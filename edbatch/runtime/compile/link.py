@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import ref
 
@@ -18,8 +16,6 @@ from edbatch.graph.op import Kind
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
-from edbatch.kernels.language.analysis import analysis_of, scratch_rows
-from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import (
     ARGUMENT_OF,
@@ -40,49 +36,9 @@ from edbatch.kernels.program import (
     step_table,
 )
 from edbatch.memory.plan.windows import contiguous_columns
+from edbatch.runtime.compile.linked import Fixed, Linked, Widths, shape_of
 from edbatch.runtime.compile.places import Parts, Place
 from edbatch.runtime.compile.steps import CellStep, Operand
-
-
-@dataclass(frozen=True)
-class Tables:
-    """What the interpreter reads of one program (see `kernels.program`).
-
-    Attributes:
-        slots, arguments, steps, places, kernels, addresses: as of a `Programs`.
-        calls, itemsize, lists: as of an `Extent`.
-        parameters: that addresses are of, each with its array there; not held, since tables outlive models.
-        constants: the other arrays that addresses are of.
-    """
-
-    slots: np.ndarray
-    arguments: np.ndarray
-    steps: np.ndarray
-    places: np.ndarray
-    kernels: np.ndarray
-    addresses: np.ndarray
-    calls: int
-    itemsize: int
-    lists: int
-    parameters: list[tuple[ParameterSpec, ref[Any]]]
-    constants: list[Any]
-
-    def held(self) -> list[Any] | None:
-        """The arrays of the parameters, to be held while the tables are read; None: some are no longer where they were.
-
-        Tracing another cell may have stacked some.
-
-        Raises:
-            EdBatchError: a parameter is gone.
-        """
-        held = []
-        for spec, known in self.parameters:
-            parameter = spec.parameter()
-            array = parameter_array(spec) if parameter is None else parameter.array
-            if array is not known():
-                return None
-            held.append(array)
-        return held
 
 
 class Link:
@@ -93,7 +49,7 @@ class Link:
         steps: of the cell, in order.
         parts: of the cell.
         places: of arguments and intermediate values.
-        rows: calls of a block at most.
+        widths: of rows.
         backend: of the arrays.
     """
 
@@ -103,11 +59,11 @@ class Link:
         steps: list[CellStep],
         parts: Parts,
         places: dict[int, Place],
-        rows: int,
+        widths: Widths,
         backend: Backend,
     ) -> None:
         self._body = body
-        self._rows = rows
+        self._widths = widths
         self._steps = steps
         self._backend = backend
         self._places = places
@@ -118,8 +74,8 @@ class Link:
         """Of all values, by name."""
         return self._body.dtype.name
 
-    def tables(self) -> Tables:
-        """The tables of the program as parameters lie now."""
+    def linked(self) -> Linked:
+        """The program as parameters lie now."""
         body = self._body
         self._slots: list[Slot] = []
         self._slot_of: dict[Any, int] = {}
@@ -127,7 +83,7 @@ class Link:
         self._place_list: list[Position] = []
         self._fixed: list[Any] = []
         self._arrays: dict[Any, Any] = {}
-        self._constants: list[Any] = []
+        constants: list[int] = []
         self._parameters: list[tuple[ParameterSpec, ref[Any]]] = []
         self._as_rows: set[int] = set()
         for number, node in enumerate(body.nodes):
@@ -135,7 +91,7 @@ class Link:
                 self._array(number, node.type.attributes[0][1])
             elif node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT:
                 self._arrays[number] = self._backend.from_host(_constant(node), "C")
-                self._constants.append(self._arrays[number])
+                constants.append(number)
         steps: list[Step] = []
         read_as_rows = {value.node for value in body.outputs}
         for step in self._steps:
@@ -158,18 +114,21 @@ class Link:
             move = Move.IF_NOT_ROWS if slot in self._as_rows else move
             move = Move.UNUSED if slot < 0 else Move.ALWAYS if number in self._parts.homes else move
             arguments.append(Argument(slot, spec.size, move))
-        made = Tables(
+        addresses = [self._backend.address(array) for array in self._fixed]
+        made = Linked(
             np.array(self._slots, SLOT),
             np.array(arguments, ARGUMENT_OF),
-            step_table(steps),
+            step_table([step._replace(lanes=0) if isinstance(step, KernelStep) else step for step in steps]),
             np.array(self._place_list, POSITION),
-            np.array(self._backend.handles(list(self._kernels)), np.int64),
-            np.array([self._backend.address(array) for array in self._fixed], np.int64),
-            calls=self._rows,
-            itemsize=body.dtype.itemsize,
-            lists=-1,
-            parameters=self._parameters,
-            constants=self._constants,
+            self._widths,
+            body.dtype.itemsize,
+            Fixed(
+                tuple(self._kernels),
+                tuple(self._backend.handles(list(self._kernels))),
+                tuple(addresses),
+                tuple(self._parameters),
+                tuple(self._arrays[number] for number in constants if number in self._slot_of),
+            ),
         )
         del self._fixed, self._arrays  # which are parameters' arrays, too
         return made
@@ -260,14 +219,6 @@ class Link:
             array = parameter_array(spec)
             self._parameters.append((spec, ref(array)))
             self._arrays[of] = array[None]
-
-
-def shape_of(kernel: Kernel, sizes: Sequence[int]) -> tuple[int, int, int, int]:
-    """`groups`, `entries`, `scratch` and `lanes` of a `KernelStep`, given the sizes of a kernel's axes."""
-    analysis = analysis_of(kernel)
-    groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
-    entries = math.prod(sizes) // groups
-    return groups, entries, scratch_rows(kernel), lanes_of(analysis, groups, entries)
 
 
 def check_product(step: Step, slots: Sequence[Slot]) -> None:

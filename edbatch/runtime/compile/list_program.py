@@ -40,7 +40,7 @@ from edbatch.kernels.program import (
     Storage,
     step_table,
 )
-from edbatch.runtime.compile.link import Tables, shape_of
+from edbatch.runtime.compile.linked import Tables, shape_of
 
 _ALL_CALLS = 2**31 - 1  # of a block
 

@@ -53,7 +53,7 @@ def _of_rows(body: Body, number: int, node: Node) -> list[CellStep] | None:
 def _of_each(body: Body, number: int, node: Node) -> list[CellStep]:
     """A product per call, at most one operand a parameter: `rows_for_steps` has seen to that."""
     a, b = operands_of(node)
-    matrices = [parameter_matrix(body, x) for x in (a, b)]
+    matrices = [parameter_matrix(body.nodes, x) for x in (a, b)]
     assert not all(matrices)
     assert all(matrix or is_row(body, x) for matrix, x in zip(matrices, (a, b), strict=True))
     left, right = (spec.shape for spec in node.type.operands)

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
 from edbatch.graph.cell.passes.entries import in_order
 from edbatch.graph.cell.passes.fuse import Run, alone, fuse, is_fusible
 from edbatch.graph.model.parameters import LookupParameters
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Kind
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
+from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.compile.fused_steps import fused_step
 from edbatch.runtime.compile.indexed_steps import indexed_steps
 from edbatch.runtime.compile.largest_step import largest_step
-from edbatch.runtime.compile.link import Link, Tables
+from edbatch.runtime.compile.link import Link
+from edbatch.runtime.compile.linked import Linked, Tables, Widths
 from edbatch.runtime.compile.placed_steps import placed_steps
 from edbatch.runtime.compile.places import Parts, parts_of, place_values
 from edbatch.runtime.compile.product_steps import product_steps
+from edbatch.runtime.compile.side_by_side import vectors_side_by_side
 from edbatch.runtime.compile.steps import CellStep, columns_of, copy_step
 
 # A batch is cut into blocks of calls whose intermediates have room (`Backend.block_bytes`). But a product of a block
@@ -28,6 +34,9 @@ ENTRIES_PER_ROW = 640
 LEAST_ROWS, MOST_ROWS = 128, 1024
 
 
+FORWARD = "forward"  # what computes the nodes of a type
+
+
 class Program:
     """A compiled cell: from its arguments' rows and integers to rows of its result.
 
@@ -35,25 +44,42 @@ class Program:
     that reads it.
 
     Args:
-        body: what to compute.
-        columns: per output, where it begins in a row of the result.
+        type: that it is of.
+        what: it computes of the type: a key, the same for all types.
+        body: given a type, what to compute, and per output where it begins in a row of the result.
         backend: of the device.
     """
 
-    def __init__(self, body: Body, columns: tuple[int, ...], backend: Backend) -> None:
-        self._compile = (body, columns, backend)
+    def __init__(
+        self, type: NodeType, what: Hashable, body: Callable[[NodeType], tuple[Body, tuple[int, ...]]], backend: Backend
+    ) -> None:
+        self._type, self._what, self._body, self._backend = type, what, body, backend
         self._variants: dict[bool, Variant] = {}
 
     def variant(self) -> Variant:
         """The program under the options in force."""
         fuse = current_options().fuse
         if fuse not in self._variants:
-            self._variants[fuse] = Variant(*self._compile, fuse)
+            what = "program", self._what, fuse
+            linked = made_for(self._type, what, self._linked, self._backend, lambda found: found.is_right)
+            self._variants[fuse] = Variant(linked, lambda: self._link(self._type, fuse), self._backend)
         return self._variants[fuse]
+
+    def _linked(self, type: NodeType) -> Linked:
+        found = vectors_side_by_side(type) if self._what == FORWARD else None
+        return found or self._link(type, current_options().fuse).linked()
+
+    def _link(self, type: NodeType, fuse: bool) -> Link:
+        return link_of(*self._body(type), self._backend, fuse)
 
 
 class Variant:
     """A program with or without runs of several nodes.
+
+    Args:
+        linked: the program.
+        link: makes it once more.
+        backend: of the device.
 
     Attributes:
         width, element_width: entries of scratch per call, and per element of its list: it reads none.
@@ -62,35 +88,11 @@ class Variant:
 
     element_width = 0
 
-    def __init__(self, body: Body, columns: tuple[int, ...], backend: Backend, fuse: bool) -> None:
-        body = rows_for_steps(open_lists(body))
-        # A value that is returned as it is computed is computed right there; the others are copied at the end.
-        in_result: dict[int, int] = {}
-        copied: list[tuple[int, Value]] = []
-        for column, value in joined(body, zip(columns, body.outputs, strict=True)):
-            computed = body.nodes[value.node].type.op.kind is not Kind.SOURCE
-            whole = in_order(value.view)
-            if whole and computed and value.node not in in_result:
-                in_result[value.node] = column
-            elif in_result.get(value.node) != column or not whole:
-                copied.append((column, value))
-        parts = parts_of(body, in_result)
-        steps = _steps_of(body, fuse, parts)
-        steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
-        places, self.width = place_values(body, steps, parts)
-        sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
-        self.out_width = sum(sizes.values())
-        weights = [
-            operand.size
-            for step in steps
-            for operand in step.operands
-            if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
-        ]
-        least = min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
-        in_bytes = max(1, body.dtype.itemsize * (self.width + self.out_width))
-        rows = max(least, backend.block_bytes // in_bytes)
-        self._link = Link(body, steps, parts, places, rows, backend)
-        self._tables: Tables | None = None
+    def __init__(self, linked: Linked, link: Callable[[], Link], backend: Backend) -> None:
+        self.width, self.out_width = linked.width, linked.out_width
+        self._make, self._backend = link, backend
+        self._link: Link | None = None
+        self._tables = linked.tables(backend)
 
     def tables(self) -> Tables:
         """What the interpreter reads, see `Tables.held`; made anew where the storage of a parameter has changed.
@@ -98,9 +100,46 @@ class Variant:
         Raises:
             EdBatchError: a parameter is gone.
         """
-        if self._tables is None or self._tables.held() is None:
-            self._tables = self._link.tables()
+        if self._tables.held() is None:
+            if self._link is None:
+                self._link = self._make()
+            self._tables = self._link.linked().tables(self._backend)
         return self._tables
+
+
+def link_of(body: Body, columns: tuple[int, ...], backend: Backend, fuse: bool) -> Link:
+    """What makes the tables of a program.
+
+    Args:
+        body: what to compute.
+        columns: per output, where it begins in a row of the result.
+        backend: of the device.
+        fuse: whether runs of several nodes become one kernel.
+    """
+    body = rows_for_steps(open_lists(body))
+    # A value that is returned as it is computed is computed right there; the others are copied at the end.
+    in_result: dict[int, int] = {}
+    copied: list[tuple[int, Value]] = []
+    for column, value in joined(body, zip(columns, body.outputs, strict=True)):
+        computed = body.nodes[value.node].type.op.kind is not Kind.SOURCE
+        whole = in_order(value.view)
+        if whole and computed and value.node not in in_result:
+            in_result[value.node] = column
+        elif in_result.get(value.node) != column or not whole:
+            copied.append((column, value))
+    parts = parts_of(body, in_result)
+    steps = _steps_of(body, fuse, parts)
+    steps += [copy_step(value, spec_of_value(body, value).size, None, column) for column, value in copied]
+    places, width = place_values(body, steps, parts)
+    sizes = {column: spec_of_value(body, value).size for column, value in zip(columns, body.outputs, strict=True)}
+    weights = [
+        operand.size
+        for step in steps
+        for operand in step.operands
+        if isinstance(operand, ParameterSpec) and len(operand.shape) == 2 and not is_table(operand)
+    ]
+    least = min(MOST_ROWS, max(LEAST_ROWS, max(weights) // ENTRIES_PER_ROW)) if weights else 1
+    return Link(body, steps, parts, places, Widths(width, sum(sizes.values()), least), backend)
 
 
 def _steps_of(body: Body, fused: bool, parts: Parts) -> list[CellStep]:

@@ -25,7 +25,7 @@ from edbatch.kernels.program import (
 )
 from edbatch.kernels.tables import Programs, plan_in
 from edbatch.memory.plan.format import Plan
-from edbatch.runtime.compile.link import Tables
+from edbatch.runtime.compile.linked import Tables
 from edbatch.runtime.compile.list_program import ListProgram
 from edbatch.runtime.compile.program import Program, Variant
 
@@ -59,6 +59,43 @@ class Size(NamedTuple):
 SIZE = record_type(Size._fields)
 
 
+# Programs that have been joined and are no longer read: so many, and as many as are read, before all are joined anew.
+MOST_GONE = 64
+
+
+class GrowingTable:
+    """Records one after the other, with room for more: those that are there lie where they lay.
+
+    Args:
+        dtype: of the records.
+    """
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self._memory = np.zeros(0, np.uint8)
+        self._dtype, self._n = dtype, 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def entries(self) -> np.ndarray:
+        """Those in use."""
+        return np.frombuffer(self._memory, self._dtype, self._n) if self._n else np.zeros(0, self._dtype)
+
+    def append(self, more: np.ndarray) -> int:
+        """Append records of the same dtype, as bytes: NumPy would compare the fields first; how many there are then."""
+        size, n = self._dtype.itemsize, self._n + len(more)
+        begin, end = self._n * size, n * size
+        if end > len(self._memory):
+            grown = np.zeros(max(end, 2 * len(self._memory)), np.uint8)
+            grown[:begin] = self._memory[:begin]
+            self._memory = grown
+        if end > begin:
+            self._memory[begin:end] = np.frombuffer(more.tobytes(), np.uint8)
+        self._n = n  # last: an interrupt may come at any time
+        return n
+
+
 class ProgramTable:
     """Programs of types.
 
@@ -74,8 +111,9 @@ class ProgramTable:
         self._variants: dict[int, Variant | ListProgram] = {}
         self._tables: dict[int, Tables] = {}
         self._seen: set[int] = set()
-        self._changed = False  # since the programs were joined
-        self._join(0)
+        self._new: dict[int, None] = {}  # types whose tables have still to be joined
+        self._begin()
+        self._publish()
 
     def prepare(self, kinds: Iterable[int], table: Any) -> list[Any]:
         """Have the programs of these types ready.
@@ -101,14 +139,15 @@ class ProgramTable:
                     continue
                 variant = self._variants[kind] = program.variant()
             tables = self._tables.get(kind)
+            if tables is not None and not tables.parameters:
+                continue
             while tables is None or (arrays := tables.held()) is None:
                 # Noted first, and until they are joined: a later type may fail, and an interrupt come at any time.
-                self._changed = True
+                self._new[kind] = None
                 tables = self._tables[kind] = variant.tables()
             held += arrays
-        if self._changed or len(self._sizes) < table.count:
+        if self._new or len(self._sizes) < table.count:
             self._join(table.count)
-            self._changed = False
         return held
 
     def scratch(self, plan: Told[Plan], first: int, stop: int) -> int:
@@ -130,32 +169,41 @@ class ProgramTable:
         other._sizes = np.concatenate([self._sizes, np.zeros(len(more), SIZE)])
         return other
 
+    def _begin(self) -> None:
+        """Have none joined."""
+        self._parts = {part: GrowingTable(dtype) for part, dtype in _PARTS.items()}
+        self._extents, self._tasks, self._all_sizes = GrowingTable(EXTENT), GrowingTable(TASK), GrowingTable(SIZE)
+
     def _join(self, types: int) -> None:
-        begins = dict.fromkeys(_PARTS, 0)
-        extents = []
-        tasks = [Task(NONE)] * types
-        sizes = [Size(0, 0, 0, 0)] * types
-        for number, (kind, tables) in enumerate(self._tables.items()):
-            tasks[kind] = Task(number)
-            ends = {part: begins[part] + len(getattr(tables, part)) for part in _PARTS}
-            variant, elements = self._variants[kind], 0
+        """Append the tables of programs that are new, or have others than before."""
+        if len(self._extents) + len(self._new) > MOST_GONE + 2 * len(self._tables):  # most are of what is gone
+            self._new = dict.fromkeys(self._tables)
+            self._begin()
+        missing = types - len(self._tasks)
+        if missing > 0:
+            self._tasks.append(np.array([Task(NONE)], TASK).repeat(missing))
+            self._all_sizes.append(np.zeros(missing, SIZE))
+        tasks, sizes = self._tasks.entries, self._all_sizes.entries
+        for kind in [kind for kind in self._new if kind in self._tables]:  # others failed
+            tables, variant, elements = self._tables[kind], self._variants[kind], 0
+            slots, arguments, steps, places, kernels, addresses = map(len, self._parts.values())
+            ends = [joined.append(getattr(tables, part)) for part, joined in self._parts.items()]
+            extent = Extent(
+                slots, ends[0], arguments, ends[1], steps, ends[2], addresses, kernels, places,
+                tables.calls, tables.itemsize, tables.lists,
+            )  # fmt: skip
             if tables.lists >= 0:
                 elements = tables.itemsize * variant.element_width
+            tasks[kind] = Task(self._extents.append(np.array([extent], EXTENT)) - 1)
             sizes[kind] = Size(tables.itemsize * variant.width, tables.calls, elements, max(0, tables.lists))
-            extents.append(
-                Extent(
-                    begins["slots"], ends["slots"], begins["arguments"], ends["arguments"],
-                    begins["steps"], ends["steps"], begins["addresses"], begins["kernels"], begins["places"],
-                    tables.calls, tables.itemsize, tables.lists,
-                )
-            )  # fmt: skip
-            begins = ends
-        parts = {  # as bytes: to join records, NumPy compares the fields of all their types
-            part: np.frombuffer(bytearray().join(getattr(t, part).tobytes() for t in self._tables.values()), dtype)
-            for part, dtype in _PARTS.items()
-        }
-        self.directory = Directory(Programs(np.array(tasks, TASK), np.array(extents, EXTENT), **parts))
-        self._sizes = np.array(sizes, SIZE)
+        self._publish()
+        self._new.clear()
+
+    def _publish(self) -> None:
+        """Let compiled loops read what has been joined."""
+        parts = {part: joined.entries for part, joined in self._parts.items()}
+        self.directory = Directory(Programs(self._tasks.entries, self._extents.entries, **parts))
+        self._sizes = self._all_sizes.entries
         self.version = next(_versions)
 
 

@@ -6,13 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
-from edbatch.graph.cell.type_body import body_of_type, columns_of_type, places_of
+from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.node_type import TYPES
 from edbatch.graph.op import OPS
 from edbatch.graph.record import record
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.program import Code
-from edbatch.runtime.compile.program import Program, Variant
+from edbatch.memory.plan.windows import Windows
+from edbatch.runtime.bound_type import BoundType
+from edbatch.runtime.compile.program import Variant
 
 N = 4  # entries of every vector
 
@@ -139,7 +141,7 @@ def test_blocks(n):
 
 
 def program_of(type):
-    return Program(body_of_type(type)[0], columns_of_type(type), NumPyBackend())
+    return BoundType(type, Windows(), NumPyBackend()).program
 
 
 def variant_of(cell, *arguments):

@@ -1,0 +1,156 @@
+"""Values taken apart into integers and a form, which says all else: of one form, values differ in integers alone.
+
+Tuples, named tuples, lists, dictionaries, data classes and arrays of int64, or of records of these, are looked into.
+What else there is belongs to the form. Other modules say what objects of their classes are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from edbatch.base.exact import exact
+
+Form = Any  # int, or a tuple that begins with a class
+
+
+class Same:
+    """What belongs to a form: it equals what is exactly equal, or, of objects that are compared by identity, itself."""
+
+    __slots__ = ("_key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._key: Hashable = value if value.__class__.__eq__ is object.__eq__ else exact(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def form_of(value: Any, integers: list[int]) -> Form:
+    """The form of a value, whose integers are appended.
+
+    Example:
+        >>> integers = []
+        >>> form = form_of((3, "x", (True, 0.5, 7)), integers)
+        >>> integers
+        [3, 7]
+        >>> made_of(form, np.array([4, 8]))
+        (4, 'x', (True, 0.5, 8))
+    """
+    kind = value.__class__
+    if kind is int:
+        integers.append(value)
+        return int
+    if kind is Same:
+        return Same, value
+    if kind in _parts:
+        return kind, form_of(_parts[kind][0](value), integers)
+    if isinstance(value, tuple) or kind is list:
+        return (kind, *[form_of(part, integers) for part in value])
+    if kind is dict:
+        return dict, form_of(tuple(value.items()), integers)
+    if kind is np.ndarray:
+        words = value.view(np.int64).tolist() if value.size else []
+        integers += words
+        return kind, value.dtype, len(words)
+    if is_dataclass(kind) and kind.__eq__ is not object.__eq__:
+        return (kind, *[form_of(getattr(value, field.name), integers) for field in fields(kind)])
+    return Same, Same(value)
+
+
+def made_of(form: Form, integers: np.ndarray) -> Any:
+    """The value of a form and its integers, int64."""
+    return _Maker(integers).make(form)
+
+
+class _Maker:
+    """Puts a value together.
+
+    Args:
+        integers: of all of it; arrays are copies of parts of these.
+
+    Attributes:
+        at: how many of them have been used.
+    """
+
+    def __init__(self, integers: np.ndarray) -> None:
+        self._words = integers
+        self._integers = integers.tolist()
+        self.at = 0
+
+    def make(self, form: Form) -> Any:
+        """What the next integers are of."""
+        if form is int:
+            self.at += 1
+            return self._integers[self.at - 1]
+        kind = form[0]
+        if kind is Same:
+            return form[1].value
+        if kind is np.ndarray:
+            begin, self.at = self.at, self.at + form[2]
+            return np.frombuffer(bytearray(self._words[begin : self.at].tobytes()), form[1])
+        if kind in _parts:
+            return _parts[kind][1](self.make(form[1]))
+        if kind is dict:
+            return dict(self.make(form[1]))
+        make = self.make
+        made = [make(part) for part in form[1:]]
+        return kind(made) if kind is tuple or kind is list else kind(*made)
+
+
+class _Known:
+    """What is the same whatever the integers that are left."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def with_known(form: Form, integers: np.ndarray, varies: np.ndarray) -> tuple[Form, np.ndarray]:
+    """A form with all that does not vary filled in, and which integers it leaves.
+
+    Args:
+        integers: of a value of the form.
+        varies: per integer, whether it is another in other values.
+
+    Example:
+        >>> form, left = with_known((tuple, int, (tuple, int, int)), np.array([3, 4, 5]), np.array([1, 0, 0], bool))
+        >>> left.tolist(), made_of(form, np.array([7]))
+        ([True, False, False], (7, (4, 5)))
+    """
+    left = np.zeros(len(varies), np.bool_)
+    maker = _Maker(integers)
+
+    def filled(form: Form) -> Form:
+        begin = maker.at
+        value = maker.make(form)
+        if not varies[begin : maker.at].any():
+            return Same, _Known(value)
+        if form is int or form[0] is np.ndarray:
+            left[begin : maker.at] = True
+            return form
+        maker.at = begin
+        return (form[0], *[filled(part) for part in form[1:]])
+
+    return filled(form), left
+
+
+def taken_apart_as(kind: type, parts: Callable[[Any], Any], made: Callable[[Any], Any]) -> None:
+    """Have the objects of a class taken apart as something else is.
+
+    Args:
+        parts: from an object to that.
+        made: and back.
+    """
+    _parts[kind] = parts, made
+
+
+_parts: dict[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}

@@ -1,0 +1,155 @@
+"""A program linked: integers that follow from sizes, and apart from these what does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from edbatch.graph.node_type import parameter_array
+from edbatch.graph.spec import ParameterSpec
+from edbatch.kernels.backend import Backend
+from edbatch.kernels.language.analysis import analysis_of, scratch_rows
+from edbatch.kernels.language.cuda import lanes_of
+from edbatch.kernels.language.ir import Kernel
+from edbatch.kernels.program import KERNEL
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the interpreter reads of one program (see `kernels.program`).
+
+    Attributes:
+        slots, arguments, steps, places, kernels, addresses: as of a `Programs`.
+        calls, itemsize, lists: as of an `Extent`.
+        parameters: that addresses are of, each with its array there; not held, since tables outlive models.
+        constants: the other arrays that addresses are of.
+    """
+
+    slots: np.ndarray
+    arguments: np.ndarray
+    steps: np.ndarray
+    places: np.ndarray
+    kernels: np.ndarray
+    addresses: np.ndarray
+    calls: int
+    itemsize: int
+    lists: int
+    parameters: Sequence[tuple[ParameterSpec, ref[Any]]]
+    constants: Sequence[Any]
+
+    def held(self) -> list[Any] | None:
+        """The arrays of the parameters, to be held while the tables are read; None: some are no longer where they were.
+
+        Tracing another cell may have stacked some.
+
+        Raises:
+            EdBatchError: a parameter is gone.
+        """
+        return arrays_of(self.parameters)
+
+
+def arrays_of(parameters: Sequence[tuple[ParameterSpec, ref[Any]]]) -> list[Any] | None:
+    """See `Tables.held`."""
+    held = []
+    for spec, known in parameters:
+        parameter = spec.parameter()
+        array = parameter_array(spec) if parameter is None else parameter.array
+        if array is not known():
+            return None
+        held.append(array)
+    return held
+
+
+class Widths(NamedTuple):
+    """What the calls of a block follow from.
+
+    Attributes:
+        scratch, out: entries for a call, and of a row of the result.
+        least: calls that are worth a product.
+    """
+
+    scratch: int
+    out: int
+    least: int
+
+
+class Fixed:
+    """What does not follow from sizes; two are equal if they have the same kernels, and the same at all addresses.
+
+    Args:
+        programs: the kernels; handles: of them.
+        addresses: of parameters and constants.
+        parameters, constants: as of `Tables`.
+    """
+
+    def __init__(
+        self, programs: tuple[Kernel, ...], handles: tuple[int, ...], addresses: tuple[int, ...],
+        parameters: tuple[tuple[ParameterSpec, ref[Any]], ...], constants: tuple[Any, ...],
+    ) -> None:  # fmt: skip
+        self.analyses = [analysis_of(kernel) for kernel in programs]
+        self.handles, self.addresses, self.parameters, self.constants = handles, addresses, parameters, constants
+        self._key = handles, addresses, tuple([spec for spec, _ in parameters]), tuple(map(id, constants))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fixed) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+class Linked(NamedTuple):
+    """A program linked.
+
+    Attributes:
+        slots, arguments, steps, places: as of `Tables`, but for the lanes of steps, which do not follow evenly.
+        widths, itemsize, fixed: see there.
+    """
+
+    slots: np.ndarray
+    arguments: np.ndarray
+    steps: np.ndarray
+    places: np.ndarray
+    widths: Widths
+    itemsize: int
+    fixed: Fixed
+
+    @property
+    def is_right(self) -> bool:
+        """Whether parameters lie where they did."""
+        return arrays_of(self.fixed.parameters) is not None
+
+    @property
+    def width(self) -> int:
+        """Entries of scratch for a call."""
+        return self.widths.scratch
+
+    @property
+    def out_width(self) -> int:
+        """Entries of a row of the result."""
+        return self.widths.out
+
+    def tables(self, backend: Backend) -> Tables:
+        """What the interpreter reads."""
+        steps, fixed = self.steps, self.fixed
+        for step in steps:
+            if step["code"] == KERNEL:
+                step["lanes"] = lanes_of(fixed.analyses[step["kernel"]], int(step["groups"]), int(step["entries"]))
+        rows = backend.block_bytes // max(1, self.itemsize * (self.widths.scratch + self.widths.out))
+        return Tables(
+            self.slots, self.arguments, steps, self.places, np.array(fixed.handles, np.int64),
+            np.array(fixed.addresses, np.int64), max(self.widths.least, rows), self.itemsize, -1, fixed.parameters,
+            fixed.constants,
+        )  # fmt: skip
+
+
+def shape_of(kernel: Kernel, sizes: Sequence[int]) -> tuple[int, int, int, int]:
+    """`groups`, `entries`, `scratch` and `lanes` of a `KernelStep`, given the sizes of a kernel's axes."""
+    analysis = analysis_of(kernel)
+    groups = math.prod(sizes[: kernel.outer]) if analysis.grouped else 1
+    entries = math.prod(sizes) // groups
+    return groups, entries, scratch_rows(kernel), lanes_of(analysis, groups, entries)
