@@ -1,4 +1,4 @@
-"""Optimizers, learning-rate schedules and training runs; optimizers know the graph's parameters and kernels.
+"""Optimizers and training runs; optimizers know the graph's parameters and kernels.
 
 `trainer` is what all have in common, `groups` says which parameters they update, `storage` runs a rule over parameters
 as they lie in memory, `arrays` is what is done with arrays besides, and `sgd`, `adaptive` and `adam` declare
@@ -6,7 +6,6 @@ optimizers: hyper-parameters and a rule for an entry. `run` is a training loop t
 `curve` what it found out.
 """
 
-from edbatch.training import schedules
 from edbatch.training.adam import Adam, AdamW, AMSGrad
 from edbatch.training.adaptive import Adadelta, Adagrad, RMSProp
 from edbatch.training.curve import Curve
@@ -26,5 +25,4 @@ __all__ = [
     "RMSProp",
     "Run",
     "Trainer",
-    "schedules",
 ]

@@ -6,10 +6,10 @@ import math
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
-from edbatch.base.numbers import check_number
+from edbatch.base.numbers import checked_real
 from edbatch.errors import EdBatchError, shown
+from edbatch.schedules import Schedule
 from edbatch.training.rule import Rule
-from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer
 
 CONSTANTS = ("scale", "lr", "decay", "shrink", "keep", "add", "keep_square", "add_square", "correction", "eps")
@@ -67,12 +67,12 @@ class Adam(Trainer):
     below = Trainer.below | {"eps": math.inf}
 
     def check(self) -> None:
-        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
+        """As of `Trainer`; betas too."""
         super().check()
         if not isinstance(self.betas, tuple | list) or len(self.betas) != 2:
             raise EdBatchError(f"{self._name}: betas={shown(self.betas)}; expected two numbers")
-        for beta in self.betas:
-            check_number(self._name, "betas", beta, below=1)
+        beta1, beta2 = (checked_real(self._name, "betas", beta, below=1) for beta in self.betas)
+        self.betas = beta1, beta2
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """lr and corrections of this update, weight decay, how much old and new count, eps."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from edbatch.schedules import Schedule
 from edbatch.training.rule import Rule
-from edbatch.training.schedules import Schedule
 from edbatch.training.trainer import Trainer
 
 

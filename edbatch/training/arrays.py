@@ -7,7 +7,7 @@ Checkpoints, and which rows of a table have a gradient, are the host's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,32 +46,35 @@ def gradient_of(parameter: Parameter) -> Any:
     return one_row(parameter.gradient_array())[0]
 
 
-def norm(parameters: Sequence[Parameter]) -> float:
-    """The norm of all gradients together; not a finite number if one of their entries is not.
+def norm(backend: Backend, entries: Sequence[Any], squares: Callable[[], Any]) -> float:
+    """The norm of arrays [entries] together; not a finite number if one of their entries is not.
 
-    The sums of each parameter stay on the device until all are computed, and come to the host together: the only time
-    that an update waits for it. Once or twice more, if that norm is not finite: perhaps only squares are too large.
+    The sums of each array stay on the device until all are computed, and come to the host together: the only time that
+    an update waits for it. Once or twice more, if that norm is not finite: perhaps only squares are too large.
+
+    Args:
+        backend: of the arrays.
+        entries: these.
+        squares: `backend.squares(entries)`.
     """
-    entries = [gradient_of(parameter) for parameter in parameters]
+    found = math.sqrt(sum(backend.to_host(squares()).tolist()))
+    if math.isfinite(found):
+        return found
     with np.errstate(all="ignore"):
-        found = math.sqrt(sum(_on_host(parameters[0], [x @ x for x in entries]).tolist()))
-        if math.isfinite(found):
-            return found
-        largest = _on_host(parameters[0], [abs(x).max() for x in entries]).max().item()
+        largest = _on_host(backend, [abs(x).max() for x in entries]).max().item()
         if not math.isfinite(largest):
             return largest
-        squares = [(x * x).sum() for x in (x / largest for x in entries)]
-        return largest * math.sqrt(sum(_on_host(parameters[0], squares).tolist()))
+        scaled = [(x * x).sum() for x in (x / largest for x in entries)]
+        return largest * math.sqrt(sum(_on_host(backend, scaled).tolist()))
 
 
 def is_finite(parameter: Parameter) -> bool:
     """Whether all entries of the gradient are finite numbers."""
-    return bool(np.isfinite(_on_host(parameter, [abs(gradient_of(parameter)).max()])[0]))
+    return bool(np.isfinite(_on_host(backend_of(parameter), [abs(gradient_of(parameter)).max()])[0]))
 
 
-def _on_host(parameter: Parameter, numbers: Sequence[Any]) -> np.ndarray:
-    """Numbers that are where a parameter is, each an array without axes, together on the host."""
-    backend = backend_of(parameter)
+def _on_host(backend: Backend, numbers: Sequence[Any]) -> np.ndarray:
+    """Numbers of a device, each an array without axes, together on the host."""
     found = backend.empty(len(numbers), np.dtype(np.float64))
     for at, number in enumerate(numbers):
         found[at] = number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -54,8 +55,13 @@ class Curve:
         return {"loss": self.losses, "epochs": self.epochs}
 
     def write(self, path: str | os.PathLike[str], settings: dict[str, Any]) -> None:
-        """As JSON, with the settings of the run; replaces the file in one step."""
-        write_atomically(path, json.dumps({"settings": settings, **self.state()}, indent=1))
+        """As JSON, with the settings of the run; replaces the file in one step.
+
+        JSON has no NaN and nothing infinite: such figures are null.
+        """
+        epochs = [{name: _finite(value) for name, value in epoch.items()} for epoch in self.epochs]
+        found = {"settings": settings, "loss": list(map(_finite, self.losses)), "epochs": epochs}
+        write_atomically(path, json.dumps(found, indent=1, allow_nan=False))
 
     def plot(self, path: str | os.PathLike[str], names: Sequence[str] | None = None) -> None:
         """As a PNG: the training loss of all mini-batches, smoothed, beside the figures of the epochs.
@@ -98,6 +104,10 @@ class Curve:
         drawn = io.BytesIO()
         figure.savefig(drawn, format=_format_of(path))
         write_atomically(path, drawn.getvalue())
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _format_of(path: str | os.PathLike[str]) -> str:

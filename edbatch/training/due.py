@@ -2,49 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from edbatch.graph.model.parameters import Parameter
-from edbatch.training.storage import by_storage, is_whole
+from edbatch.graph.model.parameters import LookupParameters, Parameter
+from edbatch.training.arrays import backend_of, gradient_of, norm, sent
+from edbatch.training.storage import Storage, by_storage, is_whole
 
 Key = tuple[list[int], list[Parameter]]
 
 
 class Due:
-    """The parameters that have gradients, by what is done to them.
+    """The parameters that have gradients, by what is done to them, and where their gradients are.
 
     Args:
         parameters: these.
         key: of each the number of its group, and the owner of its storage.
         updates: of each, if it had some.
+        storage: of an owner.
 
     Attributes:
-        measured: whose gradients together are those of all.
+        parameters: as given.
         alike: one for all that are updated with the same constants, and the number of their group.
         applied: owners, themselves or a part of each, and the one whose constants are taken: storages are updated as a
             whole where all their members are, and alike.
-        owners: of the storages.
 
     Example:
         >>> import edbatch as eb
         >>> W, b = list(eb.ParameterCollection().add_parameters(2, name=name) for name in "Wb")
-        >>> due = Due([W, b], ([0, 1], [W, b]), {})
-        >>> due.measured == [W, b], due.applied == [(W, W, W), (b, b, b)]
+        >>> due = Due([W, b], ([0, 1], [W, b]), {}, lambda owner: Storage(owner, eb.SGD.rule))
+        >>> due.alike == {W: 0, b: 1}, due.applied == [(W, W, W), (b, b, b)]
         (True, True)
     """
 
-    def __init__(self, parameters: Sequence[Parameter], key: Key, updates: Mapping[Parameter, int]) -> None:
-        self.parameters, self.key = parameters, key
-        storages = by_storage(parameters)
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        key: Key,
+        updates: Mapping[Parameter, int],
+        storage: Callable[[Parameter], Storage],
+    ) -> None:
+        self.parameters, self._key = parameters, key
         ways = {x: (group, updates.get(x, 0), x.dtype) for x, group in zip(parameters, key[0], strict=True)}
         one_of = {way: x for x, way in ways.items()}
         self.alike = {one: way[0] for way, one in one_of.items()}
-        self.owners = list(storages)
-        self.measured: list[Parameter] = []
+        measured: list[Parameter] = []
         self.applied: list[tuple[Parameter, Parameter, Parameter]] = []
-        for owner, members in storages.items():
+        for owner, members in by_storage(parameters).items():
             whole = is_whole(owner, members)
-            self.measured += [owner] if whole else members
+            measured += [owner] if whole else members
             alike = {ways[x] for x in members}
             chosen = [(owner, members[0])] if whole and len(alike) == 1 else [(x, x) for x in members]
             self.applied += [(owner, x, one_of[ways[member]]) for x, member in chosen]
+        self._backend = backend_of(parameters[0])
+        self._calls = [storage(owner).call(x) for owner, x, _ in self.applied]
+        self._run = self._backend.prepared([call.of_kernel for call in self._calls])
+        self._sent: dict[Parameter, tuple[list[float], Any]] = {}  # the constants of the last update
+        # All but tables keep their gradients where they are.
+        self._tables = [x for x in measured if isinstance(x, LookupParameters)]
+        self._owners = [x for x in by_storage(parameters) if not isinstance(x, LookupParameters)]
+        self._gradients = [owner.gradient_array() for owner in self._owners]
+        self._entries = [gradient_of(x) for x in measured if not isinstance(x, LookupParameters)]
+        self._squares = self._backend.squares(self._entries)
+        self._rows = [call.give_gradient()[0] if call.table is None else 0 for call in self._calls]
+
+    def fits(self, parameters: Sequence[Parameter], key: Key) -> bool:
+        """Whether it is what these parameters need, and their gradients are where they were."""
+        return (
+            self.parameters == parameters
+            and self._key == key
+            and all(x.gradient_array() is kept for x, kept in zip(self._owners, self._gradients, strict=True))
+        )
+
+    def norm(self) -> float:
+        """See `arrays.norm`: of all gradients."""
+        entries, squares = self._entries, self._squares
+        if self._tables:
+            entries = entries + [gradient_of(table) for table in self._tables]
+            squares = self._backend.squares(entries)
+        return norm(self._backend, entries, squares)
+
+    def give_constants(self, place: str, constants: Mapping[Parameter, list[float]]) -> None:
+        """Have the rule's constants for each of those that `alike` names; errors as of `arrays.sent`."""
+        new = {
+            one: (given, sent(one, given, place))
+            for one, given in constants.items()
+            if one not in self._sent or self._sent[one][0] != given
+        }
+        self._sent |= new
+        for call, (_, _, one) in zip(self._calls, self.applied, strict=True):
+            if one in new:
+                call.give_constants(new[one][1])
+
+    def update(self) -> None:
+        """Update all parameters by the constants that were given last, and forget their gradients."""
+        held = []
+        for at, call in enumerate(self._calls):
+            if call.table is not None:
+                self._rows[at], kept = call.give_gradient()
+                held.append(kept)
+        self._run(self._rows)
+        for parameter in self.parameters:
+            parameter.note_cleared()

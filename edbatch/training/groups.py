@@ -77,15 +77,15 @@ def parameters_of(group: Group) -> list[Parameter]:
     return [one for part in params for one in parameters_of({"params": part})]
 
 
-def group_of_each(place: str, groups: list[Group]) -> dict[Parameter, int]:
-    """The number of the group that each parameter is in.
+def group_of_each(place: str, groups: Iterable[Iterable[Parameter]]) -> dict[Parameter, int]:
+    """The number of the group that each parameter is in, given those of each.
 
     Raises:
         EdBatchError: a parameter is in two, or parameters are on several devices.
     """
     found: dict[Parameter, int] = {}
     for number, group in enumerate(groups):
-        for parameter in parameters_of(group):
+        for parameter in group:
             if found.setdefault(parameter, number) != number:
                 raise EdBatchError(f"{place}: {parameter!r} is in group {found[parameter]} and in group {number}")
     if len({parameter.device for parameter in found}) > 1:

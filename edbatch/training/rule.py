@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
@@ -47,6 +47,12 @@ class Rule:
         except (EdBatchError, SyntaxError) as error:
             raise EdBatchError(f"the update rule {self.body!r}: {error}") from None
 
+    @cached_property
+    def _expected(self) -> dict[str, None] | None:
+        """The names of the constants that an optimizer gives; None if gradients are not scaled."""
+        names = dict.fromkeys(self.constants)
+        return None if "scale" not in names else {name: None for name in names if name != "scale"}
+
     def ordered(self, place: str, scale: float, given: object) -> list[float]:
         """What the kernel is given: the constants in order, "scale" and those that an optimizer gives by name.
 
@@ -57,17 +63,17 @@ class Rule:
             >>> Rule((), ("scale", "lr"), "p = p - lr * (scale * g)").ordered("SGD", 1.0, {"lr": 0.1})
             [1.0, 0.1]
         """
-        if "scale" not in self.constants:
+        expected = self._expected
+        if expected is None:
             raise EdBatchError(f"{place}.rule: expected a constant 'scale', which it multiplies the gradient by")
-        expected = [name for name in self.constants if name != "scale"]
-        if not isinstance(given, dict) or given.keys() != set(expected):
+        if not isinstance(given, dict) or given.keys() != expected.keys():
             got = ", ".join(map(str, given)) or "none" if isinstance(given, dict) else shown(given)
             names = ", ".join(expected)
             raise EdBatchError(f"{place}.constants: expected those of the rule by name ({names}), got {got}")
         for name, value in given.items():
-            if not is_real(value):
+            if value.__class__ is not float and not is_real(value):
                 raise EdBatchError(f"{place}.constants: {name}: expected a number, got {shown(value)}")
-        return [scale if name == "scale" else given[name] for name in self.constants]
+        return [scale if name == "scale" else float(given[name]) for name in self.constants]
 
 
 @cache
@@ -75,7 +81,8 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
     """The rule over rows of entries, in place.
 
     Its places are the constants, one after the other in one row for all; the gradient; the parameter; and, if there are
-    slots, the first: slot k begins in column k of its rows. Lists of rows are of 64 bits.
+    slots, the first: slot k begins in column k of its rows. Lists of rows are of 64 bits. A gradient of long rows,
+    which parameters keep, is all zeros afterwards: clearing it by itself would go through memory once more.
 
     Args:
         dtype: of all.
@@ -83,8 +90,8 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
 
     Example:
         >>> kernel = kernel_of(Rule((), ("lr",), "p = p - lr * g"), "float64", long=True)
-        >>> len(kernel.places), kernel.stores
-        (3, (Store(value=4, place=2, strides=(1,), add=False, column=None),))
+        >>> len(kernel.places), [store.place for store in kernel.stores]  # the parameter, the gradient
+        (3, [2, 1])
     """
     make = Builder()
     names = (*rule.constants, "p", "g", *rule.slots)
@@ -107,5 +114,7 @@ def kernel_of(rule: Rule, dtype: str, long: bool) -> Kernel:
     if unused := [name for name, value in given.items() if value not in read]:
         raise EdBatchError(f"does not read {', '.join(unused)} as given")
     stores = tuple(Store(values[name], loads[name].place, (NEXT,), column=loads[name].column) for name in changed)
+    if long:
+        stores += (Store(make.number(0.0), GRADIENT, (NEXT,)),)
     places = (Place(once=True), *(Place(),) * (PARAMETER + bool(rule.slots)))
     return Kernel(1, 0, places, make.instructions, stores, None, dtype, 64, long)

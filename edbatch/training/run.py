@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from edbatch.base.exclusive import Whole
 from edbatch.base.files import checked_path
 from edbatch.base.later import Later
-from edbatch.base.numbers import check_integer
+from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph import draws
 from edbatch.graph.expression import Expression
@@ -27,10 +26,12 @@ from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.ops import sum as sum_of
 from edbatch.graph.options import options
 from edbatch.policy.policy import Policy
+from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph
 from edbatch.training.curve import OWN, Curve
 from edbatch.training.trainer import Trainer
 
+learned = Later("edbatch.runtime.learned")
 qlearning = Later("edbatch.policy.qlearning")
 tqdm = Later("tqdm")
 
@@ -65,7 +66,8 @@ class Run:
         settings: what else the curve depends on, as JSON can hold it: a run that began with others is refused, as one
             with another `batch_size`, `seed` or number of samples is.
         save_every: mini-batches from one checkpoint to the next.
-        policy: as of `edbatch.Graph`; None: it is learned from the first two mini-batches of `data`.
+        policy: as of `edbatch.Graph`; None: it is learned from the first two mini-batches of `data`, where they are
+            large, or an epoch is, and "sufficient" leaves batches to be saved; else it is "sufficient".
         progress: show a progress bar; None shows it on a terminal.
 
     Attributes:
@@ -113,8 +115,8 @@ class Run:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "save_every"):
-            check_integer("Run", name, getattr(self, name))
-        draws.checked_seed("Run: seed", self.seed)
+            setattr(self, name, checked_integer("Run", name, getattr(self, name)))
+        self.seed = draws.checked_seed("Run: seed", self.seed)
         indexed = hasattr(self.data, "__len__") and hasattr(self.data, "__getitem__")
         if not indexed or isinstance(self.data, Mapping | str | bytes):  # a name of a file is no list of letters
             raise EdBatchError(f"Run: data: expected a list of samples, got {type(self.data).__name__}")
@@ -130,6 +132,7 @@ class Run:
             self.progress = checked_flag("Run: progress", self.progress)
         self.step = 0
         self._drawn: dict[str, int] | None = None  # what dropout had drawn before the mini-batch that is being done
+        self._is_to_save = False  # an epoch that has ended
         self._iteration: object = None  # of the last call of `epochs` that has begun
         self._settings = self._checked_settings()
         self.curve = Curve(self.steps_per_epoch)
@@ -162,19 +165,22 @@ class Run:
                 needs, a checkpoint cannot be written, or a later call has gone on with the run; the last checkpoint is
                 intact.
         """
-        check_integer("Run", "epochs", number)
-        return self._epochs(number)
+        return self._epochs(checked_integer("Run", "epochs", number))
 
     def _epochs(self, number: int) -> Iterator[dict[str, Any]]:
         mine = self._iteration = object()
         if self.step < number * self.steps_per_epoch and self.policy is None:
-            self.policy = self._learned()
-        for epoch in range(len(self.curve.epochs), number):
-            self._train(epoch)
-            figures = self._evaluated()
-            self.curve.end_epoch(figures)
+            self.policy = self._chosen_policy()
+        for epoch in range(len(self.curve.epochs) - self._is_to_save, number):
+            if not self._is_to_save:  # as after an error, or an interrupt, while the last was
+                self._train(epoch)
+                figures = self._evaluated()
+                with Whole():
+                    self.curve.end_epoch(figures)
+                    self._is_to_save = True
             self._save()
             self._write_curve()
+            self._is_to_save = False
             yield dict(self.curve.epochs[-1])
             if self._iteration is not mine:
                 raise EdBatchError("Run.epochs: another call has gone on with this run; go on with what that one gave")
@@ -225,13 +231,17 @@ class Run:
                 raise EdBatchError(f"Run: losses: none for {len(batch)} samples; expected at least one")
             return graph, sum_of(losses), len(losses)
 
-    def _learned(self) -> Policy:
+    def _chosen_policy(self) -> Policy:
         """From the same mini-batches whether the run begins or goes on; dropout then draws as if they had not been."""
         drawn, size = draws.state(), self.batch_size
         n = min(TO_LEARN_FROM * size, len(self.data))
         batches = [[self.data[i] for i in range(at, min(at + size, n))] for at in range(0, n, size)]
         try:
-            return qlearning.learn([self._recorded(batch)[0].typed_graph() for batch in batches], progress=False)
+            graphs = [self._recorded(batch)[0].typed_graph() for batch in batches]
+            nodes_of_epoch = sum(map(len, graphs)) / n * len(self.data)
+            if not learned.worth_learning(graphs, nodes_of_epoch):
+                return get_policy("sufficient")
+            return qlearning.learn(graphs, progress=False)
         finally:
             draws.restore(drawn)
 
@@ -252,7 +262,7 @@ class Run:
 
     def _checked_settings(self) -> dict[str, Any]:
         """As a checkpoint gives them back."""
-        own = {"samples": len(self.data), "batch_size": index(self.batch_size), "seed": index(self.seed)}
+        own = {"samples": len(self.data), "batch_size": self.batch_size, "seed": self.seed}
         if not isinstance(self.settings, Mapping | None):
             raise EdBatchError(f"Run: settings: expected a dictionary, got {shown(self.settings)}")
         try:

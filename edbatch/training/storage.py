@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from edbatch.graph.model.parameters import LookupParameters, Parameter
+from edbatch.kernels.backend import KernelCall
 from edbatch.kernels.language.given import PLACE, filled, given_of
 from edbatch.training.arrays import as_stored, backend_of, in_rows
 from edbatch.training.rule import CONSTANTS, GRADIENT, PARAMETER, Rule, kernel_of
@@ -37,7 +38,7 @@ class Storage:
         state = backend_of(owner).zeros((rows, len(rule.slots), array.size // rows), owner.dtype)
         self.slots = [as_stored(state[:, number], array) for number in range(len(rule.slots))]
         self._rule = rule
-        self._calls: dict[Parameter, _Call] = {}  # of the owner and its parts
+        self._calls: dict[Parameter, Call] = {}  # of the owner and its parts
 
     def take_over(self, other: Storage) -> None:
         """Copy what was remembered of a parameter while it had a storage of its own; it is now a part of this one's."""
@@ -48,60 +49,64 @@ class Storage:
         """What one slot holds of the owner or of a part of it; of the parameter's shape, to read or to write to."""
         return self.slots[number] if parameter is self.owner else self.slots[number][parameter.rows]
 
-    def apply(self, parameter: Parameter, constants: Any) -> None:
-        """Run the rule over all that has a gradient of the owner or a part of it: the rows of a table, or everything.
-
-        Args:
-            parameter: the owner, or a part.
-            constants: the rule's, an array of the parameter's dtype, where the parameter is.
-        """
+    def call(self, parameter: Parameter) -> Call:
+        """What runs the rule over all that has a gradient of the owner or a part of it."""
         call = self._calls.get(parameter)
         if call is None:
             slots = [self.slot(number, parameter) for number in range(len(self.slots))]
-            call = self._calls[parameter] = _Call(self._rule, parameter, slots)
-        call.run(constants)
+            call = self._calls[parameter] = Call(self._rule, parameter, slots)
+        return call
 
 
-class _Call:
+class Call:
     """A rule's kernel for a parameter, and all that it is given but for what is another in each update.
 
     Args:
+        rule: of an optimizer.
         parameter: the owner of a storage, or a part of it.
         slots: its slots; these, and its array, stay where they are.
+
+    Attributes:
+        of_kernel: the kernel's call.
+        table: the parameter, if it is a table, of which the rows that have a gradient are updated.
     """
 
     def __init__(self, rule: Rule, parameter: Parameter, slots: Sequence[Any]) -> None:
         self._parameter, backend = parameter, backend_of(parameter)
-        self._table = parameter if isinstance(parameter, LookupParameters) else None
+        self.table = parameter if isinstance(parameter, LookupParameters) else None
         arrays = [parameter.array, *slots[:1]]
-        lines = [in_rows(array) if self._table is None else array.reshape(len(array), -1) for array in arrays]
+        lines = [in_rows(array) if self.table is None else array.reshape(len(array), -1) for array in arrays]
         self._n, width = lines[0].shape
         places = [(0, 0, 0), (0, lines[0].strides[0], 0)]
         places += [(backend.address(array), array.strides[0], 0) for array in lines]
         begins = [backend.address(slot) // slot.itemsize for slot in slots]
-        kernel = kernel_of(rule, parameter.dtype.name, long=self._table is None)
-        self._given = filled(kernel, [width], places, columns=[begin - begins[0] for begin in begins])
-        self._run = backend.prepared(kernel, width, self._given)
+        kernel = kernel_of(rule, parameter.dtype.name, long=self.table is None)
+        given = filled(kernel, [width], places, columns=[begin - begins[0] for begin in begins])
+        self.of_kernel = KernelCall(kernel, width, given)
         first = given_of(kernel).places
         self._constants, self._gradient = first + PLACE * CONSTANTS, first + PLACE * GRADIENT
         self._lists = slice(first + PLACE * PARAMETER + PLACE - 1, first + PLACE * len(places), PLACE)
-        self._seen: Any = None  # the gradient whose address is given
 
-    def run(self, constants: Any) -> None:
-        """Update all that has a gradient: the rows of a table, or everything; on a GPU, enqueue that."""
-        address, given, n = backend_of(self._parameter).address, self._given, self._n
-        given[self._constants] = address(constants)
-        if self._table is None:
+    def give_constants(self, constants: Any) -> None:
+        """Have the rule's constants, an array of the parameter's dtype that is kept by the caller."""
+        self.of_kernel.given[self._constants] = backend_of(self._parameter).address(constants)
+
+    def give_gradient(self) -> tuple[int, Any]:
+        """Have the gradient where it is now.
+
+        Returns:
+            How many rows are updated: those of a table that have a gradient, or all; and what is to be kept meanwhile.
+        """
+        given, address = self.of_kernel.given, backend_of(self._parameter).address
+        if self.table is None:
             gradient = self._parameter.gradient_array()
-            if gradient is not self._seen:
-                self._seen, given[self._gradient] = gradient, address(gradient)
-        else:
-            found = self._table.gradient_rows()
-            assert found is not None
-            n = len(found[0])
-            rows, gradient = backend_of(self._table).from_host(found[0], "C"), found[1].reshape(n, -1)
-            given[self._lists], given[self._gradient] = address(rows), address(gradient)
-        self._run(n)
+            given[self._gradient] = address(gradient)
+            return self._n, gradient
+        found = self.table.gradient_rows()
+        assert found is not None
+        rows, gradient = backend_of(self.table).from_host(found[0], "C"), found[1].reshape(len(found[0]), -1)
+        given[self._lists], given[self._gradient] = address(rows), address(gradient)
+        return len(gradient), (rows, gradient)
 
 
 def by_storage(parameters: Iterable[Parameter]) -> dict[Parameter, list[Parameter]]:

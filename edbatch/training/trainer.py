@@ -9,18 +9,18 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from edbatch.base.exclusive import Whole, exclusive
-from edbatch.base.numbers import check_number
+from edbatch.base.exclusive import Interlude, Whole, exclusive
+from edbatch.base.numbers import checked_integer, checked_real
 from edbatch.base.stopwatch import Moment, book
 from edbatch.errors import EdBatchError, shown, warn
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
-from edbatch.training.arrays import backend_of, is_finite, norm, sent
+from edbatch.schedules import Schedule
+from edbatch.training.arrays import backend_of, is_finite
 from edbatch.training.due import Due
-from edbatch.training.groups import Group, Trained, group_of_each, groups_of
+from edbatch.training.groups import Group, Trained, group_of_each, groups_of, parameters_of
 from edbatch.training.rule import Rule
-from edbatch.training.schedules import Schedule
 from edbatch.training.storage import Storage, owner_of
 
 
@@ -92,9 +92,10 @@ class Trainer:
         self._updates: dict[Parameter, int] = {}  # of each parameter that had some
         self._storages: dict[Parameter, Storage] = {}  # by owner
         self._due: Due | None = None  # at the last update
+        self._grouped: tuple[list[list[Parameter]], dict[Parameter, int]] = [], {}  # what is in each group, and back
         allowed = [field.name for field in fields(self) if field.name not in ("model", "clip", "on_bad_gradient")]
         self.groups: list[Group] = groups_of(self._name, self.model, allowed)
-        group_of_each(self._name, self.groups)
+        self._group_of()
         self._ignores_decay = False
         for group in self.groups:
             self._with(group).check()
@@ -103,17 +104,16 @@ class Trainer:
             self._with(group).check()
 
     def check(self) -> None:
-        """Raise an `EdBatchError` unless all hyper-parameters are in range."""
+        """Make all hyper-parameters that are numbers Python's; an `EdBatchError` unless they are in range."""
         if not callable(self.lr):
-            check_number(self._name, "lr", self.lr)
-        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or self.steps < 0:
-            raise EdBatchError(f"{self._name}: steps={shown(self.steps)}; expected the number of updates so far")
+            self.lr = checked_real(self._name, "lr", self.lr)
+        self.steps = checked_integer(self._name, "steps", self.steps, least=0)
         for name, below in self.below.items():
-            check_number(self._name, name, getattr(self, name), below)
+            setattr(self, name, checked_real(self._name, name, getattr(self, name), below))
         if self.weight_decay and self._ignores_decay:
             raise EdBatchError(f"{self._name}: weight_decay={self.weight_decay}; expected 0, its rule applies none")
         if self.clip is not None:
-            check_number(self._name, "clip", self.clip)
+            self.clip = checked_real(self._name, "clip", self.clip)
             if self.clip == 0:
                 raise EdBatchError(f"{self._name}: clip=0; expected a positive number or None")
         found: Any = self.on_bad_gradient
@@ -140,13 +140,18 @@ class Trainer:
         Raises:
             EdBatchError: the schedule gives no number, or a negative one.
         """
-        lr = self.lr(self.steps) if callable(self.lr) else self.lr
-        check_number(self._name, f"lr at step {self.steps}", lr)
-        return float(lr)
+        lr = self.lr
+        if callable(lr):
+            with Interlude():
+                lr = lr(self.steps)
+        return checked_real(self._name, f"lr at step {self.steps}", lr)
 
     @exclusive
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters that this optimizer updates."""
+        self._zero_grad()
+
+    def _zero_grad(self) -> None:
         with Whole():
             for parameter in self._group_of():
                 parameter.zero_grad()
@@ -167,29 +172,27 @@ class Trainer:
         for optimizer in optimizers:  # hyper-parameters may have been set since the last update
             optimizer.check()
         rates = [optimizer.learning_rate for optimizer in optimizers]
-        due = self._due_of(group_of)
         options = current_options()
-        with backend_of(due.parameters[0]).computing(options.record, options.precision):
-            self.gradient_norm = norm(due.measured)
+        with backend_of(next(iter(group_of))).computing(options.record, options.precision):
+            due = self._due_of(group_of)
+            self.gradient_norm = due.norm()
             if not math.isfinite(self.gradient_norm):
                 self._refuse()
                 return
             # The small number is PyTorch's (clip_grad_norm_).
             scale = 1.0 if self.clip is None else min(1.0, self.clip / (self.gradient_norm + 1e-6))
-            updates, place = self._updates, f"{self._name}.update"
-            constants = {}
-            for one, group in due.alike.items():
-                given = optimizers[group]._constants_of(rates[group], updates.get(one, 0) + 1, scale)
-                constants[one] = sent(one, given, place)
+            updates = self._updates
+            constants = {
+                one: optimizers[group]._constants_of(rates[group], updates.get(one, 0) + 1, scale)
+                for one, group in due.alike.items()
+            }
+            due.give_constants(f"{self._name}.update", constants)
             with Whole():  # a second call would update once more what an interrupted first one has
-                remembered = {owner: self._storage(owner) for owner in due.owners}
-                for owner, parameter, one in due.applied:
-                    remembered[owner].apply(parameter, constants[one])
+                due.update()
                 note_write(due.parameters)
                 self.steps += 1
                 for parameter in due.parameters:
                     updates[parameter] = updates.get(parameter, 0) + 1
-                    parameter.zero_grad()
         graphs = {id(x.stages): x.stages for x in due.parameters if x.stages is not None}
         book(list(graphs.values()), "update", started, Moment.now())
 
@@ -208,8 +211,9 @@ class Trainer:
             )
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
         key = [group_of[parameter] for parameter in parameters], [owner_of(parameter) for parameter in parameters]
-        if self._due is None or self._due.parameters != parameters or self._due.key != key:
-            self._due = Due(parameters, key, self._updates)
+        if self._due is None or not self._due.fits(parameters, key):
+            with Whole():  # parts that have become a stack hand over what is remembered of them
+                self._due = Due(parameters, key, self._updates, self._storage)
         return self._due
 
     @exclusive
@@ -327,7 +331,11 @@ class Trainer:
         return found
 
     def _group_of(self) -> dict[Parameter, int]:
-        return group_of_each(self._name, self.groups)
+        """Of all parameters the number of their group; collections may have grown, and groups may be others."""
+        listed = [parameters_of(group) for group in self.groups]
+        if listed != self._grouped[0]:
+            self._grouped = listed, group_of_each(self._name, listed)
+        return self._grouped[1]
 
     def _by_name(self) -> dict[str, Parameter]:
         """The parameters as states name them."""
@@ -358,7 +366,7 @@ class Trainer:
         if self.on_bad_gradient == "raise":
             raise EdBatchError(f"{message}; nothing was updated")
         self.skipped += 1
-        self.zero_grad()
+        self._zero_grad()
         if self.skipped == 1:
             warn(f"{message}; such updates are skipped (counted in `skipped`)")
 

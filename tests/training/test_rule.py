@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import edbatch as eb
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.kernels.cuda.backend import CudaBackend, source_of
-from edbatch.training.rule import PARAMETER, SLOTS, Rule, kernel_of
+from edbatch.training.rule import GRADIENT, PARAMETER, SLOTS, Rule, kernel_of
 from tests.emulated.driver import EmulatedDriver
 from tests.emulated.libraries import with_cpp
 from tests.kernels import nvrtc
@@ -69,8 +69,15 @@ def test_the_kernel_means_what_the_body_means(body, values):
 
 def test_what_does_not_change_is_not_written():
     rule = Rule(("a", "b"), ("c",), "b = b + a * g; e = c * b; p = p - e")
-    stores = kernel_of(rule, "float32", long=True).stores
+    stores = kernel_of(rule, "float32", long=False).stores
     assert [(store.place, store.column) for store in stores] == [(PARAMETER, None), (SLOTS, 1)]
+
+
+def test_a_gradient_that_is_kept_is_cleared():
+    rule = RULES["Adam"]
+    some, everything = (kernel_of(rule, "float32", long).stores for long in (False, True))
+    assert everything[:-1] == some
+    assert everything[-1].place == GRADIENT
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,6 +1,7 @@
 """Training runs: a killed one goes on as if nothing had happened, whatever stopped it; what does not fit is said."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -88,6 +89,25 @@ def test_it_learns_and_says_so(tmp_path):
     assert found["settings"] == {"model": "Net", "samples": 23, "batch_size": 5, "seed": 3}
 
 
+def test_what_is_no_number_is_null_in_json(tmp_path):
+    figures = {"nan": float("nan"), "inf": float("inf"), "minus": -np.inf, "half": 0.5}
+    run = started(tmp_path, evaluate=lambda: figures)
+    run.epochs(1).__next__()
+    run.curve.losses[0] = np.nan
+    run.curve.write(tmp_path / "curve.json", {})
+    found = json.loads((tmp_path / "curve.json").read_text(), parse_constant=pytest.fail)
+    assert found["loss"] == [None, *run.curve.losses[1:]]
+    assert {name: found["epochs"][0][name] for name in figures} == {
+        "nan": None,
+        "inf": None,
+        "minus": None,
+        "half": 0.5,
+    }
+    again = started(tmp_path, evaluate=lambda: figures)  # the checkpoint has them as they were
+    assert np.isnan(again.curve.epochs[0]["nan"])
+    assert again.curve.epochs[0]["inf"] == np.inf
+
+
 def test_the_losses_are_those_of_a_loop_by_hand(tmp_path):
     eb.seed(5)
     run = started(tmp_path, evaluate=None)
@@ -170,6 +190,29 @@ def test_a_run_that_was_stopped_in_its_process_goes_on_there(whole, tmp_path):
             list(run.epochs(3))
     list(run.epochs(3))
     assert calls["losses"] == 2 + 15 + 2  # two to learn the policy from
+    assert_same(tmp_path, whole)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("name", ["checkpoint.safetensors", "curve.json"])
+def test_an_epoch_whose_files_were_not_written_is_given_when_they_are(error, name, whole, tmp_path, monkeypatch):
+    eb.seed(5)
+    run = started(tmp_path)
+    given = list(run.epochs(1))
+    write = os.replace
+
+    def stopped(source, target, **how):
+        if run.curve.epochs[1:] and str(target).endswith(name):
+            raise error
+        return write(source, target, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", stopped)
+        for _ in range(2):
+            with pytest.raises((KeyboardInterrupt, eb.EdBatchError)):
+                given += run.epochs(3)
+    given += run.epochs(3)
+    assert [figures["epoch"] for figures in given] == [1, 2, 3]
     assert_same(tmp_path, whole)
 
 

@@ -13,16 +13,25 @@ pytestmark = pytest.mark.cpu
 COUNT = Rule(("a", "b"), ("scale", "by", "one"), "p = p + (scale * g + by); a = a + one; b = b + one")
 
 
+def apply(storage, parameter, numbers):
+    """Update all that has a gradient of a parameter by these constants of the rule."""
+    call, constants = storage.call(parameter), sent(parameter, numbers)
+    call.give_constants(constants)
+    rows, _held = call.give_gradient()
+    parameter.device.backend.prepared([call.of_kernel])([rows])
+
+
 @pytest.mark.parametrize("shape", [(), (4,), (3, 2), (1, 5), (2, 3, 4)])
 def test_everything_that_a_parameter_has_is_updated_in_place(shape):
     W = eb.ParameterCollection(dtype="float64").add_parameters(shape, init=1.0)
     storage = Storage(W, COUNT)
     gradient = W.accumulator()[0]
-    gradient[...] = np.arange(W.spec.size, dtype=float).reshape(shape)
+    gradient[...] = given = np.arange(W.spec.size, dtype=float).reshape(shape)
     before = W.array
-    storage.apply(W, sent(W, (2.0, 0.5, 1.0)))
+    apply(storage, W, (2.0, 0.5, 1.0))
     assert W.array is before
-    np.testing.assert_array_equal(W.value(), 1.5 + 2 * gradient)
+    np.testing.assert_array_equal(W.value(), 1.5 + 2 * given)
+    assert not gradient.any()  # of all but tables they are cleared
     for slot in range(2):
         assert storage.slot(slot, W).shape == shape
         np.testing.assert_array_equal(storage.slot(slot, W), np.ones(shape))
@@ -33,7 +42,7 @@ def test_of_a_table_the_rows_that_have_a_gradient():
     table = eb.ParameterCollection().add_lookup_parameters((5, 2, 3), init=0.0)
     table.add_rows(np.array([3, 1, 3]), np.ones((3, 2, 3), np.float32))
     storage = Storage(table, COUNT)
-    storage.apply(table, sent(table, (1.0, 0.0, 1.0)))
+    apply(storage, table, (1.0, 0.0, 1.0))
     np.testing.assert_array_equal(table.value()[:, 0, 0], [0, 1, 0, 2, 0])
     np.testing.assert_array_equal(storage.slot(0, table)[:, 1, 2], [0, 1, 0, 1, 0])
 
@@ -45,15 +54,15 @@ def test_a_part_of_a_stack():
     stack.accumulator()[0][...] = np.arange(18.0).reshape(6, 3)
     storage = Storage(stack, COUNT)
     storage.slot(1, c)[...] = np.arange(9).reshape(3, 3)
-    storage.apply(c, sent(c, (1.0, 0.0, 1.0)))
+    apply(storage, c, (1.0, 0.0, 1.0))
     assert not a.value().any()
     assert not b.value().any()
     np.testing.assert_array_equal(c.value(), np.arange(9.0, 18.0).reshape(3, 3))
     np.testing.assert_array_equal(storage.slot(1, c), 1 + np.arange(9).reshape(3, 3))
     assert not storage.slot(0, a).any()
-    storage.apply(stack, sent(stack, (1.0, 0.0, 1.0)))
+    apply(storage, stack, (1.0, 0.0, 1.0))
     np.testing.assert_array_equal(a.value(), np.arange(6.0).reshape(2, 3))
-    np.testing.assert_array_equal(c.value(), 2 * np.arange(9.0, 18.0).reshape(3, 3))
+    np.testing.assert_array_equal(c.value(), np.arange(9.0, 18.0).reshape(3, 3))  # its gradient was cleared
     np.testing.assert_array_equal(storage.slot(0, c), np.full((3, 3), 2))
     np.testing.assert_array_equal(storage.slot(0, stack)[2:3], storage.slot(0, b))
 

@@ -337,3 +337,53 @@ def test_states_of_what_are_no_arrays(model):
     assert trainer.differences({name: array.tolist() for name, array in arrays.items()}, numbers) == {
         "velocity/W": "no array (list)"
     }
+
+
+def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
+    """Other parameters have gradients, are frozen, in other groups, or parts of a stack since."""
+    model = eb.ParameterCollection(dtype="float64")
+    a, b, c = (model.add_parameters((2, 3), name=name, init=1.0) for name in "abc")
+    table = model.add_lookup_parameters((4, 3), name="t", init=1.0)
+    trainer = eb.SGD([{"params": [a, b]}, {"params": [c, table], "lr": 0.5}], lr=0.25, clip=1e6)
+    want = {parameter: parameter.value() for parameter in model}
+    random = np.random.default_rng(0)
+
+    def update(*parameters):
+        squares = 0.0
+        for parameter in parameters:
+            gradient = random.standard_normal((2, 3))
+            rate = trainer.groups[parameter in (c, table)].get("lr", 0.25)
+            if parameter is table:
+                table.add_rows(np.array([3, 1]), gradient)
+                want[table][[3, 1]] -= rate * gradient
+            else:
+                parameter.accumulator()[0][...] += gradient
+                want[parameter] -= rate * gradient
+            squares += (gradient**2).sum()
+        trainer.update()
+        assert trainer.gradient_norm == pytest.approx(squares**0.5)
+        for parameter in model:
+            np.testing.assert_allclose(parameter.value(), want[parameter], rtol=1e-12)
+            assert not parameter.has_grad
+            assert not parameter.grad().any()
+
+    for _ in range(2):
+        update(a, b, c)
+    update(a, b, c, table)
+    update(table)
+    update(a, table)
+    trainer.groups[1]["lr"] = 0.125
+    update(a, c)
+    b.freeze()
+    update(a, c)
+    b.freeze(False)
+    assert stacked([a.spec, c.spec]) is not None
+    for _ in range(2):
+        update(a, b, c, table)
+    update(a, b)
+    update(c)
+    table.accumulator()[0][...] = gradient = random.standard_normal((4, 3))  # of all rows
+    want[table] -= 0.125 * gradient
+    trainer.update()
+    np.testing.assert_allclose(table.value(), want[table], rtol=1e-12)
+    update(a, table)

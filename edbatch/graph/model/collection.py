@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import operator
 import os
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
@@ -11,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.exclusive import Whole, lock
+from edbatch.base.numbers import checked_integer
 from edbatch.base.table import Table
 from edbatch.devices import Device, opened_device
 from edbatch.errors import EdBatchError, MissingNameError, checked_flag, shown
 from edbatch.graph.model.checkpoint import TRAINER, Checkpoint, Resumable, Savable, load_checkpoint, save_checkpoint
-from edbatch.graph.model.init import initial_value
 from edbatch.graph.model.names import Names
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.record import checked_shape
 from edbatch.graph.spec import MOST_AXES, float_dtype
+from edbatch.init import initial_value
 
 
 class ParameterCollection:
@@ -50,10 +50,8 @@ class ParameterCollection:
     def __init__(self, seed: int = 0, dtype: Any = "float32", device: str | Device | None = None) -> None:
         self.dtype = float_dtype(dtype)
         self.device = opened_device(device)
-        try:
-            self._random = np.random.default_rng(operator.index(seed))
-        except (TypeError, ValueError):
-            raise EdBatchError(f"ParameterCollection: seed={shown(seed)}; expected an integer from 0 on") from None
+        # As many bits as NumPy takes entropy from.
+        self._random = np.random.default_rng(checked_integer("ParameterCollection", "seed", seed, 0, 2**128 - 1))
         self._parameters = Names()  # of the whole model
         self._prefix = ""
 
@@ -263,7 +261,7 @@ class ParameterCollection:
         return {name[begin:]: self._parameters[name] for name in self._parameters.listed(self._prefix)}
 
     def __iter__(self) -> Iterator[Parameter]:
-        return iter(self.values())
+        return map(self._parameters.__getitem__, self._parameters.listed(self._prefix))
 
     def __len__(self) -> int:
         return len(self._parameters.listed(self._prefix))

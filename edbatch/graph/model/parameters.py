@@ -224,8 +224,12 @@ class Parameter(Operand):
         if self.has_grad:
             with self.device.backend.active():
                 self._sum().fill(0)
-            for member in self.members():
-                member._has_grad = False
+            self.note_cleared()
+
+    def note_cleared(self) -> None:
+        """Forget the gradients that have come: the sum of them is all zeros now, as updates leave it."""
+        for member in self.members():
+            member._has_grad = False
 
     def accumulator(self) -> tuple[Any, bool]:
         """The array to add a gradient to, and whether it is all zeros; from now on the parameter has a gradient.
@@ -342,6 +346,10 @@ class LookupParameters(Parameter):
             with self.device.backend.active():
                 self._gradient.fill(0)
         self._has_grad = self._is_dense = False
+
+    def note_cleared(self) -> None:
+        """See `Parameter.note_cleared`; updates go through the rows, and leave them."""
+        self.zero_grad()
 
     def accumulator(self) -> tuple[Any, bool]:
         """See `Parameter.accumulator`: the gradient of all rows."""

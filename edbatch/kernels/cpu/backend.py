@@ -12,7 +12,7 @@ import numpy as np
 
 from edbatch.base.later import Later
 from edbatch.kernels import row_kernels
-from edbatch.kernels.backend import Backend, Order, ProgramTables
+from edbatch.kernels.backend import Backend, KernelCall, Order, ProgramTables
 from edbatch.kernels.language.ir import Kernel
 from edbatch.memory.plan.format import Plan
 
@@ -26,6 +26,7 @@ _emitter = Later("edbatch.kernels.cpu.emitter")
 _machine_code = Later("edbatch.kernels.cpu.machine_code")
 _pointers = Later("edbatch.kernels.cpu.pointers")
 _products = Later("edbatch.kernels.cpu.products")
+_updates = Later("edbatch.kernels.cpu.updates")
 
 
 def open_backend(number: int) -> Backend:
@@ -85,10 +86,23 @@ class NumPyBackend:
         return [_machine_code.address_of(kernel) for kernel in wanted]
 
     @staticmethod
-    def prepared(kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+    def prepared(several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
         """See `Backend`."""
-        function, address = _pointers.KERNEL(_machine_code.address_of(kernel)), NumPyBackend.address(given)
-        return lambda n: function(n, address)
+        kernels = {id(one.kernel): one.kernel for one in several}  # to find one by all that it is made of takes 5 us
+        at = {number: _machine_code.address_of(kernel) for number, kernel in kernels.items()}
+        found = [(at[id(one.kernel)], 0, NumPyBackend.address(one.given)) for one in several]
+        calls = np.array(found, np.int64).reshape(-1, 3)
+
+        def run(rows: Sequence[int]) -> None:
+            calls[:, 1] = rows
+            _updates.call_kernels(calls)
+
+        return run
+
+    @staticmethod
+    def squares(arrays: Sequence[Any]) -> Callable[[], Any]:
+        """See `Backend`."""
+        return _Squares(arrays)
 
     @staticmethod
     def run_batches(
@@ -102,7 +116,9 @@ class NumPyBackend:
 
     def add_all(self, rows: Any, whole: Any) -> None:
         """See `Backend`."""
-        if _by_address(rows) and whole.flags.c_contiguous:
+        if len(rows) == 1:
+            whole += rows[0]
+        elif _by_address(rows) and whole.flags.c_contiguous:
             address, offsets = self.address, np.array([0, len(rows)], np.int32)
             given = [whole.size, address(offsets), address(rows), rows.strides[0], 0, address(whole), 0, 0, 0]
             _call(_adding_lists(rows.dtype), 1, given)
@@ -114,7 +130,10 @@ class NumPyBackend:
         """See `Backend`."""
         # Matrices are stored by columns: the transpose is what lies row by row.
         if len(left) == 1:  # `matmul` does without BLAS then, and takes five times as long
-            whole += np.dot(right.T, left).T
+            if fresh and whole.flags.f_contiguous:
+                np.dot(right.T, left, out=whole.T)
+            else:
+                whole += np.dot(right.T, left).T
         elif fresh:
             np.matmul(right.T, left, out=whole.T)
         else:
@@ -148,6 +167,19 @@ class NumPyBackend:
     @staticmethod
     def synchronize() -> None:
         """What has been called is done."""
+
+
+class _Squares:
+    """Computes sums of squares of arrays, which it holds: as long as it is there, they are where they are."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        self._arrays = arrays
+        found = [(NumPyBackend.address(x), len(x), x.itemsize) for x in arrays]
+        self._lists, self._sums = np.array(found, np.int64).reshape(-1, 3), np.empty(len(arrays))
+
+    def __call__(self) -> Any:
+        _updates.sum_squares(_products.dots(), self._lists, self._sums)
+        return self._sums
 
 
 @cache

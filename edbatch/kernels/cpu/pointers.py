@@ -9,6 +9,7 @@ after it.
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
@@ -95,6 +96,42 @@ def call_gemm(context, gemm, sizes, x, w, out, add):
         return context.get_dummy_value()
 
     return types.void(gemm, sizes, x, w, out, types.int64), generate
+
+
+def _call_dot(function: int, itemsize: int, n: int, address: int) -> float:
+    memory: Any = (ctypes.c_char * int(n * itemsize)).from_address(int(address))
+    entries: np.ndarray = np.frombuffer(memory, np.dtype(f"f{itemsize}"))
+    return float(entries @ entries)
+
+
+@intrinsic(python=_call_dot)
+def call_dot(context, function, itemsize, n, address):
+    """The sum of the squares of n entries that lie side by side, through BLAS' `sdot` or `ddot`."""
+
+    def generate(context, builder, signature, args):
+        function, itemsize, n, address = args
+        integer, letter = ir.IntType(32), ir.IntType(8)
+        count, one = (cgutils.alloca_once(builder, integer) for _ in range(2))
+        builder.store(builder.trunc(n, integer), count)
+        builder.store(ir.Constant(integer, 1), one)
+        entries = builder.inttoptr(address, letter.as_pointer())
+        given = [count, entries, one, entries, one]
+
+        def sum_of(kind):
+            known = ir.FunctionType(kind, [value.type for value in given])
+            found = builder.call(builder.inttoptr(function, known.as_pointer()), given)
+            return found if kind == ir.DoubleType() else builder.fpext(found, ir.DoubleType())
+
+        double = builder.icmp_signed("==", itemsize, ir.Constant(itemsize.type, 8))
+        result = cgutils.alloca_once(builder, ir.DoubleType())
+        with builder.if_else(double) as (then, otherwise):
+            with then:
+                builder.store(sum_of(ir.DoubleType()), result)
+            with otherwise:
+                builder.store(sum_of(ir.FloatType()), result)
+        return builder.load(result)
+
+    return types.float64(types.int64, types.int64, types.int64, types.int64), generate
 
 
 # The bits of 1 as a number of either size, the least significant first.

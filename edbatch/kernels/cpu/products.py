@@ -35,12 +35,21 @@ class Gemm(NamedTuple):
     itemsize: int
 
 
-@cache
 def gemms() -> np.ndarray:
     """The addresses of SciPy's `sgemm` and `dgemm`: that of entries of s bytes at s // 8."""
+    return _addresses("sgemm", "dgemm")
+
+
+def dots() -> np.ndarray:
+    """The same of `sdot` and `ddot`."""
+    return _addresses("sdot", "ddot")
+
+
+@cache
+def _addresses(*names: str) -> np.ndarray:
     from numba.extending import get_cython_function_address
 
-    return np.array([get_cython_function_address("scipy.linalg.cython_blas", name) for name in ("sgemm", "dgemm")])
+    return np.array([get_cython_function_address("scipy.linalg.cython_blas", name) for name in names])
 
 
 @compiled(error_model="numpy")

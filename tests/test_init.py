@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.model.init import NAMES
+from edbatch.init import NAMES
 
 SHAPES = [(200, 100), (100, 200), (30, 20, 25)]
 

@@ -37,10 +37,15 @@ class _Checked:
                 continue
             if not is_real(value) or isinstance(value, bool):
                 raise EdBatchError(f"{type(self).__name__}: {field.name}={shown(value)}; expected a number")
-            if not isinstance(self, Constant) and not -math.inf < value < math.inf:
+            try:
+                found = float(value)
+            except OverflowError:
+                raise EdBatchError(f"{type(self).__name__}: {field.name}={shown(value)} is too large") from None
+            if not isinstance(self, Constant) and not -math.inf < found < math.inf:
                 raise EdBatchError(f"{type(self).__name__}: {field.name}={shown(value)}; expected a finite number")
-            if field.name == "std" and value < 0:
+            if field.name == "std" and found < 0:
                 raise EdBatchError(f"{type(self).__name__}: std={shown(value)}; expected a number from 0 on")
+            object.__setattr__(self, field.name, found)
 
 
 @dataclass(frozen=True)

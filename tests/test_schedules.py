@@ -3,7 +3,7 @@ import math
 import pytest
 
 import edbatch as eb
-from edbatch.training.schedules import Constant, Cosine, Exponential, Step, WarmupLinear
+from edbatch.schedules import Constant, Cosine, Exponential, Step, WarmupLinear
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from edbatch.base.numbers import check_integer, check_number
+from edbatch.base.numbers import checked_integer, checked_real
 from edbatch.errors import EdBatchError, shown
 
 Schedule = Callable[[int], float]
@@ -29,15 +29,18 @@ class _Checked:
         for field in fields(self):  # type: ignore[arg-type]
             value: Any = getattr(self, field.name)
             if field.type == "int":
-                check_integer(type(self).__name__, field.name, value, least=0 if field.name == "warmup" else 1)
+                value = checked_integer(
+                    type(self).__name__, field.name, value, least=0 if field.name == "warmup" else 1
+                )
             else:
-                check_number(type(self).__name__, field.name, value)
+                value = checked_real(type(self).__name__, field.name, value)
+            object.__setattr__(self, field.name, value)
 
 
 def _power(factor: float, exponent: int) -> float:
     """Infinite where Python has an error: the trainer then says of which step that is no learning rate."""
     try:
-        return float(factor) ** exponent
+        return factor**exponent
     except OverflowError:
         return math.inf
 
