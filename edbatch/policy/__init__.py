@@ -12,9 +12,9 @@ Example:
     3
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from edbatch.base.later import imported as _imported
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy
@@ -46,4 +46,4 @@ _COMPILED = {"FSM": "fsm", "learn": "qlearning"}  # their modules import Numba, 
 def __getattr__(name: str) -> Any:
     if name not in _COMPILED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_COMPILED[name]}"), name)
+    return getattr(_imported(f"{__name__}.{_COMPILED[name]}"), name)

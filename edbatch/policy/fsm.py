@@ -23,6 +23,19 @@ from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
 Made = tuple[Int32s, Int64s, Int32s, int, bool]
 Transitions = dict[tuple[int, int], int]
 
+NAMED = 5  # types in a warning
+
+
+def _plain(name: str) -> str:
+    """What a type computes, without its operands, its attributes, or which part of a cell it is.
+
+    Example:
+        >>> [_plain(name) for name in ("make.Net.step (eager x)([8]) #2", "tanh([2])", "lookup(embed[10,8])", "I")]
+        ['Net.step', 'tanh', 'lookup', 'I']
+    """
+    called = name.partition("(")[0].strip()
+    return ".".join(called.split(".")[-2:])
+
 
 class FSM:
     """A policy that looks the next type up in a table of frontier states.
@@ -99,8 +112,10 @@ class FSM:
 
     def _warn(self, names: tuple[str, ...]) -> None:
         self._warned = True
+        """Name them as a person calls them: the graph's report has their whole names."""
         unknown = [name for name in names if name not in self._letter]
-        shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if len(unknown) > 5 else "")
+        plain = list(dict.fromkeys(map(_plain, unknown)))
+        shown = ", ".join(plain[:NAMED]) + (f" and {len(plain) - NAMED} more" if len(plain) > NAMED else "")
         warn(
             f"policy {self.name} was not trained with the types {shown}; where they are ready "
             "the path ratio decides. Train a policy on such graphs: edbatch.learn(graphs)"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 from tqdm import tqdm
 
+from edbatch.base.numbers import checked_integer, checked_real
 from edbatch.base.stopwatch import Moment
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.policy.encodings import ENCODINGS
@@ -16,6 +16,7 @@ from edbatch.policy.trainer import CHECK_EVERY, Exploration, Trainer
 from edbatch.policy.typed_graph import TypedGraph
 
 WORK_LIMIT = 100_000_000  # of all episodes together, as Trainer.work counts: about a second
+MOST_STEPS = 2**31 - 1  # which compiled loops add to numbers of decisions
 
 
 def learn(
@@ -71,12 +72,10 @@ def learn(
     if not isinstance(encoding, str) or encoding not in ENCODINGS:
         raise EdBatchError(f"learn: no state encoding is named {shown(encoding)}; there are {', '.join(ENCODINGS)}")
     how = _checked_exploration(exploration)
-    episodes, seed = (_checked_number(name, value, int) for name, value in (("episodes", episodes), ("seed", seed)))
-    if episodes < 0 or seed < 0 or not how.is_possible():
-        raise EdBatchError(
-            "learn: needs episodes >= 0, seed >= 0, 0 <= alpha < inf, 0 <= epsilon <= 1, 0 < rate <= 1, "
-            "0 <= discount <= 1, steps >= 1"
-        )
+    episodes = checked_integer("learn", "episodes", episodes, least=0)
+    seed = checked_integer("learn", "seed", seed, least=0)
+    if not how.is_possible():
+        raise EdBatchError("learn: needs 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1")
     started = Moment.now()
     trainer = Trainer(graphs, ENCODINGS[encoding], seed)
     episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainer.work)))
@@ -98,14 +97,13 @@ def _checked_exploration(given: Mapping[str, Any]) -> Exploration:
     for name in given:
         if name not in known:
             raise EdBatchError(f"learn: there is no {name!r}; there are {', '.join(known)}")
-    return Exploration(**{name: _checked_number(name, value, type(known[name])) for name, value in given.items()})
-
-
-def _checked_number(name: str, value: Any, of: type[Any]) -> Any:
-    """A number as compiled loops take it: `of`, which is int or float."""
-    if isinstance(value, bool) or not isinstance(value, Integral if of is int else Real):
-        raise EdBatchError(f"learn: {name}: expected {'an integer' if of is int else 'a number'}, got {shown(value)}")
-    return of(value)
+    numbers: dict[str, Any] = {
+        name: checked_integer("learn", name, value, most=MOST_STEPS)
+        if name == "steps"
+        else checked_real("learn", name, value)
+        for name, value in given.items()
+    }
+    return Exploration(**numbers)
 
 
 def _checked(graphs: Sequence[TypedGraph]) -> list[TypedGraph]:

@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 
+from edbatch.base.exclusive import Interlude
 from edbatch.base.files import checked_path
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, shown
@@ -71,9 +72,10 @@ def schedule_of(policy: Policy, graph: TypedGraph) -> Schedule:
     Raises:
         EdBatchError: it is none, or none of this graph; names the policy, and the batch and node that are wrong.
     """
-    schedule = policy.schedule(graph)
     if is_known(policy):
-        return schedule
+        return policy.schedule(graph)
+    with Interlude():
+        schedule = policy.schedule(graph)
     name = getattr(policy, "name", type(policy).__name__)
     if not isinstance(schedule, Schedule):
         raise EdBatchError(f"policy {name!r}: expected a Schedule, got {type(schedule).__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edbatch.base.stopwatch import Moment
@@ -68,9 +69,39 @@ def default_policy(graph: TypedGraph) -> Policy:
     return found.policy
 
 
+def worth_learning(graphs: Sequence[TypedGraph], coming: float) -> bool:
+    """Whether learning a policy pays: a graph is large, or much is coming, and `sufficient` is not as good.
+
+    Args:
+        graphs: mini-batches, at least one.
+        coming: nodes of their types, these included.
+    """
+    much = coming >= MANY or any(len(graph) >= LARGE for graph in graphs)
+    return much and any(_leaves_batches(graph) for graph in graphs)
+
+
+def _leaves_batches(graph: TypedGraph) -> bool:
+    """Whether another policy than `sufficient` can save more batches than do not matter."""
+    return len(schedule_of(get_policy("sufficient"), graph)) > lower_bound(graph) + NEAR
+
+
+def waits(names: frozenset[str]) -> bool:
+    """Whether learning for a set of types does not pay yet, so that another policy may come."""
+    return names not in _learned and not any(names <= types for types in _learned)
+
+
+def still_waits(names: frozenset[str], nodes: int) -> bool:
+    """The same when so many nodes of these types come once more, which are counted as seen."""
+    seen = _seen.get(names, 0) + nodes
+    if nodes >= LARGE or seen >= MANY or not waits(names):
+        return False
+    _seen[names] = seen
+    return True
+
+
 def _learn(graph: TypedGraph) -> _Learned:
     sufficient = get_policy("sufficient")
-    if len(schedule_of(sufficient, graph)) <= lower_bound(graph) + NEAR:
+    if not _leaves_batches(graph):
         return _Learned(sufficient, 0.0)
     wasted = sum(known.seconds for known in _learned.values() if not known.reused)
     if wasted > WASTE_LIMIT:

@@ -73,6 +73,14 @@ def test_unknown_types_warn_once_and_fall_back():
         fsm.schedule(graph)
 
 
+def test_unknown_types_are_named_as_a_person_calls_them():
+    names = ["my.module.make.Net.step (eager x)([32], [8])", "my.module.make.Net.step (h, c)([32], [8], [8]) #2"]
+    names += [f"{op}([{size}])" for op in ("tanh", "exp", "sin", "cos", "erf") for size in (3, 4)]
+    graph = TypedGraph.from_lists([*names, *names[::-1]], [[] for _ in range(2 * len(names))])
+    with pytest.warns(EdBatchWarning, match="with the types Net.step, tanh, exp, sin, cos and 1 more; where they are"):
+        machine([([0, 1], 0)]).schedule(graph)
+
+
 def test_unknown_types_that_stand_alone_are_no_matter():
     graph = TypedGraph.from_lists(["I", "O", "I", "O", "loss"], [[], [0], [0], [2], [1, 3]])
     fsm = machine([([0, 1], 0)])
