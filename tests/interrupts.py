@@ -8,7 +8,7 @@ from pathlib import Path
 
 import edbatch
 from edbatch.base.exclusive import lock
-from edbatch.graph.columns import graphs
+from edbatch.graph.opened import graphs
 
 FOLDER = str(Path(edbatch.__file__).parent)
 FOREVER = sys.maxsize
@@ -18,6 +18,15 @@ def end_blocks():
     """End graphs that are open: a signal as an `__exit__` begins leaves one so, which Python cannot prevent."""
     for block in graphs:
         block.value = None
+
+
+def _alone(function):
+    """A generator that calls a function: what was being handled when it was left is forgotten with it.
+
+    An error of a tracing function at the `pass` of an `except` leaves the exception that it handles the current one of
+    the thread, and the context of all later errors; a signal without one cannot come there.
+    """
+    yield function()
 
 
 class Interrupt:
@@ -35,22 +44,25 @@ class Interrupt:
 
     def run(self, function):
         """Call a function; whether it was interrupted."""
-        before = sys.gettrace()
+        before, handled = sys.gettrace(), sys.exc_info()[1]
         handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # as on a terminal
         sys.settrace(self._frame)
         try:
-            function()
+            next(_alone(function))
             sys.settrace(None)
             if self.lines >= self.at:
                 time.sleep(0.2)  # it came inside a finalizer, and is sent once more
         except KeyboardInterrupt:
-            return True
+            interrupted = True
+        else:
+            interrupted = False
         finally:
             sys.settrace(before)
             assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
             assert not lock._is_owned()  # another thread would wait for ever
             signal.signal(signal.SIGINT, handler)
-        return False
+        assert sys.exc_info()[1] is handled
+        return interrupted
 
     def _frame(self, frame, event, _):
         return self._line if frame.f_code.co_filename.startswith(FOLDER) else None

@@ -82,13 +82,27 @@ class Blocks(Generic[T]):
             below = below.below
         block = Block(value, below, id(sys._getframe(2)))
         try:
-            with Whole():  # or an interrupt left it open for whatever comes next
-                block.token = self.top.set(block)
-                entered.append(block)
+            block.token = self.top.set(block)
+            entered.append(block)
             return block
-        except BaseException:
-            self.leave(block, entered)
+        except BaseException:  # an interrupt: it would be open for whatever comes next
+            self._undo(block, entered)
             raise
+
+    def _undo(self, block: Block[T], entered: list[Block[T]]) -> None:
+        """End a block that may have been entered by half."""
+        try:
+            with Whole():
+                self._end(block, entered)
+        finally:
+            self._end(block, entered)  # if an interrupt came before they waited
+
+    def _end(self, block: Block[T], entered: list[Block[T]]) -> None:
+        if block.token is not None:
+            self._leave(block, entered)
+        elif self.top.get() is block:  # and its token was never kept
+            assert block.below is not None
+            self.top.set(block.below)
 
     def leave(self, block: Block[T], entered: list[Block[T]]) -> None:
         """End a block, in any order, thread and task; it is taken out of the list."""
@@ -106,38 +120,58 @@ class Blocks(Generic[T]):
         Returns:
             Whether there was one.
         """
-        found: bool | None = None
+        frame = id(sys._getframe(2))
+        found: Block[T] | None = None
+        is_over = False
         try:
-            with Whole():
-                found = self._leave_one(entered, id(sys._getframe(2)))
-            return found
+            found = self._one_of(entered, frame)
+            if found is not None:
+                self._leave(found, entered)
+            is_over = True
+            return found is not None
         finally:
-            if found is None:  # an interrupt came before they waited
-                self._leave_one(entered, id(sys._getframe(2)))
+            if not is_over:  # an interrupt
+                found = found or self._one_of(entered, frame)
+                if found is not None:
+                    self.leave(found, entered)
 
-    def _leave_one(self, entered: list[Block[T]], frame: int) -> bool:
-        """End the block that this frame has entered, or the last of this thread or task; whether there was one."""
+    def _one_of(self, entered: list[Block[T]], frame: int) -> Block[T] | None:
+        """The block that this frame has entered, or the last of this thread or task."""
         all_entered = entered.copy()  # by other threads too, which go on entering and leaving
         if not all_entered:
-            return False
-        found = all_entered[-1]
-        if len(all_entered) > 1:
-            here = set(self)
-            known = [block for block in all_entered if block in here] or all_entered
-            found = next((block for block in reversed(known) if block.frame == frame), known[-1])
-        self._leave(found, entered)
-        return True
+            return None
+        if len(all_entered) == 1:
+            return all_entered[0]
+        here = set(self)
+        known = [block for block in all_entered if block in here] or all_entered
+        return next((block for block in reversed(known) if block.frame == frame), known[-1])
 
     def _leave(self, block: Block[T], entered: list[Block[T]]) -> None:
-        """End a block that is open."""
-        token, block.token = block.token, None  # which holds it, in a cycle
+        """End a block that is open. Where an interrupt has ended that, it is done once more."""
+        token = block.token
         if token is None:
             return
-        entered.remove(block)
+        if block in entered:
+            entered.remove(block)
         now = self.top.get()
+        if now is block and (token.old_value is block.below or token.old_value is Token.MISSING):  # as nearly all are
+            try:
+                self.top.reset(token)
+            except ValueError:  # entered elsewhere, where it is found to be over by its value
+                block.value = None
+            block.token = None  # which holds it, in a cycle
+            return
+        with Whole():
+            self._take_out(block, token, now)
+
+    def _take_out(self, block: Block[T], token: Token[Any], now: Block[T]) -> None:
+        """End a block that others may have been entered in since, elsewhere or here; `now`: the innermost."""
+        block.token = None
         try:
             self.top.reset(token)
-        except ValueError:  # entered elsewhere, where it is found to be over by its value
+        except RuntimeError:  # it was, before an interrupt
+            return
+        except ValueError:  # entered elsewhere
             block.value = None
             return
         if now is not block:
@@ -145,6 +179,6 @@ class Blocks(Generic[T]):
             above = next((one for one in self if one.below is block), None)
             if above is not None:
                 above.below = block.below
-        elif block.below is not token.old_value:  # which is over
+        else:  # what was below then is over
             assert block.below is not None
             self.top.set(block.below)

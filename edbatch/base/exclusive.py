@@ -21,6 +21,8 @@ from signal import Signals
 from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from edbatch.errors import EdBatchError
+
 # What `signal` wraps: its functions turn numbers into enums and back, which takes ten times as long as they do.
 _signal: Any = import_module("_signal")
 # Those that programs catch to end what runs: Ctrl-C, a timer, a batch system that takes the machine back.
@@ -39,18 +41,60 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
 
 
+# Held by what runs; its own thread finds it so where a signal's handler, or a finalizer, begins something in its midst.
+_running = threading.Lock()
+
+
 def exclusive(function: Callable[P, R]) -> Callable[P, R]:
-    """Have a function run by one thread at a time; what compiled code made of an exception becomes that again."""
+    """Have a function run by one thread at a time, and by none in its own midst.
+
+    Python runs handlers of signals between any two instructions, and finalizers of what is collected as garbage. What
+    these ask for while tables are half changed is refused, and their error is theirs.
+
+    What compiled code made of an exception becomes that again.
+    """
 
     @wraps(function)
     def alone(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             with lock:
-                return function(*args, **kwargs)
+                running = _running
+                if running.locked():
+                    raise EdBatchError(
+                        "a signal's handler or a finalizer asked for a value, a gradient or an update while EdBatch "
+                        "was computing; expected it to ask later"
+                    )
+                with running:
+                    return function(*args, **kwargs)
         except SystemError as error:
             raise original(error)  # noqa: B904 (it has no other cause)
 
     return alone
+
+
+class Interlude:
+    """In its block, while something runs, functions of the user's run: these may well begin something.
+
+    Example:
+        >>> read = exclusive(lambda: 1)
+        >>> def asking():
+        ...     with Interlude():
+        ...         return read()
+        >>> exclusive(asking)()
+        1
+    """
+
+    __slots__ = ("_outer",)
+
+    def __enter__(self) -> Self:
+        global _running
+        self._outer = _running
+        _running = threading.Lock()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _running
+        _running = self._outer
 
 
 def original(error: BaseException) -> BaseException:
@@ -95,9 +139,9 @@ class Whole:
     def __enter__(self) -> Self:
         if _thread.get_ident() == threading.main_thread().ident:
             try:
-                for number in _SIGNALS:
-                    handler = _signal.getsignal(number)
-                    if callable(handler):  # and not ignored, or of C
+                for number, handler in zip(_SIGNALS, map(_signal.getsignal, _SIGNALS), strict=True):
+                    # The default, and to ignore it, are numbers; of C is None.
+                    if handler.__class__ is not int and callable(handler):
                         self._handlers.append((number, handler))
                         _signal.signal(number, self._note)
             except BaseException:  # by a signal whose turn had not come

@@ -7,7 +7,16 @@ their package.
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+from edbatch.base.exclusive import Whole
+
+
+def imported(name: str) -> ModuleType:
+    """A module, imported as a whole: an interrupt waits. One that is imported by half, as Numba then is, stays so."""
+    with Whole():
+        return import_module(name)
 
 
 class Later:
@@ -23,12 +32,12 @@ class Later:
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._module: Any = None
+        self._module_name = name
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):  # who asks what this is, as doctest does of every name, does not use it
             raise AttributeError(attribute)
-        if self._module is None:
-            self._module = import_module(self._name)
-        return getattr(self._module, attribute)
+        known = self.__dict__
+        module = imported(known.get("_module_name") or known["__name__"])
+        self.__dict__ = vars(module)  # from now on names are found there, without a call
+        return getattr(module, attribute)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from operator import index
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from edbatch.errors import EdBatchError, shown
 
+MOST = 2**63 - 1  # that machines count with
 _SCALARS = (int, float, np.integer, np.floating)
 
 
@@ -24,43 +26,70 @@ def is_real(value: Any) -> bool:
 
 
 def as_integer(value: Any) -> int:
-    """`operator.index` without truth values, which to Python are 0 and 1: whoever gives one has compared something.
+    """`operator.index` as a plain int, of NumPy's integers and whatever else has one, of a class of its own too.
+
+    Truth values to Python are 0 and 1; they are none here: whoever gives one has compared something.
 
     Raises:
         TypeError: it is no integer.
     """
     if isinstance(value, bool):
         raise TypeError
-    return index(value)
+    found = index(value)
+    return found if found.__class__ is int else int(found)
 
 
-def check_number(place: str, name: str, value: Any, below: float = math.inf) -> None:
-    """Raise an `EdBatchError` unless `value` is a number in [0, below); truth values are none.
+def checked_real(place: str, name: str, value: Any, below: float = math.inf) -> float:
+    """A number in [0, below) as a Python float: of NumPy's, fractions and arrays without axes too.
+
+    To go on with what was given would be to compute in its precision.
+
+    Raises:
+        EdBatchError: it is no number, a truth value, or out of range.
 
     Example:
-        >>> check_number("SGD", "momentum", 1.5, below=1)
+        >>> checked_real("SGD", "lr", np.array(0.5))
+        0.5
+        >>> checked_real("SGD", "momentum", 1.5, below=1)
         Traceback (most recent call last):
         edbatch.errors.EdBatchError: SGD: momentum=1.5; expected a number in [0, 1)
     """
-    try:
-        good = is_real(value) and not isinstance(value, bool) and 0 <= float(value) < below
-    except OverflowError:  # an integer beyond all floats
-        good = False
-    if not good:
+    if value.__class__ is float:
+        found = value
+    else:
+        found = math.nan
+        one = value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+        if isinstance(one, Real) and not isinstance(one, bool | np.timedelta64):
+            try:
+                found = float(one)
+            except OverflowError:  # an integer beyond all floats
+                found = math.inf
+    if not 0 <= found < below:
         raise EdBatchError(f"{place}: {name}={shown(value)}; expected a number in [0, {below})")
+    return found
 
 
-def check_integer(place: str, name: str, value: Any, least: int = 1) -> None:
-    """Raise an `EdBatchError` unless `value` is an integer of at least `least`; truth values are none.
+def checked_integer(place: str, name: str, value: Any, least: int = 1, most: int = MOST) -> int:
+    """An integer from `least` to `most` as a Python int: of NumPy's, and whatever else `operator.index` takes.
+
+    To go on with what was given would be to compute in its bits, or without arithmetic.
+
+    Raises:
+        EdBatchError: it is no integer, a truth value, or out of range.
 
     Example:
-        >>> check_integer("LSTM", "dim", 0)
+        >>> checked_integer("LSTM", "dim", np.uint8(3))
+        3
+        >>> checked_integer("LSTM", "dim", 0)
         Traceback (most recent call last):
         edbatch.errors.EdBatchError: LSTM: dim=0; expected an integer of at least 1
     """
     try:
-        good = as_integer(value) >= least
+        found = as_integer(value)
     except TypeError:
-        good = False
-    if not good:
+        found = least - 1
+    if found > most:
+        raise EdBatchError(f"{place}: {name}={shown(value)}; expected an integer of at most {most:,}")
+    if found < least:
         raise EdBatchError(f"{place}: {name}={shown(value)}; expected an integer of at least {least}")
+    return found

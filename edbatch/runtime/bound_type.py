@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
@@ -13,7 +14,8 @@ from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.compile.list_program import ListProgram, forward_of
-from edbatch.runtime.compile.program import Program
+from edbatch.runtime.compile.program import FORWARD, Program
+from edbatch.runtime.compile.structure import structure_of
 
 
 class BoundType:
@@ -34,8 +36,15 @@ class BoundType:
         if type.op.equations is not None:
             self.program = forward_of(type, backend)
         elif type.op.kind is not Kind.SOURCE:
-            self.program = Program(body_of_type(type)[0], columns_of_type(type), backend)
+            if type.op.composite is not None and not (structure := structure_of(type).structure).is_open:
+                body_of_type(type)  # where it cannot be opened, nothing has changed so far
+                structure.is_open = structure.is_ours
+            self.program = Program(type, FORWARD, _body, backend)
         self.derivatives: dict[Any, Any] = {}
+
+
+def _body(type: NodeType) -> tuple[Body, tuple[int, ...]]:
+    return body_of_type(type)[0], columns_of_type(type)
 
 
 def holds_parameters(type: NodeType) -> bool:

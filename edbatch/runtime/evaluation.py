@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -20,20 +20,24 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.growing import Used
 from edbatch.policy.policy import Policy
-from edbatch.policy.registry import is_known, schedule_of
+from edbatch.policy.registry import get_policy, is_known, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Executor
-from edbatch.runtime.learned import default_policy
+from edbatch.runtime.learned import default_policy, waits
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.programs.choice import Choice
+from edbatch.runtime.remembered import Remembered, plans
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import shared_table
+
+AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
+NOTHING = Used(0, 0, 0, 0, 0)
 
 
 class Evaluation:
@@ -54,6 +58,7 @@ class Evaluation:
         fallbacks: steps at which a policy did not know the state.
         clock: what takes how long; profile: seconds of the batches of each type, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
+        key: under which the plan of what was taken over is to be remembered, if it is.
     """
 
     def __init__(self, device: Device, options: Options, check_nan: bool, clock: Clock) -> None:
@@ -63,6 +68,9 @@ class Evaluation:
         self.nodes, self.plan, self.arenas = store.nodes, store.plan, store.arenas
         self.done = 0
         self._args_done = 0
+        self._known: Remembered | None = None
+        self._waiting: tuple[frozenset[str], int] | None = None  # types for which no policy was learned yet, and nodes
+        self.key: Hashable = None
         self.ran: list[Ran] = []
         self._n_sources = 0
         self.choice: Choice | None = None
@@ -83,11 +91,10 @@ class Evaluation:
         for ran in self.ran:
             for saved in ran.saved.values():
                 saved.release()
-        self._executor.release()
         if whole:
             self.table.stores.give_back(self._store)
         else:
-            self.arenas.release()
+            self._store.release()
 
     def take_over(self, types: list[int], args: list[int]) -> None:
         """Append recorded nodes, with operands found and views seen.
@@ -131,16 +138,42 @@ class Evaluation:
         graph.ends = tuple(dict.fromkeys(end for end in ends if 0 < end < len(graph)))
         return graph
 
+    def note_lines(self, lines: list[str]) -> None:
+        """Note where the nodes that are taken over next were recorded, if that is asked for."""
+        if lines:
+            self.lines.update(enumerate(lines, self.nodes.n))
+
+    def restore(self, known: Remembered) -> None:
+        """Have the nodes and the plan of another graph that recorded the same."""
+        self.arenas.see_layouts()
+        self._known = known
+        known.put(self.nodes, self.plan, self.arenas)
+        self.policy, self.fallbacks = known.policy, known.fallbacks
+
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
         """Run the nodes that were taken over last.
 
         Args:
-            policy: decides which type runs next; None: one that is learned.
+            policy: decides which type runs next; None: one that is learned, and for programs `sufficient`.
             inputs: arrays of the input nodes, found by payload.
             saving: keep what a backward run will read.
         """
-        first, nodes, plan, arenas, clock = self.done, self.nodes, self.plan, self.arenas, self.clock
-        begin, n_sources, has_room = self.ran[-1].end if self.ran else plan.used, -1, True
+        nodes, arenas, clock, known = self.nodes, self.arenas, self.clock, self._known
+        begin = self.ran[-1].end if self.ran else NOTHING
+        if known is not None:
+            n_sources, self._known = known.n_sources, None
+            arenas.make_room()
+        else:
+            n_sources = self._planned(policy)
+        clock.stop("planning")
+        self._execute(begin, n_sources, inputs, saving)
+        clock.stop("execution")
+        self.done, self._args_done = nodes.n, nodes.n_args
+
+    def _planned(self, policy: Policy | None) -> int:
+        """Plan what is pending; how many batches are of sources."""
+        first, nodes, plan = self.done, self.nodes, self.plan
+        n_sources, has_room, key = -1, True, self.key
         if nodes.n - first <= FEW and is_known(policy):
             plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
@@ -149,11 +182,12 @@ class Evaluation:
             plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
             n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
         if not has_room:
-            arenas.make_room()
-        clock.stop("planning")
-        self._execute(begin, n_sources, inputs, saving)
-        clock.stop("execution")
-        self.done, self._args_done = nodes.n, nodes.n_args
+            self.arenas.make_room()
+        if key is not None and first == 0 and plans.wants(key):
+            found = self.policy, self._waiting, self.fallbacks
+            plans.keep(key, Remembered.of(self.table, nodes, plan, self.arenas, n_sources, *found))
+        self.key = None
+        return n_sources
 
     def _tables(self) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What a plan is made of, see `planner.extend_plan`."""
@@ -170,8 +204,12 @@ class Evaluation:
         clock.stop("lowering")
         if not len(graph):
             return chosen, np.zeros(1, np.int64)
+        if policy is None and self.choice is not None:
+            policy = get_policy("sufficient")  # of programs any round may have types of its own
         if policy is None:  # what is new may have types that the last policy does not know
             policy = default_policy(graph)
+            names = frozenset(graph.names)
+            self._waiting = (names, len(graph)) if waits(names) else None
             clock.stop("learning")
         if self.choice is not None:
             policy = self.choice.of(policy, graph)
@@ -190,7 +228,6 @@ class Evaluation:
         saved = {}
         if isinstance(types, SavingTable):
             saved = types.saved
-            self._executor.release()  # the way back needs room of its own
         self.ran.append(Ran(begin, end, n_sources, saved, time))
         self._n_sources += n_sources
 
@@ -208,6 +245,8 @@ class Evaluation:
 
     def values(self, ids: np.ndarray) -> list[Any]:
         """The values of expressions with these ids, that have run."""
+        if len(ids) <= AT_ONCE:
+            return [self.value(id) for id in ids.tolist()]
         values: list[Any] = [None] * len(ids)
         for chosen, found in self._by_window(ids):
             for at, value in zip(chosen.tolist(), found, strict=True):
@@ -265,7 +304,7 @@ class Evaluation:
     @property
     def batches(self) -> int:
         """How many have run, without those of what is given."""
-        return len(self.plan.tables.batches) - self._n_sources
+        return self.plan.used.batches - self._n_sources
 
     def _computing(self) -> AbstractContextManager[Any]:
         """In its block, what is computed is computed on the device, under the options in force."""

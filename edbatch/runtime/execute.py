@@ -11,7 +11,6 @@ from edbatch.compiling.directory import Directory
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import parameter_array
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.format import Batch
 from edbatch.memory.plan.growing import GrowingPlan, Used
 from edbatch.runtime.backward.saving import SavingTable
 from edbatch.runtime.state import GraphState
@@ -35,9 +34,7 @@ class Executor:
         self._store = store
         self._table, self._arenas = graph.table, graph.arenas
         self._backend = graph.table.backend
-        self._pool = graph.table.pool
         self._profile = profile
-        self._scratch: Any = None
 
     def run(
         self, plan: GrowingPlan, begin: Used, n_sources: int, inputs: list[Any], types: TypeTable | SavingTable
@@ -57,12 +54,12 @@ class Executor:
         first, end = begin.batches + n_sources, used.batches
         if n_sources:
             for batch in plan.batches[begin.batches : first].tolist():
-                self._stage(Batch(*batch), plan.indices, inputs)
+                self._stage(batch, plan.indices, inputs)
         if first == end:
             return used
         programs, backend = types.programs, self._backend
-        _held = programs.prepare(set(plan.batches["type"][first:end].tolist()), types)
-        scratch = self._room(programs.scratch(plan, first, end))
+        _held = programs.prepare(set(plan.types[first:end].tolist()), types)
+        scratch, _ = self._store.scratch.take(programs.scratch(plan, first, end), _BYTES)
         memory, indices = self._memory(types), backend.indices(plan, begin.indices)
         if not self._graph.check_nan and self._profile is None:
             backend.run_batches(first, end, plan, indices, memory, programs, scratch)
@@ -93,21 +90,8 @@ class Executor:
             known = self._store.memory = Directory(Memory(columns, rows, table.window, types.kept, *scattered))
         return known
 
-    def release(self) -> None:
-        """Give the scratch buffer back."""
-        if self._scratch is not None:
-            buffer, self._scratch = self._scratch, None
-            self._pool.release(buffer)
-
-    def _room(self, size: int) -> int:
-        """The address of a scratch buffer of so many bytes."""
-        if self._scratch is None or len(self._scratch) < size:
-            self.release()
-            self._scratch = self._pool.acquire(2 * size, _BYTES)
-            self._address = self._backend.address(self._scratch)
-        return self._address
-
-    def _stage(self, batch: Batch, indices: np.ndarray, inputs: list[Any]) -> None:
+    def _stage(self, batch: tuple[int, ...], indices: np.ndarray, inputs: list[Any]) -> None:
+        """Put the rows of a `Batch` of sources where they are computed with."""
         kind, row, n, _, payload, _ = batch
         type = self._table.bound[kind]
         values: Any = None

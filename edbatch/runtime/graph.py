@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -19,12 +19,13 @@ from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, warn
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
-from edbatch.graph.columns import DAMAGED, Columns, graphs
+from edbatch.graph.columns import DAMAGED, Columns, Pieces, Recorded
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
+from edbatch.graph.opened import graphs
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 backward = Later("edbatch.runtime.backward.backward")
 reporting = Later("edbatch.runtime.reporting")
 running = Later("edbatch.runtime.evaluation")
+joining = Later("edbatch.runtime.join")
+remembering = Later("edbatch.runtime.remembered")
 
 
 class Graph(Columns):
@@ -133,7 +136,7 @@ class Graph(Columns):
             with lock:
                 evaluation = self._evaluation
                 if evaluation is None or self.n != evaluation.done or self._failed is not None:
-                    evaluation = self._run(saving=False)
+                    evaluation = self._ran(saving=False)
                 return evaluation.value(expression.id)
         except SystemError as error:
             raise original(error)  # noqa: B904 (it has no other cause)
@@ -147,12 +150,12 @@ class Graph(Columns):
         listed = _listed("values", expressions)
         for at, expression in enumerate(listed):
             self._check_own(f"value {at}", expression)
-        single = [x.id for x in listed if x.__class__ is not ExpressionArray]
+        single = [x.id for x in listed if not isinstance(x, ExpressionArray)]
         found = self._ran(saving=False).values(np.array(single, np.int64))
         if len(single) == len(listed):
             return found
         values = iter(found)
-        return [x.value() if x.__class__ is ExpressionArray else next(values) for x in listed]
+        return [self.rows(x.ids, x.spec) if isinstance(x, ExpressionArray) else next(values) for x in listed]
 
     @exclusive
     def backward(self, expression: Expression, gradient: Any = None) -> None:
@@ -160,7 +163,7 @@ class Graph(Columns):
         self._check_own("backward", expression)
         seed = backward.seed_of(expression.spec, gradient)
         saving = not (self.options.recompute or current_options().recompute)
-        evaluation = self._ran(saving)
+        evaluation = self._run(saving)
         with Fitting():
             evaluation.backward(expression, seed)
         self._clock.restart()  # what is recorded from now on is construction
@@ -274,6 +277,16 @@ class Graph(Columns):
         """The body of a cell made ready to run; see `runtime.compile.cell`."""
         return compile_cell(body, arguments, self.options)
 
+    def joined(self, pieces: Pieces, first: int) -> Recorded:
+        """What was taken in pieces as one; `first`: the id of the first node."""
+        if not pieces.has_recordings:
+            return Recorded(pieces.types, pieces.args, pieces.lines)
+        n, n_args = pieces.rows[:, :2].sum(0).tolist()
+        made = np.empty(n, np.int32), np.empty(n_args, np.int64)
+        bases = np.array(pieces.bases, np.int64)
+        joining.join_chunks(first, pieces.rows, bases, pieces.types, pieces.args, *made)
+        return Recorded(*made, pieces.lines)
+
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
         node, evaluation = expression.id & NODE_MASK, self._evaluation
@@ -289,8 +302,10 @@ class Graph(Columns):
     def _check_own(self, place: str, expression: Any) -> None:
         if not isinstance(expression, Expression):
             raise EdBatchError(f"{place}: expected an expression, got {type(expression).__name__}")
-        if expression.graph is not self and expression.graph.base is not self:
-            raise EdBatchError(f"{place}: an expression of another graph")
+        own = expression.graph.base if isinstance(expression, ExpressionArray) else expression.graph
+        if own is not self:
+            hint = ", that of one vertex in a vertex function" if own is not None and own.base is self else ""
+            raise EdBatchError(f"{place}: an expression of another graph{hint}")
 
     def _fail(self, error: BaseException) -> None:
         """Have no values from now on, because of an exception."""
@@ -313,29 +328,56 @@ class Graph(Columns):
             if evaluation is None or self.n != evaluation.done:
                 self._clock.stop("construction")
             if evaluation is None or self.types or self.array_graphs or self.n != evaluation.nodes.n:
-                evaluation = self._taken_over()
+                evaluation = self._taken_over(self.choice is None)
             if self.n != evaluation.done:
                 evaluation.choice = self.choice
+                recorded = self.n
                 evaluation.run(self._policy, self.inputs, saving)
+                if self.n != recorded:
+                    raise EdBatchError("a signal's handler, a finalizer or a policy recorded nodes in it meanwhile")
                 self.n = evaluation.done  # what is recorded later comes after parts that were split off
                 self.inputs.clear()
             return evaluation
 
-    def _taken_over(self) -> Evaluation:
-        """The evaluation, with all that was recorded."""
+    def _taken_over(self, plans: bool = False) -> Evaluation:
+        """The evaluation, with all that was recorded; `plans`: and with its plan, if that is known."""
         evaluation = self._evaluation
-        types, args, lines = self.take()
-        if self.n != len(types) + (0 if evaluation is None else evaluation.nodes.n):
+        taken = self.take()
+        is_first = evaluation is None or not evaluation.nodes.n
+        key = self._key(taken) if plans and is_first and isinstance(taken, Pieces) else None
+        known = None if key is None else remembering.plans.find(key)
+        if known is not None:
+            evaluation = self._evaluation = self._begun(known.table().device)
+            evaluation.note_lines(taken.lines)
+            evaluation.restore(known)
+            return evaluation
+        first = 0 if evaluation is None else evaluation.nodes.n
+        types, args, lines = taken if isinstance(taken, Recorded) else self.joined(taken, first)
+        if self.n != len(types) + first:
             raise EdBatchError(DAMAGED)
-        if evaluation is None or not evaluation.nodes.n:
-            kinds = dict.fromkeys(types if isinstance(types, list) else types.tolist())
+        if evaluation is None or is_first:
+            kinds = dict.fromkeys(types) if isinstance(types, list) else _present(types)
             of_parameters = (x for type in kinds if (x := TYPES[type].device) is not None)
             device = self._device or next(of_parameters, None) or current_device()
-            evaluation = self._evaluation = running.Evaluation(device, self.options, self._check_nan, self._clock)
-        if lines:
-            evaluation.lines.update(enumerate(lines, evaluation.nodes.n))
+            evaluation = self._evaluation = self._begun(device)
+        evaluation.note_lines(lines)
         evaluation.take_over(types, args)
+        evaluation.key = key
         return evaluation
+
+    def _begun(self, device: Device) -> Evaluation:
+        return running.Evaluation(device, self.options, self._check_nan, self._clock)
+
+    def _key(self, pieces: Pieces) -> Hashable:
+        """What the plan of the first run follows from."""
+        if self.n != pieces.n:
+            raise EdBatchError(DAMAGED)
+        return remembering.key_of(pieces, self._policy, self.options, self._device, current_device())
+
+
+def _present(types: np.ndarray) -> list[int]:
+    """The ids that occur."""
+    return np.flatnonzero(np.bincount(types)).tolist()
 
 
 def _listed(place: str, expressions: Any) -> list[Any]:
@@ -371,6 +413,6 @@ def forward(expressions: Sequence[Expression]) -> list[Any]:
         return []
     if not isinstance(listed[0], Expression):
         raise EdBatchError(f"value 0: expected an expression, got {type(listed[0]).__name__}")
-    owner = listed[0].graph.base or listed[0].graph
-    assert isinstance(owner, Graph)
-    return owner.values(listed)
+    owner: Any = listed[0].graph.base if isinstance(listed[0], ExpressionArray) else listed[0].graph
+    found: list[Any] = owner.values(listed)  # which a graph that is never run refuses
+    return found

@@ -97,9 +97,14 @@ def with_sources(
     Returns:
         All nodes batch after batch; where batches begin; the number of batches of sources.
     """
+    n = 0
+    for node in range(len(types)):
+        n += is_source[types[node]]
+    if n == 0:  # as where a graph goes on
+        return order.copy(), offsets.copy(), 0
     counts = np.zeros(len(is_source), np.int64)
     present = np.empty(len(is_source), np.int32)
-    n_sources, n = 0, 0
+    n_sources = 0
     for node in range(len(types)):
         kind = types[node]
         if is_source[kind]:
@@ -107,7 +112,6 @@ def with_sources(
                 present[n_sources] = kind
                 n_sources += 1
             counts[kind] += 1
-            n += 1
     whole = np.empty(n + len(order), np.int32)
     begins = np.zeros(n_sources + len(offsets), np.int64)
     next_of = np.zeros(len(is_source), np.int64)

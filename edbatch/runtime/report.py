@@ -141,7 +141,7 @@ class Report:
             rows.append(("rounds of programs", f"{self.rounds:,} ({waiting:,.1f} waiting, {each:,.2f} ms)"))
         return rows + [(stage, f"{1e3 * self.seconds[stage]:,.2f} ms") for stage in STAGES if stage in self.seconds]
 
-    def count_operands(self, plan: Plan, windows: Windows) -> None:
+    def _count_operands(self, plan: Plan, windows: Windows) -> None:
         """Add the operands of a plan to the counts."""
         operands, segments = plan.operands, plan.segments
         access, window, rows = (operands[name] for name in ("access", "window", "n"))

@@ -16,7 +16,7 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     report = Report(
         device=evaluation.table.device.name, seconds=evaluation.clock.seconds, fallbacks=evaluation.fallbacks
     )
-    report.count_operands(plan, evaluation.table.windows)
+    report._count_operands(plan, evaluation.table.windows)
     graphs = [evaluation.typed_graph(nodes, one.begin.nodes, one.end.nodes)[1] for one in ran]
     report.nodes, report.edges = sum(map(len, graphs)), sum(len(graph.operands) for graph in graphs)
     report.batches = evaluation.batches

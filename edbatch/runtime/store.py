@@ -12,6 +12,7 @@ from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.flow import Flow
+from edbatch.runtime.kept_buffer import KeptBuffer
 from edbatch.runtime.nodes import Nodes
 
 MOST_BYTES = 1 << 26  # of a store that is kept
@@ -32,9 +33,11 @@ class Store:
         arenas: the values.
         memory: where they are, as compiled code was told last.
         flow, back: where gradients flow, and the plan of the way back.
+        gradients: what is computed on the way back.
+        scratch: for what is computed of one run, there or back; the next uses it again.
     """
 
-    __slots__ = ("arenas", "back", "flow", "memory", "nodes", "number", "plan")
+    __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
 
     def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
         self.number = number
@@ -44,12 +47,22 @@ class Store:
         self.memory: Directory[Memory] | None = None
         self.flow = Flow()
         self.back = GrowingPlan()
+        self.scratch = KeptBuffer(pool)
+        self.gradients = KeptBuffer(pool)
+
+    def release(self) -> None:
+        """Give all that is a device's memory to others; the values are gone."""
+        self.scratch.give_back()
+        self.gradients.give_back()
+        self.arenas.release()
 
     def clear(self) -> None:
         """Have nothing left but room."""
         self.arenas.clear()
         self.nodes.clear()
         self.plan.clear()
+        self.scratch.shrink()
+        self.gradients.shrink()
 
     @property
     def bytes(self) -> int:
@@ -85,4 +98,4 @@ class Stores:
         if len(self._free) < MOST and store.bytes <= MOST_BYTES:
             heappush(self._free, (store.number, store))
         else:
-            store.arenas.release()
+            store.release()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.exclusive import exclusive, lock
+from edbatch.base.exclusive import lock
 from edbatch.compiling.directory import Directory
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
@@ -111,9 +111,12 @@ class TypeTable(ColumnsOfTypes):
         """What computes a type, if it is compiled."""
         return self.bound[kind].program
 
-    @exclusive
     def number(self, types: np.ndarray) -> np.ndarray:
         """The numbers of these type ids; types not seen before are added."""
+        with lock:
+            return self._number(types)
+
+    def _number(self, types: np.ndarray) -> np.ndarray:
         if len(types) and int(types.max()) >= len(self.numbers):
             self.numbers = np.append(self.numbers, np.full(TYPES.made, -1, np.int32))
         local = self.numbers[types]

@@ -18,7 +18,7 @@ from edbatch.base.blocks import Blocks
 from edbatch.devices import current_device
 from edbatch.graph import options
 from edbatch.graph.cell.trace import Trace, traced
-from edbatch.graph.columns import graphs
+from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from tests.interrupts import FOREVER, Interrupt
 

@@ -19,5 +19,25 @@ def test_a_module_is_imported_when_it_is_used(monkeypatch):
 def test_what_is_missing_is_said_as_by_an_import():
     with pytest.raises(ImportError, match="no_such_module"):
         _ = Later("no_such_module").name
-    with pytest.raises(AttributeError, match="no_such_name"):
-        _ = Later("math").no_such_name
+    math = Later("math")
+    for _ in range(2):  # also once it is imported
+        with pytest.raises(AttributeError, match="no_such_name"):
+            _ = math.no_such_name
+
+
+def test_names_are_those_that_the_module_has_now(monkeypatch):
+    colors = Later("colorsys")
+    before = colors.ONE_THIRD
+    monkeypatch.setattr("colorsys.ONE_THIRD", 2 * before)
+    assert 2 * before == colors.ONE_THIRD
+
+
+def test_an_interrupt_waits_until_all_is_imported(tmp_path, monkeypatch):
+    """As Numba, what was imported by half would stay so."""
+    (tmp_path / "slow_one.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\ndone = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    slow = Later("slow_one")
+    with pytest.raises(KeyboardInterrupt):
+        _ = slow.done
+    assert slow.done
+    del sys.modules["slow_one"]

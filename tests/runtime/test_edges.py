@@ -55,7 +55,7 @@ def mixed(op, sample, how, policy, dtype):
             @eb.cell
             def function(*given):
                 xs = [EDGES[edge][0](x) for edge, x in zip(inner, given[:number], strict=True)]
-                integers = [x.used_in(n) for x, n in zip(given[number:], sample.payload, strict=True)]
+                integers = [x.used_in(n, "integer") for x, n in zip(given[number:], sample.payload, strict=True)]
                 return added(op, tuple(attributes.items()), xs, integers)
 
             cells[key] = function

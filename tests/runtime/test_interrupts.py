@@ -162,6 +162,7 @@ def warm():
     return make
 
 
+@pytest.mark.usefixtures("no_old_garbage")
 def test_interrupts_of_a_warm_step():
     interrupt_everywhere(Case(), warm(), 60)
 

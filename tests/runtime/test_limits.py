@@ -104,7 +104,7 @@ def test_what_fails_in_a_table_leaves_it_as_it_was(model, monkeypatch):
     variant = Program.variant
 
     def failing(program):
-        if any("sigmoid" in node.type.op.name or "sigmoid" in str(node.type) for node in program._compile[0].nodes):
+        if any("sigmoid" in str(node.type) for node in program._type.op.body.nodes):
             raise MemoryError
         return variant(program)
 
@@ -178,7 +178,7 @@ def test_a_graph_that_memory_does_not_hold(model, monkeypatch):
     monkeypatch.setattr(BufferPool, "acquire", refuse)
     for kind in (eb.EdBatchError, MemoryError):
         with eb.Graph(policy="sufficient"), pytest.raises(kind, match=expected) as found:
-            eb.tanh(eb.ones(3)).value()
+            eb.tanh(eb.ones(3001)).value()  # there is room for what graphs before this had
         assert found.value.__suppress_context__
     monkeypatch.undo()
     graph.run()

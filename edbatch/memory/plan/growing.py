@@ -31,6 +31,7 @@ class GrowingPlan:
     """Tables with room for more.
 
     Attributes:
+        types: of the batches, also of those that are not there yet.
         bytes: of all tables, with their room.
     """
 
@@ -38,6 +39,7 @@ class GrowingPlan:
         self._used = np.zeros(1, USED)
         self._counts = self._used.view(np.int64)
         self._nodes_left = self._args_left = 0
+        self._args = 0  # for which there was room, whether it was needed or not
         self._hold([np.empty(0, dtype) for dtype in _DTYPES])
 
     @property
@@ -74,6 +76,7 @@ class GrowingPlan:
         """Make room for the batches of so many nodes, at least one, with so many operands and other integers."""
         self._nodes_left -= nodes
         self._args_left -= args
+        self._args += args
         if self._nodes_left < 0 or self._args_left < 0:
             self._grow(nodes, args)
 
@@ -88,15 +91,26 @@ class GrowingPlan:
             tables.append(new)
         self._hold(tables)
 
+    def copies(self) -> tuple[np.ndarray, ...]:
+        """Of what is in use of each table."""
+        return tuple(table[:used].copy() for table, used in zip(self._tables, self._counts.tolist(), strict=True))
+
+    def put(self, tables: tuple[np.ndarray, ...]) -> None:
+        """Have these in use, in a plan that is empty and has room for them."""
+        for table, column in zip(self._tables, tables, strict=True):
+            table[: len(column)] = column
+        self._counts[:] = [len(column) for column in tables]
+
     def clear(self) -> None:
         """Have nothing in use, and the same room."""
         self._counts[:] = 0
+        self._args = 0
         self._nodes_left, self._args_left = self._room
 
     def _grow(self, nodes: int, args: int) -> None:
         used = self._counts.tolist()
         if used[0]:  # there will be more
-            n, m = nodes + 2 * max(nodes, used[4]), args + 2 * max(args, used[3])
+            n, m = nodes + 2 * max(nodes, used[4]), args + 2 * max(args, self._args)
         else:  # or there was for another graph
             n, m = max(nodes, len(self._tables[4])), max(args, len(self._tables[2]))
         sizes = (n, m + LISTS * n, m, 3 * n + 2 * m, n)
@@ -105,6 +119,7 @@ class GrowingPlan:
 
     def _hold(self, tables: list[np.ndarray]) -> None:
         self._directory = Directory((*tables, self._used))  # at once: an interrupt leaves no address of what is gone
+        self.types = tables[0]["type"]
         self.bytes = sum(table.nbytes for table in tables)
         batches, operands, segments, indices, nodes = map(len, tables)
         n = min(batches, nodes)

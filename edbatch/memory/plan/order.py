@@ -27,6 +27,11 @@ def order_rows(
     """
     types, starts, counts, args = nodes
     n_batches = len(offsets) - 1
+    widest = 0
+    for b in range(n_batches):
+        widest = max(widest, offsets[b + 1] - offsets[b])
+    if widest < 2:  # as in a chain that is run as it was recorded
+        return
     batch_of = np.empty(len(types) - first, np.int32)  # nodes are counted from the first here
     edges = 0
     for b in range(n_batches):
@@ -38,9 +43,6 @@ def order_rows(
     pushed = np.empty(edges, np.int32)
     placed = np.zeros(len(batch_of), np.uint8)
     top = 0
-    widest = 0
-    for b in range(n_batches):
-        widest = max(widest, offsets[b + 1] - offsets[b])
     sorted_nodes = np.empty(widest, np.int32)
     for b in range(n_batches - 1, -1, -1):
         lo, hi = offsets[b], offsets[b + 1]

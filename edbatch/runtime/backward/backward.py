@@ -8,6 +8,7 @@ side by side, and it is ONE product ("lazy batching", Cavs, section 3.4).
 
 from __future__ import annotations
 
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan
 from edbatch.runtime.backward.reach import divide, flow_from
-from edbatch.runtime.backward.routes import routes_of
+from edbatch.runtime.backward.routes import Routes, routes_of
 from edbatch.runtime.backward.saving import Ran, stretches
 from edbatch.runtime.backward.static_windows import stopping_views
 from edbatch.runtime.state import GraphState
@@ -40,11 +41,16 @@ def seed_of(spec: Spec, gradient: Any) -> np.ndarray:
             raise EdBatchError(
                 f"backward of an expression of shape {spec.shape}: expected a scalar, or its gradient as an argument"
             )
-        return np.ones((), spec.dtype)
+        return _one(spec.dtype)
     seed = np.array(from_dlpack(gradient, "backward: the gradient"), spec.dtype)
     if seed.shape != spec.shape:
         raise EdBatchError(f"backward: expected a gradient of shape {spec.shape}, got {seed.shape}")
     return seed
+
+
+@cache
+def _one(dtype: np.dtype) -> np.ndarray:
+    return np.ones((), dtype)
 
 
 class Backward:
@@ -68,8 +74,11 @@ class Backward:
         self._graph, self._table, self._store, self._ran = graph, table, store, ran
         self._root, self._seed = root, seed
         self._backend = table.backend
-        self.gradients = GradientArenas(table.windows, graph.arenas, table.pool, self._backend)
-        self._of_expressions = ExpressionGradients(graph, ran, self.gradients)
+        self.gradients = GradientArenas(table.windows, graph.arenas, table.pool, store.gradients)
+
+    @cached_property
+    def _of_expressions(self) -> ExpressionGradients:
+        return ExpressionGradients(self._graph, self._ran, self.gradients)
 
     def run(self, sources: bool = False) -> None:
         """Compute the gradients, and add them to the parameters'.
@@ -80,18 +89,18 @@ class Backward:
         self.release()
         self.has_sources = sources
         now()  # what others have written since is noted
-        if not self._flow():
+        routes = routes_of(self._table)
+        if not self._flow(routes):
             return
         plans: list[BackwardPlan] = []
-        root, flow, ways = self._root & NODE_MASK, self._store.flow, routes_of(self._table).ways
-        n_sets, nodes = len(self._table.output_sets.sets), self._graph.nodes.directory
-        for stretch in reversed(stretches(self._ran, self._store.plan)):
+        root, flow, store = self._root & NODE_MASK, self._store.flow, self._store
+        n_sets, nodes, ways = len(self._table.output_sets.sets), self._graph.nodes.directory, routes.ways
+        for stretch in reversed(stretches(self._ran, store.plan)):
             divided = divide(*stretch.extent, n_sets, stretch.plan.entries, nodes, ways, flow.entries)
             if divided[0]:
-                plan = BackwardPlan(stretch, self._graph, self.gradients, flow, divided, self._store.back, root)
+                plan = BackwardPlan(stretch, self._graph, self.gradients, store, divided, root)
                 if not plans:
-                    seeded = self._of_expressions.row(self.gradients.array, self._root)
-                    seeded[0] = self._backend.from_host(self._seed, "C")
+                    self._give_seed(plan)
                 plan.run()
                 plans.append(plan)
         if not sources:
@@ -100,14 +109,23 @@ class Backward:
                 for plan in plans:
                     plan.add_to_parameters()
 
-    def _flow(self) -> bool:
+    def _give_seed(self, plan: BackwardPlan) -> None:
+        """Put the gradient that is given where a way back begins."""
+        seed = self._backend.from_host(self._seed, "C")
+        if self._root <= NODE_MASK:
+            plan.gradient_of(self._root)[...] = seed.reshape(-1)
+        else:
+            self._of_expressions.row(self.gradients.array, self._root)[0] = seed
+
+    def _flow(self, routes: Routes) -> bool:
         """Find out where gradients flow; returns whether they do."""
         table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._store.plan
         root, code = self._root & NODE_MASK, self._root >> NODE_BITS
-        found, routes = table.output_sets, routes_of(table)
+        found, n = table.output_sets, nodes.n
         number = found.of_root(table.bound, nodes.types.item(root), code)
-        flow.reserve(nodes.n, len(found.sets))
-        self.requires, self.sets = flow.columns.requires[: nodes.n], flow.columns.sets[: nodes.n]
+        flow.reserve(n, len(found.sets))
+        columns = flow.columns
+        self.requires, self.sets = columns.requires[:n], columns.sets[:n]
         number = -1 if stopping_views()[code] else number
         at = -1
         while True:
@@ -115,7 +133,7 @@ class Backward:
             if at < 0:
                 break
             found.follow(int(plan.nodes[at]), nodes, self.requires, self.sets)
-        flow.reserve(nodes.n, len(found.sets))
+        flow.reserve(n, len(found.sets))
         return self.has_flowed
 
     @property

@@ -63,18 +63,22 @@ class Flow:
 
     def reserve(self, nodes: int, sets: int) -> None:
         """Have room for so many nodes, and for so many sets; what is in columns that grow does not stay."""
+        room_of_nodes, room_of_sets = self._room
+        if nodes <= room_of_nodes and sets <= room_of_sets:
+            return
         before = self.columns
         of_nodes, of_sets = before[:3], before[3:]
-        if nodes > len(before.sets):
-            of_nodes = _of_nodes(max(nodes, 2 * len(before.sets)))
-        if sets > len(before.rows):
+        if nodes > room_of_nodes:
+            of_nodes = _of_nodes(max(nodes, 2 * room_of_nodes))
+        if sets > room_of_sets:
             of_sets = _of_sets(2 * sets)
-        if of_nodes[0] is not before.requires or of_sets[0] is not before.rows:
-            self._hold(FlowColumns(*of_nodes, *of_sets))
+        self._hold(FlowColumns(*of_nodes, *of_sets))
 
     def _hold(self, columns: FlowColumns) -> None:
+        self._room = 0, 0  # until all is there
         self._directory = Directory(columns)  # at once: an interrupt leaves no address of what is gone
         self.bytes = sum(column.nbytes for column in columns)
+        self._room = len(columns.sets), len(columns.rows)
 
 
 def _of_nodes(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

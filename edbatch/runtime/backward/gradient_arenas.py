@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.kernels.backend import Backend
 from edbatch.memory.plan.addresses import ROWS
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
+from edbatch.runtime.kept_buffer import KeptBuffer
 
 
 class GradientArenas:
@@ -18,15 +18,15 @@ class GradientArenas:
 
     Args:
         windows, arenas: of the values.
-        pool: where memory comes from and goes to.
-        backend: knows addresses.
+        pool: where memory comes from and goes to, but for that which is needed first.
+        kept: that memory, which stays with the graph; nobody else has it as long as these arenas have.
     """
 
-    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool, backend: Backend) -> None:
+    def __init__(self, windows: Windows, arenas: Arenas, pool: BufferPool, kept: KeptBuffer) -> None:
         self._windows = windows
         self._arenas = arenas
         self._pool = pool
-        self._backend = backend
+        self._kept = kept
         self._rows = np.zeros(0, ROWS)
         self._flats: list[tuple[int, Any]] = []  # what was acquired, by address
         self._arrays: dict[int, Any] = {}
@@ -42,10 +42,14 @@ class GradientArenas:
 
     def acquire(self, entries: int, zeros: int, dtype: np.dtype) -> tuple[int, Any]:
         """Memory, which is kept as long as these arenas; the first entries are zeros. With its address."""
-        flat = self._pool.acquire(max(1, entries), dtype)
-        self._flats.append((self._backend.address(flat), flat))
-        flat[:zeros] = 0
-        return self._flats[-1]
+        if self._flats:
+            flat = self._pool.acquire(max(1, entries), dtype)
+            found = self._pool.address(flat), flat
+        else:
+            found = self._kept.take(max(1, entries), dtype)
+        self._flats.append(found)
+        found[1][:zeros] = 0
+        return found
 
     def array(self, window: int) -> Any:
         """The gradients that a window shows [rows, *shape]."""
@@ -69,6 +73,7 @@ class GradientArenas:
         """Give all memory back to the pool; the gradients are gone."""
         self._arrays.clear()
         self._rows = self._rows[:0]
-        while self._flats:
+        while len(self._flats) > 1:
             _, flat = self._flats.pop()
             self._pool.release(flat)
+        self._flats.clear()

@@ -13,9 +13,11 @@ from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.flow import closed, reached
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type, outputs_seen
 from edbatch.graph.node_type import NodeType
-from edbatch.graph.op import Kind
+from edbatch.graph.op import Kind, no_gradient
+from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.reach import ROW, SetTables
+from edbatch.runtime.compile.families import made_for
 from edbatch.runtime.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class OutputSets:
         self._single: list[bool] = []
         self._first: list[int] = []
         self._entries: list[np.ndarray] = []
+        self._slots: list[bool] = []
         self._unions: dict[int, int] = {}
         self._renew()
 
@@ -63,9 +66,11 @@ class OutputSets:
         if len(types) > len(self._types):
             with Whole():
                 for number in range(len(self._types), len(types)):
-                    whole = _only_set(types[number].type)
-                    self._types.append(types[number].type)
-                    self._start.append(self._number(OutputSet(number, whole or frozenset())))
+                    type = types[number].type
+                    whole = _only_set(type)
+                    start = self._number(OutputSet(number, whole or frozenset()), type)
+                    self._types.append(type)
+                    self._start.append(start)
                     self._single.append(whole is not None)
                 self._renew()
         return self._add(self._start[kind], code)
@@ -80,7 +85,7 @@ class OutputSets:
             type = self._types[kind]
             seen = outputs_seen(type, read) if read < ROW else _outputs_at(type, self._entries[read - ROW])
             with Whole():
-                self._unions[key] = self._number(OutputSet(kind, closed(body_of_type(type)[0], live.union(seen))))
+                self._unions[key] = self._number(OutputSet(kind, closed(body_of_type(type)[0], live.union(seen))), type)
                 self._renew()
         return self._unions[key]
 
@@ -102,14 +107,16 @@ class OutputSets:
         first = self._first[number]
         return [some and bool(self.tables.slots[first + slot]) for slot, some in enumerate(asked)]
 
-    def _number(self, one: OutputSet) -> int:
+    def _number(self, one: OutputSet, type: NodeType) -> int:
         found = self._numbers.get(one)
         if found is None:
+            entries = _entries(type, one.live)  # or fail, with nothing changed
             found = self._numbers[one] = len(self.sets)
             self.sets.append(one)
-            entries = _entries(self._types[one.kind], one.live)
             self._first.append(-1 if entries is None else len(self._entries))
             self._entries += entries or []
+            any_of = {id(some): bool(some.any()) for some in entries or ()}  # many are the same
+            self._slots += [any_of[id(some)] for some in entries or ()]
         return found
 
     def _renew(self) -> None:
@@ -124,7 +131,7 @@ class OutputSets:
             keys[at], unions[at] = key, number
         self.tables = SetTables(
             np.array(self._start, np.int64), np.array(self._single, np.bool_), np.array(self._first, np.int64),
-            np.array([entries.any() for entries in self._entries], np.bool_), keys, unions,
+            np.array(self._slots, np.bool_), keys, unions,
         )  # fmt: skip
 
 
@@ -148,5 +155,19 @@ def _entries(type: NodeType, live: frozenset[int]) -> list[np.ndarray] | None:
     """Per operand that is a node, into which of its entries gradients flow; None: all of them."""
     if type.op.kind is Kind.SOURCE or type.op.variadic:
         return None
+    if not isinstance(type.op, CellOp) and type.op.composite is None:
+        flows = bool(live) and type.op.gradient is not no_gradient
+        found: list[tuple[bool | bytes, int]] = [
+            (flows, operand.size) for operand in type.operands if not isinstance(operand, ParameterSpec)
+        ]
+    else:
+        found = made_for(type, ("reached", live), lambda of: _reached(of, live))
+    alike = {one: np.full(one[1], one[0]) for one in set(found) if not isinstance(one[0], bytes)}
+    return [np.frombuffer(some, np.bool_) if isinstance(some, bytes) else alike[some, size] for some, size in found]
+
+
+def _reached(type: NodeType, live: frozenset[int]) -> list[tuple[bool | bytes, int]]:
+    """The same: for all entries of an operand, or the truth values of each; and how many there are."""
     body = body_of_type(type)[0]
-    return reached(body, live)[: len(body.arguments)]
+    found = reached(body, live)[: len(body.arguments)]
+    return [(bool(some.all()) if some.all() or not some.any() else some.tobytes(), len(some)) for some in found]

@@ -17,9 +17,12 @@ from edbatch.runtime.backward.type_rows import TypeRows
 
 def add_terms(rows: TypeRows, backend: Backend) -> None:
     """Add what a type has left to the gradients of its parameters."""
-    table = rows.table
+    table, n = rows.table, rows.n
     of_saved: dict[int, Any] = {}
-    for term in rows.how.derivative.terms:
+    for term in rows.how.flows.terms:
+        parameter = parameter_of(term.parameter)
+        if parameter.frozen:
+            continue
         parts = []
         for part in term.parts:
             if isinstance(part, Value):
@@ -28,9 +31,9 @@ def add_terms(rows: TypeRows, backend: Backend) -> None:
                 x = of_saved[part.node]
                 parts.append(x if part.view is None else part.view.look(x))
             else:
-                end = part.column + part.spec.size
-                parts.append(table[:, part.column : end].reshape(rows.n, *part.spec.shape))
-        _add_term(parameter_of(term.parameter), term, parts, rows, backend)
+                shape, found = part.spec.shape, table[:, part.column : part.column + part.spec.size]
+                parts.append(found if len(shape) == 1 else found.reshape(n, *shape))
+        _add_term(parameter, term, parts, rows, backend)
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:
@@ -51,13 +54,11 @@ def _chosen(rows: TypeRows, node: int, backend: Backend) -> Any:
 
 
 def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows, backend: Backend) -> None:
-    if parameter.frozen:
-        return
     if term.index is not None:
         indices = rows.integers(-1 - term.index) if term.index < 0 else np.full(len(parts[0]), term.index)
         parameter.add_rows(indices, parts[0])
     elif len(parts) == 1:
         add_sum(parameter, parts[0], backend, term.view)
     else:
-        left, right = (part.reshape(-1, part.shape[-1]) for part in parts)
+        left, right = (part if part.ndim == 2 else part.reshape(-1, part.shape[-1]) for part in parts)
         backend.add_product(left, right, *parameter.accumulator())

@@ -15,8 +15,6 @@ from edbatch.graph.model.writes import expect_unwritten
 from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
 from edbatch.memory.plan.format import Plan
-from edbatch.memory.plan.growing import GrowingPlan
-from edbatch.runtime.backward.flow import Flow
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.loops import plan_back
 from edbatch.runtime.backward.parameter_gradients import add_sum, add_terms
@@ -27,6 +25,7 @@ from edbatch.runtime.backward.saving import Stretch
 from edbatch.runtime.backward.type_rows import TypeRows
 from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.state import GraphState
+from edbatch.runtime.store import Store
 
 _BYTES = np.dtype(np.uint8)
 
@@ -38,8 +37,9 @@ class BackwardPlan:
         stretch: the runs.
         graph: its graph.
         gradients: of the graph's values; filled.
-        flow: where they flow: into `n_parts` parts of batches, of `n_sets` sets.
-        plan: filled in; it is that of these runs until those before them have one.
+        store: the graph's records: where gradients flow; its plan of the way back is filled in, and is that of these
+            runs until those before them have one.
+        divided: into how many parts of batches they flow, and of how many sets.
         root: the node whose gradient is given.
 
     Attributes:
@@ -48,15 +48,18 @@ class BackwardPlan:
     """
 
     def __init__(
-        self, stretch: Stretch, graph: GraphState, gradients: GradientArenas, flow: Flow, divided: tuple[int, int],
-        plan: GrowingPlan, root: int,
+        self, stretch: Stretch, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int],
+        root: int,
     ) -> None:  # fmt: skip
-        self._stretch, self._graph, self._gradients, self._flow = stretch, graph, gradients, flow
-        self._table, self._backend, self.plan = graph.table, graph.table.backend, plan
+        self._stretch, self._graph, self._gradients, self._store = stretch, graph, gradients, store
+        self._table, self._backend, self._flow, self.plan = graph.table, graph.table.backend, store.flow, store.back
         n_parts, n_sets = divided
+        flow = self._flow
         routes = routes_of(graph.table)
         self._route, self._held = routes.find(flow.columns.present[:n_sets], stretch.saved)
-        self.programs, self._parts = self._route.programs, flow.columns.parts["batch"][:n_parts].copy()
+        self.programs = self._route.programs
+        if self._route.has_parameters:
+            self._parts = flow.columns.parts["batch"][:n_parts].copy()
         expect_unwritten(self._route.reads, stretch.time)
         self._place(n_parts, root)
 
@@ -66,7 +69,7 @@ class BackwardPlan:
         arenas.see_layouts()
         n = len(route.tables.tables.begins) - len(route.buffers)
         values, gradients = arenas.rows[:n], self._gradients.rows(n)
-        arena = table.arenas.item(graph.nodes.types.item(root))
+        self._arena = arena = table.arenas.item(graph.nodes.types.item(root))
         dtype = table.windows.layouts[arena][1]
         zeros = -1
         while zeros < 0:
@@ -86,31 +89,36 @@ class BackwardPlan:
                 if buffer.rows == SAVED:
                     flat = self._stretch.saved[buffer.kind].flat
                     route.words[2 * n + at, :2] = self._backend.address(flat), dtype.itemsize * buffer.width
-        self._begins = route.tables.tables.begins[n:].tolist()
-        sets, nodes, rows = self._flow.columns.sets, graph.nodes, self._flow.columns.rows
+        begins, rows = route.tables.tables.begins, self._flow.columns.rows
+        self._begin, self._begins = begins.item(arena), begins[n:].tolist()
+        sets = self._flow.columns.sets
         self._rows = [
             TypeRows(
-                route.hows[number], self._flat[self._begins[route.own[number]] :], rows.item(number), self._stretch,
-                nodes, sets, number, table.output_sets.sets[number].kind,
+                route.hows[number], self._flat, self._begins[route.own[number]], rows.item(number), self._stretch,
+                graph.nodes, sets, number, table.output_sets.sets[number].kind,
             )
             for number in route.terms
         ]  # fmt: skip
 
+    def gradient_of(self, root: int) -> Any:
+        """The entries of the gradient of the node that is given one, if this is the way back that begins there."""
+        width = self._table.windows.widths()[self._arena]
+        begin = self._begin + width * self._graph.nodes.row.item(root)
+        return self._flat[begin : begin + width]
+
     def run(self) -> None:
         """Compute the gradients of values."""
-        plan, backend, pool = self.plan, self._backend, self._table.pool
+        plan, backend = self.plan, self._backend
         end = plan.used.batches
         if not end:
             return
-        indices, scratch = backend.indices(plan), pool.acquire(self.programs.scratch(plan, 0, end), _BYTES)
+        indices, size = backend.indices(plan), self.programs.scratch(plan, 0, end)
+        scratch, _ = self._store.scratch.take(size, _BYTES)
         each = 1 if self._graph.check_nan else end
         for begin in range(0, end, each):
-            backend.run_batches(
-                begin, begin + each, plan, indices, self._route.memory, self.programs, backend.address(scratch)
-            )
+            backend.run_batches(begin, begin + each, plan, indices, self._route.memory, self.programs, scratch)
             if self._graph.check_nan:
                 self._check_batch(plan.tables, begin)
-        pool.release(scratch)
 
     def add_to_parameters(self) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""

@@ -90,8 +90,8 @@ class Route:
                 np.full(windows.n_arenas + len(self.buffers), -1, np.int64),
             )
         )  # fmt: skip
-        self.terms = [number for number, how in self.hows.items() if how.derivative.terms]
-        self.reads = frozenset().union(*(how.reads for how in self.hows.values()))
+        self.terms = [number for number, how in self.hows.items() if how.flows.terms]
+        self.reads = frozenset().union(*(how.flows.reads for how in self.hows.values()))
         self.has_parameters = any(self._type(number).type.op is PARAMETER for number in operands)
         self._version = -1
         self.memory: Directory[Memory]
@@ -122,8 +122,8 @@ class Route:
         for number in self._operands:
             self._rules[number]["adding"] = n + self._dtypes[self._type(number).type.out.dtype]
         self._results = np.zeros(len(self.of_types), np.int32)
-        for name, number in enumerate(self.of_types.tolist()):
-            self._results[name] = self._windows_of.get(number, 0)
+        for program, number in self._programs.items():
+            self._results[program] = self._windows_of.get(number, 0)
 
     def _type(self, number: int) -> BoundType:
         return self._table.bound[self._table.output_sets.sets[number].kind]
@@ -150,16 +150,16 @@ class Route:
         how = self.hows[number] = compiled(type, needed, kind in self._saved, live, table.backend)
         if how.program is None:
             return Role.NOTHING, 0
-        own = self._buffer(Buffer(number, kind, how.derivative.width, OWN))
+        own = self._buffer(Buffer(number, kind, how.flows.width, OWN))
         self.own[number] = len(self.buffers) - 1
-        self._windows_of[number] = self._window(own, 0, how.derivative.width, type)
+        self._windows_of[number] = self._window(own, 0, how.flows.width, type)
         self._computed += [
             _NOWHERE if place is None else Computed(self._window(own, place.column, place.spec.size, type), 0, 0)
-            for place in how.derivative.operands
+            for place in how.flows.operands
         ]
         saved = self._saved[kind].how if kind in self._saved else None
         of_saved = self._buffer(Buffer(number, kind, saved.width, SAVED)) if saved is not None else -1
-        for source, which in how.derivative.given:
+        for source, which in how.flows.given:
             if source is Given.SAVED:
                 assert saved is not None
                 column, spec = saved.places[which]

@@ -17,7 +17,7 @@ class TypeRows:
 
     Args:
         how: the derivative.
-        flat: the rows' entries, and maybe more.
+        flat, begin: the rows' entries, among others, and where they begin.
         n: how many rows.
         stretch: the runs, and what they have saved.
         nodes: of the graph.
@@ -30,13 +30,13 @@ class TypeRows:
     """
 
     def __init__(
-        self, how: CompiledDerivative, flat: Any, n: int, stretch: Stretch, nodes: Nodes, sets: np.ndarray, number: int,
-        kind: int,
+        self, how: CompiledDerivative, flat: Any, begin: int, n: int, stretch: Stretch, nodes: Nodes, sets: np.ndarray,
+        number: int, kind: int,
     ) -> None:  # fmt: skip
-        width = how.derivative.width
+        width = how.flows.width
         self.how = how
         self.n = n
-        self.table: Any = flat[: n * width].reshape(n, width)
+        self.table: Any = flat[begin : begin + n * width].reshape(n, width)
         self.saved: Saved | None = stretch.saved.get(kind)
         self._nodes, self._sets = nodes, sets
         self._stretch, self._number, self._kind = stretch, number, kind

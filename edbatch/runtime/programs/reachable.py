@@ -10,15 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.base.blocks import Block
+from edbatch.graph.cell.cell import Cell
+from edbatch.graph.cell.entry import Entry, LastCall, Variant
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.node_type import NodeType
+from edbatch.graph.op import Op
 
 # What holds no expression of a program, and much else. A function is reached without its globals.
 _ENDS = (ModuleType, type, CodeType, BuiltinFunctionType, Columns, Block, Parameter, ParameterCollection)
+# What leads to all types of the process.
+_OF_CELLS = (Entry, LastCall, Variant, NodeType, Op)
 _PLAIN = frozenset([int, float, str, bytes, bool, complex, type(None), range])
 
 
@@ -72,5 +78,7 @@ def _held(found: Any) -> Iterator[Any]:
             yield from found.flat
     elif isinstance(found, FunctionType):
         yield from (found.__closure__, found.__defaults__, found.__kwdefaults__, found.__dict__)
-    elif not isinstance(found, _ENDS):
+    elif isinstance(found, Cell):
+        yield found.function
+    elif not isinstance(found, _ENDS + _OF_CELLS):
         yield from gc.get_referents(found)

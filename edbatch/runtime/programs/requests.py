@@ -19,6 +19,13 @@ def is_program(part: Any) -> bool:
     return isinstance(part, CoroutineType | GeneratorType)
 
 
+def has_begun(program: Any) -> bool:
+    """Whether somebody has run it, to where it waits or to its end, or does."""
+    if isinstance(program, GeneratorType):
+        return program.gi_suspended or program.gi_running or program.gi_frame is None
+    return bool(program.cr_suspended or program.cr_running or program.cr_frame is None)
+
+
 class Values:
     """Several expressions that are awaited together; made by `values`."""
 
@@ -52,15 +59,30 @@ class Parts:
 
 def _one_by_one(part: Any) -> Generator[Any, Any, Any]:
     """What a part returns where nobody drives programs: each runs to its end before the next begins."""
-    if isinstance(part, GeneratorType):
-        return (yield from part)
-    return (yield from part.__await__())
+    if not isinstance(part, GeneratorType):
+        return (yield from part.__await__())
+    go_on, given = part.send, None
+    while True:
+        try:
+            request = go_on(given)
+        except StopIteration as end:
+            return end.value
+        try:
+            if isinstance(request, Expression | Parts):
+                given = yield from request.__await__()
+            else:
+                given = forward(asked(request))
+            go_on = part.send
+        except Exception as error:
+            go_on, given = part.throw, error
 
 
 def values(expressions: Sequence[Expression]) -> Awaitable[list[Any]]:
     """`await eb.values([a, b])`: the values of several expressions at once, in a program of `edbatch.run`.
 
     Outside of one, `await` computes them at once, as `edbatch.forward` does. A generator gets them by `yield [a, b]`.
+
+    Of an array of expressions it is an array, as `forward` gives it.
 
     Raises:
         EdBatchError: one is no expression.
@@ -140,5 +162,7 @@ def _checked(place: str, expressions: Any) -> list[Expression]:
 def close(programs: Any) -> None:
     """Close programs that will not run: Python warns of coroutines that nobody has awaited."""
     for program in programs:
-        if isinstance(program, CoroutineType) and getcoroutinestate(program) == "CORO_CREATED":
+        if isinstance(program, Parts):
+            close(program.programs)
+        elif isinstance(program, CoroutineType) and getcoroutinestate(program) == "CORO_CREATED":
             program.close()

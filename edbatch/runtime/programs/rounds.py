@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from itertools import islice
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
@@ -67,9 +67,22 @@ class Rounds:
         if task is not None:
             task.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """Close all; what has ended the block is raised, not what comes of closing."""
+        with _kept(error):
+            self.close()
+
     def close(self) -> None:
-        """Close all, whatever one of them raises."""
+        """Close all, whatever one of them raises; nobody is called any more.
+
+        Who is called may well hold these rounds: the graph, and its memory, would be there until the garbage collector
+        comes, and the next graph would get memory that no processor has seen.
+        """
         with ExitStack() as ending:
+            ending.callback(vars(self).pop, "_ended", None)
             for number in list(self._flying):
                 ending.callback(self.end, number)
 
@@ -114,7 +127,7 @@ class Rounds:
         except self._catches as raised:
             self._raise(task, raised)
             return
-        if request.__class__ is Expression:
+        if isinstance(request, Expression):
             task.asked = request
             self._waiting.append(task)
         elif isinstance(request, Parts):
@@ -136,24 +149,29 @@ class Rounds:
         parent.answer[task.place] = value
         parent.running -= 1
         if not parent.running:
+            parent.forget_parts()
             self._ready.append(parent)
 
     def _raise(self, task: Task, error: BaseException) -> None:
         """What a program raises ends it; what a part raises comes out of what waits for it, and the other parts end."""
         if task.parent is None:
             del self._flying[task.sample]
-            self._ended(task.sample, None, error)
+            try:
+                self._ended(task.sample, None, error)
+            finally:  # what it raises again holds this frame, which would hold it, and both the graph
+                del error
             return
-        task.parent.close_parts()
         task.parent.error = error
         self._ready.append(task.parent)
+        with _kept(error):
+            task.parent.close_parts()
 
     def _answer(self) -> None:
         """Compute what all wait for, at once."""
         waiting = self._ready = [task for task in self._waiting if not task.closed]
         self._waiting = []
         wanted = _wanted(waiting)
-        others = {expression.graph for expression in wanted} - {self._graph}
+        others = {_graph_of(expression) for expression in wanted} - {self._graph}
         if others:
             for graph in others:
                 _read(graph, waiting)
@@ -161,25 +179,43 @@ class Rounds:
         found = iter(forward(wanted) if not others else [expression.value() for expression in wanted])
         for task in waiting:
             asked = task.asked
-            task.answer = next(found) if asked.__class__ is Expression else list(islice(found, len(asked)))
+            task.answer = list(islice(found, len(asked))) if isinstance(asked, list) else next(found)
+
+
+def _graph_of(expression: Expression) -> Columns:
+    """The graph that runs: of an array, its base."""
+    return expression.graph.base or expression.graph
 
 
 def _wanted(waiting: list[Task]) -> list[Expression]:
     """What tasks wait for, one after the other."""
     wanted: list[Expression] = []
     for task in waiting:
-        if task.asked.__class__ is Expression:
-            wanted.append(task.asked)
-        else:
+        if isinstance(task.asked, list):
             wanted.extend(task.asked)
+        else:
+            wanted.append(task.asked)
     return wanted
 
 
 def _read(graph: Columns, waiting: list[Task]) -> None:
     """Compute what is asked of another graph than that of the rounds; if that fails, it is raised to who asked."""
-    asking = [task for task in waiting if any(expression.graph is graph for expression in _wanted([task]))]
+    asking = [task for task in waiting if any(_graph_of(expression) is graph for expression in _wanted([task]))]
     try:
-        forward([expression for expression in _wanted(asking) if expression.graph is graph])
+        forward([expression for expression in _wanted(asking) if _graph_of(expression) is graph])
     except Exception as error:
         for task in asking:
-            task.asked, task.error = (), error
+            task.asked, task.error = [], error
+
+
+@contextmanager
+def _kept(error: BaseException | None) -> Iterator[None]:
+    """In its block programs are closed because of an error: it stays that, with a note of what closing them raised."""
+    try:
+        yield
+    except Exception as another:
+        if error is None:
+            raise
+        error.add_note(f"as other programs were closed, there was {type(another).__name__}: {another}")
+    finally:
+        del error

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sized
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import islice
 from types import CoroutineType
 from typing import Any
 
 from edbatch.base.later import Later
-from edbatch.base.numbers import check_integer
+from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.graph.columns import graphs
+from edbatch.graph.opened import graphs
+from edbatch.policy.policy import Policy
 from edbatch.runtime.graph import Graph
 from edbatch.runtime.programs.requests import close, is_program
 from edbatch.runtime.programs.rounds import Rounds
@@ -20,7 +22,13 @@ tqdm = Later("tqdm")
 
 
 def run(
-    programs: Iterable[Any], limit: int | None = None, return_exceptions: bool = False, progress: bool = False
+    programs: Iterable[Any],
+    limit: int | None = None,
+    return_exceptions: bool = False,
+    progress: bool = False,
+    *,
+    policy: str | os.PathLike[str] | Policy | None = None,
+    dtype: str | None = None,
 ) -> list[Any]:
     """Run programs, one for each sample, in which what comes next depends on values; what they return, in order.
 
@@ -34,7 +42,7 @@ def run(
     neither programs that run nor results can reach are given back on the way, so that any number of samples, or of
     steps, takes bounded memory. What is drawn at random (dropout) in a program depends on its number among
     the programs, not on what else runs. Each program has a context of its own: `with edbatch.options(...)` in one does
-    not change others.
+    not change others. What is not of a program but of the graph, as `training` is, belongs around `run`.
 
     The same code runs one sample at a time, with the same values, where nobody drives it: `await` then computes what is
     asked for, in any event loop.
@@ -45,9 +53,12 @@ def run(
         return_exceptions: put what a program raises in its place, and have the others go on. Otherwise the others are
             closed, and it is raised with a note of the program's number.
         progress: show a bar.
+        policy, dtype: of the graph of its own, see `Graph`: "float64" for a model of that dtype. Without a policy,
+            here or of the graph that is open, rounds are scheduled by `sufficient`, which needs no learning.
 
     Raises:
-        EdBatchError: there is something else than a program among them, or a program waits for something else.
+        EdBatchError: there is something else than a program among them, one that has begun before, or one that waits
+            for something else; a policy or dtype is given where a graph is open.
 
     Example:
         >>> import edbatch as eb
@@ -61,10 +72,10 @@ def run(
         [0, 3, 3]
     """
     if limit is not None:
-        check_integer("run", "limit", limit)
+        limit = checked_integer("run", "limit", limit)
     kept = checked_flag("run: return_exceptions", return_exceptions)
     quiet = not checked_flag("run: progress", progress)
-    if isinstance(programs, CoroutineType) or not isinstance(programs, Iterable):
+    if isinstance(programs, CoroutineType) or not isinstance(programs, Iterable) or getattr(programs, "ndim", 1) == 0:
         raise EdBatchError(f"run: expected a list of programs, got {shown(programs)}")
     with ExitStack() as opened:
         total = None
@@ -74,7 +85,9 @@ def run(
         graph = graphs.innermost()
         alone = graph is None
         if graph is None:
-            graph = opened.enter_context(Graph())
+            graph = opened.enter_context(Graph(policy, "float32" if dtype is None else dtype))
+        elif policy is not None or dtype is not None:
+            raise EdBatchError("run: policy and dtype are those of the graph that is open; expected them there")
         if not isinstance(graph, Graph):
             raise EdBatchError("run: inside a cell, which is traced and has no values; expected it outside")
         bar = opened.enter_context(tqdm.tqdm(total=total, unit="program", disable=quiet))
@@ -82,7 +95,7 @@ def run(
 
 
 def _run(graph: Graph, alone: bool, given: enumerate[Any], limit: int | None, kept: bool, bar: Any) -> list[Any]:
-    results: dict[int, Any] = {}
+    results: list[Any] = []
 
     def begin() -> None:
         """Begin as many programs as may be in flight."""
@@ -92,20 +105,23 @@ def _run(graph: Graph, alone: bool, given: enumerate[Any], limit: int | None, ke
                     f"run: program {number}: expected a coroutine or a generator, what a call of an `async def` "
                     f"function returns, got {shown(program)}"
                 )
+            results.append(None)
             rounds.begin(number, program)
 
     def ended(number: int, result: Any, error: Exception | None) -> None:
         if error is not None and not kept:
             error.add_note(f"in program {number} of `run`")
-            raise error
+            try:
+                raise error
+            finally:  # it holds this frame, which would hold it, and both the graph
+                del error
         results[number] = result if error is None else error
         bar.update()
         if limit is not None:
             begin()
 
-    rounds = Rounds(graph, ended, forgets=alone)
-    with closing(rounds):
+    with Rounds(graph, ended, forgets=alone) as rounds:
         begin()
         while rounds.round(results, given):
             pass
-    return [results[number] for number in range(len(results))]
+    return results

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
 from contextlib import ExitStack
 from contextvars import Context
+from types import GeneratorType
 from typing import Any
 
+from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
 from edbatch.graph.draws import stream
 from edbatch.graph.expression import Expression
-from edbatch.runtime.programs.requests import Parts, is_program
+from edbatch.runtime.programs.requests import Parts, has_begun, is_program
+
+ATTEMPTS = 100  # to end a program that goes on
 
 
 class Task:
@@ -28,6 +32,7 @@ class Task:
     """
 
     __slots__ = (
+        "_begun",
         "_drawn",
         "_enter",
         "_parts",
@@ -51,6 +56,7 @@ class Task:
     ) -> None:
         self._program = program if is_program(program) else program.__await__()
         self._send = self._program.send
+        self._begun = False
         self._enter = context.run
         self._stream = stream
         self._drawn = -1
@@ -60,7 +66,7 @@ class Task:
         self.sample = sample
         self.parent = parent
         self.place = place
-        self.asked: Expression | Sequence[Expression] = ()
+        self.asked: Expression | list[Expression] = []
         self.answer: Any = None
         self.error: BaseException | None = None
         self.running = 0
@@ -71,17 +77,26 @@ class Task:
 
         Raises:
             StopIteration: it has ended, and returned the exception's value.
+            EdBatchError: it was run before, or runs as another program.
             BaseException: what the program raises.
         """
+        if not self._begun:
+            if is_program(self._program) and has_begun(self._program):
+                raise EdBatchError("this program has begun before; expected one that nobody runs, or has run")
+            self._begun = True
         graph.stream = self._stream
         graph.next_draw = self._drawn
         if self.error is None:
             request = self._enter(self._send, self.answer)
         else:
-            error, self.error = self.error, None
-            request = self._enter(self._program.throw, error)
+            request = self._enter(self._program.throw, self._taken_error())
         self._drawn = graph.next_draw
         return request
+
+    def _taken_error(self) -> BaseException | None:
+        """What to raise in the program, which nothing holds any more: it holds all frames that it comes through."""
+        error, self.error = self.error, None
+        return error
 
     def split(self, parts: Parts) -> list[Task]:
         """Tasks for parts of this one, which it waits for."""
@@ -97,13 +112,45 @@ class Task:
     def close(self) -> None:
         """End it, and its parts, where they are, whatever one of them raises."""
         self.closed = True
+        if not self._begun and is_program(self._program) and has_begun(self._program):
+            return  # it is another's
         with ExitStack() as ending:
-            ending.callback(self._enter, self._program.close)
+            ending.callback(self._end)
             ending.callback(self.close_parts)
+
+    def _end(self) -> None:
+        """Close the program: again and again where it catches that (a bare `except` in a loop) and waits once more.
+
+        One that nothing ends is kept for ever. The garbage collector would go on closing it, whatever runs just then;
+        and as nobody drives it any more, what it waits for would be computed there, and never end.
+        """
+        ignored: RuntimeError | None = None
+        for _ in range(ATTEMPTS):
+            try:
+                self._enter(self._program.close)
+            except RuntimeError as error:
+                if self._has_ended():
+                    raise
+                ignored = ignored or error
+            else:
+                break
+        else:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._program))
+        if ignored is not None:
+            raise ignored
+
+    def _has_ended(self) -> bool:
+        frame = "gi_frame" if isinstance(self._program, GeneratorType) else "cr_frame"
+        return getattr(self._program, frame) is None
+
+    def forget_parts(self) -> list[Task]:
+        """Hold them no more, so that nothing but a reference is needed to give them back; returns them."""
+        parts, self._parts = self._parts, []
+        return parts
 
     def close_parts(self) -> None:
         """End what it waits for."""
-        parts, self._parts = self._parts, []
+        parts = self.forget_parts()
         with ExitStack() as ending:
             for part in parts:
                 ending.callback(part.close)

@@ -54,3 +54,14 @@ def test_room_is_used_again():
     entries = plan.entries
     plan.reserve(100, 400)
     assert plan.entries is entries
+
+
+def test_many_small_uses_copy_little():
+    """Of whichever tables they use: what is read in place needs no indices, what has no operands nothing else."""
+    for more in ((1, 2, 2, 0, 1), (1, 0, 0, 0, 1), (1, 1, 0, 4, 1), (1, 2, 2, 4, 1)):
+        plan, sizes = GrowingPlan(), set()
+        for _ in range(5000):
+            plan.reserve(1, 2)
+            plan._counts[:] += more
+            sizes.add(tuple(map(len, plan._tables)))
+        assert len(sizes) < 40, more

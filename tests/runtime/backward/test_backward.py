@@ -416,7 +416,7 @@ def test_nothing_is_computed_where_no_gradient_is_asked_for(model):
     }
     assert not any(key[0] == (True,) for key in bound["sin"].derivatives)
     found = derivatives.compiled(bound["matmul"], [False], True, frozenset([0]), None)
-    assert found.derivative.operands == (None,)
+    assert found.flows.operands == (None,)
 
 
 def test_determinism():

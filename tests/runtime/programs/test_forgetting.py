@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.columns import graphs
+from edbatch.graph.opened import graphs
 from edbatch.models import AdaptiveGRU, AttentionEncoderDecoder, MixtureOfExperts, TransitionParser, generation
 from edbatch.runtime.programs import forgetting
 

@@ -2,15 +2,18 @@
 
 import asyncio
 import gc
+import itertools
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.columns import graphs
+from edbatch.graph.opened import graphs
 from edbatch.graph.options import current_options
+from edbatch.runtime import evaluation
 
 SIZE = 6
 
@@ -244,13 +247,13 @@ def test_what_the_graph_draws_itself_goes_on():
 
 def test_contexts_are_a_programs_own():
     async def program(k):
-        with eb.options(training=k % 2 == 0):
+        with eb.options(recompute=k % 2 == 0):
             for _ in range(k + 1):
                 await eb.scalar(k)
-                assert current_options().training == (k % 2 == 0)
-        return current_options().training
+                assert current_options().recompute == (k % 2 == 0)
+        return current_options().recompute
 
-    assert eb.run([program(k) for k in range(5)]) == [True] * 5
+    assert eb.run([program(k) for k in range(5)]) == [False] * 5
 
 
 async def failing(k, at=2):
@@ -386,6 +389,178 @@ def test_a_run_inside_a_program(model, one_by_one):
         assert eb.run(map(outer, JOBS)) == one_by_one
 
 
+@pytest.mark.parametrize("kind", ["coroutine", "generator"])
+def test_a_program_runs_once(kind):
+    async def awaiting():
+        return float(await eb.scalar(2))
+
+    def yielding():
+        return float((yield eb.scalar(2)))
+
+    one = awaiting if kind == "coroutine" else yielding
+
+    async def twice(part):
+        return await eb.all(part, part)
+
+    again = r"this program has begun before"
+    program = one()
+    with pytest.raises(eb.EdBatchError, match=again) as caught:
+        eb.run([program, program])
+    assert caught.value.__notes__ == ["in program 1 of `run`"]
+    program = one()
+    first, second = eb.run([program, program], return_exceptions=True)
+    assert first == 2
+    assert again in str(second)
+    with pytest.raises(eb.EdBatchError, match=again):
+        eb.run([program])
+    with pytest.raises(eb.EdBatchError, match=again):
+        eb.run([twice(one())])
+
+
+def test_what_ends_all_is_what_was_raised():
+    """Not what comes of closing the others, which is in a note."""
+    closed = []
+
+    async def stubborn():
+        try:
+            while True:
+                await eb.scalar(1)
+        finally:
+            await eb.scalar(2)  # which a program that is closed cannot wait for
+
+    async def tidy():
+        try:
+            while True:
+                await eb.scalar(1)
+        finally:
+            closed.append(True)
+
+    async def raising():
+        await eb.scalar(1)
+        raise KeyError("the error")
+
+    async def parts():
+        await eb.all(tidy(), stubborn(), raising(), tidy())
+
+    for programs in ([tidy(), stubborn(), raising(), tidy()], [parts()]):
+        closed.clear()
+        with pytest.raises(KeyError, match="the error") as caught:
+            eb.run(programs)
+        assert len(closed) == 2
+        assert any("ignored GeneratorExit" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("times", [3, None])
+def test_a_program_that_catches_its_end(times):
+    """As a bare `except` in a loop does: it ends where it does at last, and never runs where nobody drives it."""
+    ran = []
+
+    async def retrying(x):
+        for _ in range(times) if times else itertools.count():
+            try:
+                while True:
+                    x = eb.tanh(x)
+                    ran.append(await eb.sum(x))
+            except:  # noqa: E722 (as people write it)
+                pass
+
+    async def failing():
+        for _ in range(3):
+            await eb.scalar(1)
+        raise KeyError("the error")
+
+    async def fine():
+        return float(await eb.sum(eb.tanh(eb.ones(3))))
+
+    with eb.Graph():
+        with pytest.raises(KeyError, match="the error") as caught:
+            eb.run([retrying(eb.ones(3)), failing()])
+        assert any("coroutine ignored GeneratorExit" in note for note in caught.value.__notes__)
+        steps = len(ran)
+        for _ in range(3):
+            gc.collect()
+            assert eb.run([fine()]) == [pytest.approx(3 * np.tanh(1.0), rel=1e-6)]
+    assert len(ran) == steps
+
+
+def test_nothing_is_left_that_nobody_awaited_in_parts_of_parts():
+    async def part():
+        return 1
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(eb.EdBatchError, match="all: part 1"):
+            eb.all(eb.all(part(), part()), 3)
+        gc.collect()
+
+
+def test_rounds_learn_nothing_by_themselves(monkeypatch):
+    monkeypatch.setattr(evaluation, "default_policy", None)
+
+    async def program(n):
+        xs = [eb.tanh(eb.scalar(k)) for k in range(n)]
+        for op in (eb.sigmoid, eb.relu, eb.exp):
+            xs = [op(x) * 0.5 for x in xs]
+            await eb.values(xs)
+        return n
+
+    assert eb.run([program(500) for _ in range(4)]) == [500] * 4
+    with eb.Graph() as graph:
+        eb.run([program(500) for _ in range(4)])
+    assert graph.report().policy == "sufficient"
+
+
+def test_arrays_of_expressions_are_values():
+    async def program(n):
+        array = eb.array([eb.ones(2) * k for k in range(n)])
+        alone, (both, single) = await array, await eb.values([array * 2, eb.scalar(n)])
+        (part,) = await eb.all(array + 1)
+        return alone, both, single, part
+
+    for graph in (nullcontext(), eb.Graph()):
+        with graph:
+            found = eb.run([program(n) for n in (2, 3)])
+        for n, (alone, both, single, part) in zip((2, 3), found, strict=True):
+            rows = np.repeat(np.arange(n)[:, None], 2, 1)
+            np.testing.assert_array_equal(alone, rows)
+            np.testing.assert_array_equal(both, 2 * rows)
+            np.testing.assert_array_equal(part, rows + 1)
+            assert single == n
+
+
+def test_generators_as_parts_where_nobody_drives():
+    def part(n):
+        x = yield eb.scalar(n)
+        y, z = yield [eb.scalar(x) * 2, eb.scalar(1)]
+        (w,) = yield eb.all(eb.scalar(5))
+        try:
+            yield "nothing"
+        except eb.EdBatchError:
+            w += 1
+        return float(x + y + z + w)
+
+    async def program():
+        return await eb.all(part(1), part(2))
+
+    with eb.Graph():
+        assert asyncio.run(program()) == eb.run([program()])[0] == [10, 13]
+
+
+def test_the_dtype_and_policy_of_its_own_graph():
+    model = eb.ParameterCollection(seed=0, dtype="float64")
+    W = model.add_parameters((3, 3))
+
+    async def program():
+        return await (W @ eb.ones(3) * 0.1)
+
+    (found,) = eb.run([program()], dtype="float64", policy="depth")
+    np.testing.assert_allclose(found, W.value().sum(1) * 0.1, rtol=1e-14)
+    assert found.dtype == np.float64
+    for given in ({"dtype": "float64"}, {"policy": "depth"}):
+        with eb.Graph(dtype="float64"), pytest.raises(eb.EdBatchError, match="run: policy and dtype"):
+            eb.run([], **given)
+
+
 def test_an_interrupt_ends_all():
     ended = []
 
@@ -457,3 +632,32 @@ def test_not_inside_a_cell():
 
     with eb.Graph(), pytest.raises(eb.EdBatchError, match="run: inside a cell"):
         wrong(eb.ones(2))
+
+
+def test_memory_is_free_as_soon_as_all_have_ended():
+    async def halves(n):
+        x = await eb.all(*(half(n) for _ in range(2)))
+        return sum(x)
+
+    async def half(n):
+        return await (eb.scalar(1) / n) if n else 1 / 0
+
+    def alive():
+        return sum(issubclass(type(thing), eb.Graph) for thing in gc.get_objects())  # some warn of `__class__`
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        assert eb.run([halves(n) for n in (1, 2)], limit=1) == [2, 1]
+        assert alive() == before
+        for failing in (halves(0), (1 / 0 for _ in range(1))):
+            try:  # `pytest.raises` would keep what was raised, and that the frames it came through
+                eb.run([halves(2), failing])
+            except ZeroDivisionError:
+                assert alive() == before + 1
+            else:
+                pytest.fail("nothing was raised")
+            assert alive() == before
+    finally:
+        gc.enable()
