@@ -4,9 +4,9 @@ Write lazy code for one sample; EdBatch collects the graphs of a mini-batch, dec
 together, and runs each batch as one kernel.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from edbatch.base.later import imported as _imported
 from edbatch.devices import device
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.graph.array import array
@@ -15,25 +15,29 @@ from edbatch.graph.draws import seed
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
-from edbatch.graph.model import init
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
 from edbatch.graph.options import options
+from edbatch.graph.replay.replay import replay
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph, forward
 from edbatch.runtime.programs.requests import all, values
 from edbatch.runtime.programs.run import run
 from edbatch.runtime.report import Report
+from edbatch.vertices.function import vertex
+from edbatch.vertices.input_graph import InputGraph
+from edbatch.vertices.vertex import Vertex
+from edbatch.vertices.vertices import Vertices
 
 if TYPE_CHECKING:
-    from edbatch import data, models, serving, training
+    from edbatch import data, init, models, schedules, serving, training
     from edbatch.models.torch_weights import from_torch
     from edbatch.policy.qlearning import learn
-    from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, Run, schedules
+    from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, Run
 
 __version__ = "0.1.0"
 
@@ -49,6 +53,7 @@ __all__ = [
     "ExpressionArray",
     "ExpressionList",
     "Graph",
+    "InputGraph",
     "LookupParameters",
     "Momentum",
     "Parameter",
@@ -58,6 +63,8 @@ __all__ = [
     "Report",
     "Run",
     "SGD",
+    "Vertex",
+    "Vertices",
     "all",
     "array",
     "cell",
@@ -71,32 +78,34 @@ __all__ = [
     "learn",
     "models",
     "options",
+    "replay",
     "run",
     "schedules",
     "seed",
     "serving",
     "training",
     "values",
+    "vertex",
     *_ops,
 ]
 
 
 # Not imported before they are used: those that import Numba, which takes 0.2 s, and models, which import this module.
 _LAZY = {"learn": "edbatch.policy.qlearning", "from_torch": "edbatch.models.torch_weights"} | dict.fromkeys(
-    ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "AMSGrad", "Momentum", "RMSProp", "Run", "schedules"],
+    ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "AMSGrad", "Momentum", "RMSProp", "Run"],
     "edbatch.training",
 )
 
 
-_FOLDERS = ("data", "models", "serving", "training")
+_MODULES = ("data", "init", "models", "schedules", "serving", "training")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FOLDERS:
-        return import_module(f"{__name__}.{name}")
+    if name in _MODULES:
+        return _imported(f"{__name__}.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_LAZY[name]), name)
+    return getattr(_imported(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -54,9 +54,9 @@ llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)  # type: ignore[assignment]
 
 # A small function is interpreted by Python until that has taken so many seconds, or its arrays have more entries than
-# this. Compiling takes 0.1 to 5 s a function, interpreting some microseconds an entry.
-PATIENCE = 0.2
-SMALL = 20_000
+# this. Compiling takes 0.1 to 9 s a function, interpreting 0.1 to 1 us an entry.
+PATIENCE = 0.5
+SMALL = 1_000_000
 
 functions: WeakSet[Compiled] = WeakSet()  # all there are in this process
 

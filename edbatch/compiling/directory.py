@@ -48,20 +48,16 @@ class Directory(Generic[T]):
         tables: of the host, one-dimensional and contiguous; they are kept as long as this is.
 
     Attributes:
+        tables: all of them.
         entries: of records `Entry`; what compiled code is given, see `table`.
     """
 
-    __slots__ = ("_tables", "entries")
+    __slots__ = ("entries", "tables")
 
     def __init__(self, tables: T) -> None:
-        self._tables = tables
+        self.tables = tables
         words = [word for array in tables for word in (_address(array), len(array))]
         self.entries = np.array(words, np.int64).view(ENTRY)  # records made of tuples take three times as long
-
-    @property
-    def tables(self) -> T:
-        """All of them."""
-        return self._tables
 
 
 def _address(array: np.ndarray) -> int:

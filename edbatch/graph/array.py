@@ -44,11 +44,11 @@ def array(parts: Any) -> ExpressionArray:
     ids: list[Any] = []
     spec: Spec | None = None
     for at, x in enumerate(listed):
-        one = x if x.__class__ is ExpressionArray else to_node(graph, to_operand("array", graph, x))
+        one = x if isinstance(x, ExpressionArray) else to_node(graph, to_operand("array", graph, x))
         if spec is not None and one.spec is not spec:
             raise EdBatchError(f"array: expected parts of one shape, got {spec!r} at 0 and {one.spec!r} at {at}")
         spec = one.spec
-        ids.append(one.ids if one.__class__ is ExpressionArray else [one.id])
+        ids.append(one.ids if isinstance(one, ExpressionArray) else [one.id])
     if spec is None:
         raise EdBatchError("array([]): expected at least one expression, or array of expressions")
     joined = np.concatenate(ids).astype(np.int64)
@@ -61,7 +61,7 @@ def _graph_of(parts: list[Any]) -> Columns:
     for at, x in enumerate(parts):
         if not isinstance(x, Expression):
             continue
-        own = x.graph if x.graph.base is None else x.graph.base
+        own: Columns = x.graph.base if isinstance(x, ExpressionArray) else x.graph  # type: ignore[assignment]
         if own is not (graph or own):
             raise EdBatchError(f"array: part {at} is of another graph")
         graph = own

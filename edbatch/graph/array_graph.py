@@ -10,6 +10,7 @@ from weakref import ref
 import numpy as np
 
 from edbatch.errors import EdBatchError
+from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import DAMAGED, SMALL, Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -23,6 +24,7 @@ from edbatch.graph.views import NODE_BITS, NODE_MASK, VIEWS, View, look
 if TYPE_CHECKING:
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
+    from edbatch.graph.watch.guard import Guard
 
 # Nodes of the base: in a row, in any order and seen through views, or one that all entries share.
 Ids = range | np.ndarray | int
@@ -46,14 +48,14 @@ class ArrayGraph(Columns):
         super().__init__(base.dtype, base.options)
         self.base = base
         self.count = count
-        self.handle = ExpressionArray
+        self.handle = base.handle.of_arrays
         self.inputs = base.inputs
         self.serial = base.serial
         self.inlines = base.inlines and count > 0  # of no entry, a cell says what it returns, and its body does not
         self.careful = base.careful
         self._found: list[Ids] = []  # what stands for the first nodes in the base
 
-    def leaf(self, ids: Ids, spec: Spec) -> ExpressionArray:
+    def leaf(self, ids: Ids, spec: Spec) -> Any:
         """Expressions of the base, as an array.
 
         Where all are seen through one view, so is what stands for them; views of views have codes of their own.
@@ -71,15 +73,15 @@ class ArrayGraph(Columns):
         node = len(self._found)  # and not `n`: an interrupt may have come between the two
         self._found.append(ids)
         self.n = node + 1
-        return ExpressionArray(self, node + view, spec)
+        return self.handle(self, node + view, spec)
 
-    def placed(self, x: Expression) -> ExpressionArray:
+    def placed(self, x: Expression) -> Any:
         """An expression of the base as an array, all of whose entries it is."""
         key = (x.id, x.spec)
         found = self.constants.get(key)
         if found is None:
             found = self.constants[key] = self.leaf(x.id, x.spec).id, x.spec
-        return ExpressionArray(self, *found)
+        return self.handle(self, *found)
 
     def draw(self, count: int) -> Sequence[Any]:
         """Integers for what is random: entry after entry, as if each was recorded by itself."""
@@ -100,8 +102,12 @@ class ArrayGraph(Columns):
             found = self.ids_of(x.id)
         found = found[entries]
         if isinstance(entries, int):
-            return Expression(self.base, int(found), x.spec)
+            return self.base.handle(self.base, int(found), x.spec)
         return array_graph(self.base, len(found)).leaf(found, x.spec)
+
+    def note(self, guard: Guard, owner: Any) -> None:
+        """As the base."""
+        self.base.note(guard, owner)
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """As the base."""
@@ -213,6 +219,8 @@ def each(x: Expression, index: Any) -> tuple[Expression, Any]:
 def numbered(graph: Columns, index: Any) -> tuple[Any, Any]:
     """Where a node is recorded that has an index, and the index: for an array of integers, where arrays are."""
     index = integers(index)
+    if isinstance(index, Payload):
+        return index.graph or graph, index
     if not isinstance(index, Integers):
         return graph, index
     found = graph if isinstance(graph, ArrayGraph) else array_graph(graph, index.count)
@@ -223,6 +231,7 @@ def numbered(graph: Columns, index: Any) -> tuple[Any, Any]:
 
 def entry(x: Any, at: int) -> Any:
     """Of an argument, what one entry is given."""
-    if x.__class__ is ExpressionArray:
-        return x[at]
+    if isinstance(x, ExpressionArray):
+        graph: Any = x.graph  # and not `x[at]`, which another class of arrays may take for something else
+        return graph.chosen(x, at)
     return int(x.values[at]) if x.__class__ is Integers else x

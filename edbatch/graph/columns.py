@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -9,12 +10,12 @@ from weakref import ref
 
 import numpy as np
 
-from edbatch.base.blocks import Blocks
 from edbatch.errors import EdBatchError
 from edbatch.graph.draws import first_draw, next_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import NodeType
+from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec, float_dtype
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from edbatch.graph.array_graph import ArrayGraph
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
+    from edbatch.graph.replay.recording import Recording
+    from edbatch.graph.watch.guard import Guard
 
 #: Of graphs, and of traces.
-graphs: Blocks[Columns] = Blocks("edbatch_graph")
 _top = graphs.top.get
 
 _serials = count()
@@ -47,6 +49,66 @@ class Recorded(NamedTuple):
     types: Any
     args: Any
     lines: list[str]
+
+
+class Placed(NamedTuple):
+    """A recording that was appended, see `graph.replay.recording`; one without bases stands for itself.
+
+    Attributes:
+        recording: the nodes, with integers relative to where they are.
+        bases: what is added to integers besides the id of the first node.
+    """
+
+    recording: Recording
+    bases: tuple[int, ...]
+
+    @property
+    def row(self) -> bytes:
+        """As of the recording."""
+        return self.recording.row
+
+    @property
+    def types(self) -> np.ndarray:
+        """As of `Recorded`."""
+        return self.recording.types
+
+    @property
+    def lines(self) -> list[str]:
+        """As of `Recorded`."""
+        return self.recording.lines
+
+
+class Pieces(NamedTuple):
+    """Several chunks, as compiled code needs them.
+
+    Attributes:
+        chunks: hold what `rows` tells the place of.
+        rows: per chunk `ROW` integers: how many nodes, how many integers, where a recording has both (0: they are the
+            next of those behind), how many bases it has, and a number of its own.
+        bases: of all.
+        types, args: of all chunks that are no recordings.
+    """
+
+    chunks: list[Recorded | Placed | Recording]
+    rows: np.ndarray
+    bases: list[int]
+    types: np.ndarray
+    args: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """How many nodes."""
+        return int(self.rows[:, 0].sum())
+
+    @property
+    def has_recordings(self) -> bool:
+        """Whether there are some among the chunks."""
+        return bool(self.rows[:, 2].any())
+
+    @property
+    def lines(self) -> list[str]:
+        """As of `Recorded`."""
+        return [line for chunk in self.chunks for line in chunk.lines]
 
 
 class Columns:
@@ -119,7 +181,7 @@ class Columns:
         self.stream = 0
         self.programs = 0
         self.serial = next(_serials)
-        self.chunks: list[Recorded] = []
+        self.chunks: list[Recorded | Placed | Recording] = []
         self.handle: type[Expression] = Expression
         self.base: Columns | None = None
         self.array_graphs: dict[int, ref[ArrayGraph]] = {}
@@ -162,9 +224,16 @@ class Columns:
             self.args += args if isinstance(args, list) else args.tolist()
             return first
         lines = [line or users_line()] * n if isinstance(self.types, LinedTypes) else []
-        self._close_chunk()
+        self.close_chunk()
         self.chunks.append(Recorded(np.full(n, type.id, np.int32), np.asarray(args, np.int64), lines))
         return first
+
+    def append(self, nodes: Recorded | Placed | Recording) -> None:
+        """Record nodes of any types: what was recorded before, or arrays whose ids count from `n`."""
+        self.n += len(nodes.types)
+        if self.types:
+            self.close_chunk()
+        self.chunks.append(nodes)
 
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""
@@ -172,7 +241,7 @@ class Columns:
         if found is None:
             made = self.add(type(), ())
             found = self.constants[key] = (made.id, made.spec)
-        return Expression(self, *found)
+        return self.handle(self, *found)
 
     @property
     def waiting(self) -> int:
@@ -191,18 +260,19 @@ class Columns:
         self.next_draw = first + count
         return range(first, first + count)
 
-    def take(self) -> Recorded:
-        """Hand over what was recorded since the last call."""
+    def take(self) -> Recorded | Pieces:
+        """Hand over what was recorded since the last call, in pieces if it is not of one."""
         if self.array_graphs:
             self._flush_array_graphs()
         if not self.chunks:
             taken = Recorded(self.types, self.args, self.types.lines if isinstance(self.types, LinedTypes) else [])
             self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
             return taken
-        self._close_chunk()
+        self.close_chunk()
         chunks, self.chunks = self.chunks, []
-        types, args = (np.concatenate([chunk[at] for chunk in chunks]) for at in range(2))
-        return Recorded(types, args, [line for chunk in chunks for line in chunk.lines])
+        if len(chunks) == 1 and isinstance(chunks[0], Recorded):
+            return chunks[0]
+        return pieces_of(chunks)
 
     def _flush_array_graphs(self) -> None:
         """Record what waits in arrays of expressions; nobody can read what waited in those that are gone."""
@@ -211,16 +281,23 @@ class Columns:
             graph.flush()
         self.array_graphs = {n: self.array_graphs[n] for n in held}
 
-    def _close_chunk(self) -> None:
+    def close_chunk(self) -> None:
         """Make one of what is in the lists."""
         if not self.types and not self.args:
             return
-        types = np.fromiter(self.types, np.int32, len(self.types))
-        args = np.array(self.args, np.int64)  # `fromiter` takes longer where ids have views (more than 30 bits)
-        lines = list(self.types.lines) if isinstance(self.types, LinedTypes) else []
-        self.chunks.append(Recorded(types, args, lines))
-        self.types.clear()
-        self.args.clear()
+        self.chunks.append(Recorded(self.types, self.args, getattr(self.types, "lines", [])))
+        self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
+
+    def note(self, guard: Guard, owner: Any) -> None:
+        """Be told what a cell that is called depends on; only what keeps recordings wants to know."""
+
+    def joined(self, pieces: Pieces, first: int) -> Recorded:
+        """What was taken in pieces as one; the runtime knows how. `first`: the id of the first node."""
+        raise NotImplementedError
+
+    def placed(self, x: Expression) -> Expression:
+        """What stands here for an expression of the base; a graph that has one knows how."""
+        raise NotImplementedError
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """The body of a cell made ready to run; the runtime knows how. `arguments`: names, for reports."""
@@ -245,6 +322,42 @@ class Columns:
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
         raise NotImplementedError
+
+
+def pieces_of(chunks: list[Recorded | Placed | Recording]) -> Pieces:
+    """What compiled code needs to make one of chunks."""
+    rows: list[bytes] = []
+    bases: list[int] = []
+    types: list[Any] = []
+    args: list[Any] = []
+    for chunk in chunks:
+        if chunk.__class__ is not Recorded:
+            rows.append(chunk.row)  # type: ignore[union-attr]
+            bases += chunk.bases  # type: ignore[union-attr]
+        else:
+            rows.append(pack_row(len(chunk.types), len(chunk.args), 0, 0, 0, 0))
+            _extend(types, chunk.types)
+            _extend(args, chunk.args)
+    found = np.frombuffer(b"".join(rows), np.int64).reshape(-1, ROW)
+    return Pieces(chunks, found, bases, _whole(types, np.int32), _whole(args, np.int64))
+
+
+ROW = 6
+pack_row = struct.Struct(f"{ROW}q").pack
+
+
+def _extend(pieces: list[Any], piece: Any) -> None:
+    """Add a list or an array to such, and a list to a list before it."""
+    if not isinstance(piece, list):
+        pieces.append(piece)
+    elif pieces and isinstance(pieces[-1], list):
+        pieces[-1] += piece
+    else:
+        pieces.append(list(piece))
+
+
+def _whole(pieces: list[Any], dtype: Any) -> np.ndarray:
+    return np.concatenate([np.array(piece, dtype) for piece in pieces]) if pieces else np.empty(0, dtype)
 
 
 def current_graph() -> Columns:

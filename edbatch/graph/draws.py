@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from operator import index as as_index
 from typing import Any
 
+from edbatch.base.numbers import as_integer
 from edbatch.errors import EdBatchError, shown
 
 _ROUND = 0x9E3779B97F4A7C15
@@ -65,7 +65,7 @@ def checked_seed(place: str, value: Any) -> int:
         EdBatchError: it is none, or out of range.
     """
     try:
-        found = as_index(value)
+        found = as_integer(value)
     except TypeError:
         raise EdBatchError(f"{place}: expected an integer, got {type(value).__name__}") from None
     if not 0 <= found <= _WORD:

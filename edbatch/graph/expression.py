@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import msgspec
 
@@ -47,6 +47,9 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         graph: Any  # annotations are evaluated for `help` and `inspect.signature`; `Columns` is made of expressions
     id: int  # node, and above it the view it is seen through: see graph.views
     spec: Spec
+
+    #: The class of arrays of expressions of this class, see `Columns.handle`.
+    of_arrays: ClassVar[type[Any]]
 
     def value(self) -> Any:
         """The value: an array of `shape` that is the caller's own, or a NumPy scalar; runs what is pending, once.

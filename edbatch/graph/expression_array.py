@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
@@ -68,10 +69,14 @@ class ExpressionArray(Expression, gc=False, eq=False):
 
     def __iter__(self) -> Iterator[Expression]:
         graph, spec = self._array_graph.base, self.spec
-        return (Expression(graph, id, spec) for id in self.ids.tolist())
+        return (graph.handle(graph, id, spec) for id in self.ids.tolist())
 
     def __getitem__(self, key: Any) -> Any:
-        chosen, *rest = key if isinstance(key, tuple) else (key,)
+        parts = key if isinstance(key, tuple) else (key,)
+        if not parts or parts[0] is Ellipsis:
+            given = sum(part is not None for part in parts[1:])
+            parts = (_ALL, *parts) if given <= len(self.shape) else parts[1:]  # for one more, it stands for nothing
+        chosen, *rest = parts
         if rest and chosen.__class__ is slice and chosen == _ALL:
             found = self
         else:
@@ -99,12 +104,13 @@ class ExpressionArray(Expression, gc=False, eq=False):
         return f"ExpressionArray({len(self)} expressions, shape={self.shape})"
 
 
+Expression.of_arrays = ExpressionArray
+
+
 def _checked_entries(chosen: Any, count: int) -> Any:
     """An index into a list of so many entries: an integer, a slice, or an array of integers."""
     if chosen.__class__ is int and -count <= chosen < count:
         return chosen
-    if chosen is Ellipsis:
-        return slice(None)
     if isinstance(chosen, slice):
         try:
             chosen.indices(count)
@@ -115,6 +121,10 @@ def _checked_entries(chosen: Any, count: int) -> Any:
         found = np.asarray(chosen)
     except ValueError:
         found = np.empty((), object)
+    if found.dtype == object and not found.ndim and hasattr(chosen, "__index__"):
+        if -count <= index(chosen) < count:
+            return index(chosen)
+        raise _no_entries(chosen, count, f"index {shown(index(chosen))} is out of range for {count} entries")
     if (found.dtype == np.bool_ and found.shape == (count,)) or (found.ndim == 1 and not found.size):
         return np.flatnonzero(found)
     if found.ndim > 1 or found.dtype.kind not in "iu":

@@ -17,7 +17,6 @@ from edbatch.base.exact import is_told, kinds, literal
 from edbatch.errors import shown
 from edbatch.graph.array_graph import each
 from edbatch.graph.expression import Expression
-from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers
 from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.parameters import Parameter
@@ -223,7 +222,7 @@ def _with_inputs(operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
             x = number(graph, x)
         elif kind is np.ndarray:
             x = array_input(graph, x)
-        elif kind is not Expression and kind is not Parameter and kind is not ExpressionArray:
+        elif not isinstance(x, Expression | Parameter):
             return None
         given.append(x)
     return tuple(given)
@@ -248,13 +247,14 @@ def described(
         for part in argument:
             key.append(type(part))  # noqa: PERF401 (for so few, `extend` takes longer)
         for x in operands:
-            if x.__class__ is Expression or x.__class__ is ExpressionArray:
+            kind = x.__class__
+            if kind is Expression or (kind is not Parameter and isinstance(x, Expression)):
                 if x.graph is not graph:
                     if graph is not None:
                         return remember(operands, argument, payload)
                     graph = x.graph
                 ids.append(x.id)
-            elif x.__class__ is not Parameter:
+            elif kind is not Parameter and not isinstance(x, Parameter):
                 given = _with_inputs(operands)
                 return remember(operands, argument, payload) if given is None else call(given, argument, payload)
             key.append(x.spec)

@@ -28,7 +28,7 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
     entries: dict[Any, tuple[int, Any]] = {}
 
     def call(xs: Any) -> Expression:
-        if xs.__class__ is ExpressionArray:
+        if isinstance(xs, ExpressionArray):
             return of_array(xs)
         try:
             if xs.__class__ is ExpressionList:
@@ -64,7 +64,7 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
             raise EdBatchError(f"{op.name} of {xs!r}: expected at least one expression")
         type, base = node_type(op, (), (xs.spec,)), xs.graph.base
         assert base is not None
-        return Expression(base, base.extend(type, 1, np.append(len(xs), xs.ids)), type.out)
+        return base.handle(base, base.extend(type, 1, np.append(len(xs), xs.ids)), type.out)
 
     return call
 

@@ -74,4 +74,4 @@ def is_integers(x: Any) -> bool:
 
 def counts_from_the_end(index: Any) -> bool:
     """Whether an index, or one of several, is negative."""
-    return index.has_negative if isinstance(index, Integers) else index < 0
+    return bool(index < 0) if isinstance(index, int | np.integer) else bool(index.has_negative)

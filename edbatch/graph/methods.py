@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 
 if TYPE_CHECKING:
     from edbatch.graph import ops
@@ -48,8 +48,17 @@ class Methods:
         """log Σ eˣ over all or some axes; see `edbatch.logsumexp`."""
         return ops.logsumexp(self, axis, keepdims)
 
-    def norm(self, *, axis: Axis = None, keepdims: bool = False) -> Expression:
-        """Euclidean norm over all or some axes; see `edbatch.norm`."""
+    def norm(self, *order: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
+        """Euclidean norm over all or some axes, which are given by name; see `edbatch.norm`.
+
+        Raises:
+            EdBatchError: an `order` is given, as to PyTorch's method of this name, or an axis as one.
+        """
+        if order:
+            raise EdBatchError(
+                f"norm({', '.join(map(shown, order))}): expected axis=...; this is the Euclidean norm, others are "
+                "eb.sum(eb.abs(x)), eb.max(eb.abs(x)), and sums of comparisons or powers of eb.abs(x)"
+            )
         return ops.norm(self, axis, keepdims)
 
     def softmax(self, axis: int = -1) -> Expression:

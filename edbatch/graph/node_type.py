@@ -37,9 +37,12 @@ class NodeType:
         parameters: that it reads, also inside a cell.
         device: of these; None: it reads none, and runs anywhere.
         body: of a composite that has been opened, what it is made of: it is traced while its parameters are there.
+        sizes: its structure and sizes, once they are known; see `runtime.compile.structure`.
     """
 
-    __slots__ = ("attributes", "body", "device", "id", "lists", "n_args", "name", "op", "operands", "out", "parameters")
+    __slots__ = (
+        "attributes", "body", "device", "id", "lists", "n_args", "name", "op", "operands", "out", "parameters", "sizes"
+    )  # fmt: skip
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
         self.id = id
@@ -48,6 +51,7 @@ class NodeType:
         self.operands = operands
         self.out = out
         self.body: Any = None
+        self.sizes: Any = None
         self.lists = len(operands) - op.singles if op.variadic else 0
         nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
         self.n_args = -1 if op.variadic else nodes + op.payload

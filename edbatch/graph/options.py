@@ -6,10 +6,14 @@ from contextlib import AbstractContextManager, ContextDecorator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from inspect import Parameter, Signature
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edbatch.base.blocks import Block, Blocks
-from edbatch.errors import EdBatchError, checked_flag, shown
+from edbatch.errors import EdBatchError, checked_flag, shown, warn
+from edbatch.graph.opened import graphs
+
+if TYPE_CHECKING:
+    from edbatch.graph.columns import Columns
 
 _NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile")
 
@@ -73,6 +77,9 @@ PRECISIONS = ("float32", "tf32", "bf16")
 
 _DEFAULT = Options()
 _Changes: TypeAlias = tuple[tuple[str, bool | str], ...]
+# Those that a graph has from where it was opened.
+_OF_GRAPHS = ("cells", "merge", "batch", "stack", "layout", "training", "trace_lines")
+
 #: What each changes, so that one that ends takes its changes with it, and no others.
 _blocks: Blocks[_Changes] = Blocks("edbatch_options")
 
@@ -97,9 +104,12 @@ class _OptionsBlock(ContextDecorator):
     def __init__(self, changes: _Changes) -> None:
         self._changes = changes
         self._entered: list[Block[_Changes]] = []
+        self._graphs: list[tuple[Columns | None, int]] = []  # that were open, and how many nodes each had
 
     def __enter__(self) -> Options:
+        graph = graphs.innermost()
         block = _blocks.enter(self._changes, self._entered)
+        self._graphs.append((graph, 0 if graph is None else graph.n))
         try:
             return current_options()
         except BaseException:
@@ -107,11 +117,25 @@ class _OptionsBlock(ContextDecorator):
             raise
 
     def __exit__(self, *_: object) -> None:
+        graph, n = self._graphs.pop()
         _blocks.leave_one(self._entered)
+        if graph is None or graph.n == n or graphs.innermost() is not graph:
+            return
+        has: Options = graph.options
+        in_vain = [
+            f"{name}={value}" for name, value in self._changes if name in _OF_GRAPHS and value != getattr(has, name)
+        ]
+        if in_vain:
+            warn(
+                f"options: {', '.join(in_vain)} changed nothing of what was recorded in this block: a graph has the "
+                "options that it was opened with; expected `eb.options` around `eb.Graph()`"
+            )
 
 
 def options(*given: Any, **changes: bool | str) -> AbstractContextManager[Options]:
     """Graphs opened and run inside the block have these options; what is not named stays as it is.
+
+    A graph that is open already keeps `training`, `cells` and whatever else says how it is recorded; a warning says so.
 
     Like those of `Graph` and `device`, blocks of generators and coroutines may end in any order.
 

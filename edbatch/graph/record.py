@@ -49,24 +49,32 @@ def graph_of(name: str, operands: Iterable[Any]) -> Columns:
     """The graph that all expressions among the operands belong to; the current one if there is no expression."""
     graph = None
     for position, operand in enumerate(operands):
-        if isinstance(operand, Expression) and operand.graph is not graph:
-            graph = operand.graph if graph is None else _of_both(name, position, graph, operand.graph)
+        if not isinstance(operand, Expression | Payload) or operand.graph is graph or operand.graph is None:
+            continue
+        graph = operand.graph if graph is None else _of_both(name, position, graph, operand.graph)
     return current_graph() if graph is None else graph
 
 
 def _of_both(name: str, position: int, graph: Columns, other: Columns) -> Columns:
     """The graph of what is computed of two: of one in which arrays are, and its base, the first."""
-    if graph.base is other:
+    if _is_over(graph, other):
         return graph
-    if other.base is graph:
+    if _is_over(other, graph):
         return other
     if isinstance(graph, ArrayGraph) and isinstance(other, ArrayGraph) and graph.base is other.base:
         counts = f"{graph.count} entries, got {other.count}"
         raise EdBatchError(f"{name}: operand {position} is an array of expressions: expected {counts}")
     hint = ""
+    if graph.base is not None and graph.base is other.base:
+        hint = "; a vertex function is of one vertex: what others compute it gathers, of an array it pulls an entry"
     if isinstance(graph, Trace) or isinstance(other, Trace):
         hint = "; a cell computes with its arguments: give it as one"
     raise EdBatchError(f"{name}: operand {position} is an expression of another graph{hint}")
+
+
+def _is_over(graph: Columns, other: Columns) -> bool:
+    """Whether nodes of a graph stand for nodes of another."""
+    return graph.base is not None and (graph.base is other or _is_over(graph.base, other))
 
 
 _OPERANDS = (Expression, Parameter)
@@ -75,9 +83,10 @@ _OPERANDS = (Expression, Parameter)
 def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Parameter:
     """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
     if isinstance(operand, _OPERANDS):
-        if isinstance(graph, ArrayGraph) and operand.graph is graph.base:
-            return graph.placed(operand)
-        return operand
+        if graph.base is None or operand.graph is graph or operand.graph is None:
+            return operand
+        below = to_operand(name, graph.base, operand)
+        return graph.placed(below) if isinstance(below, Expression) and below.graph is graph.base else operand
     if is_real(operand):
         return number(graph, operand)
     if isinstance(operand, np.ndarray):
@@ -113,7 +122,7 @@ def number(graph: Columns, value: Any) -> Expression:
         key = exact(key)
     found = graph.constants.get(key)
     if found is None:
-        if isinstance(graph, ArrayGraph):
+        if graph.base is not None:
             return graph.placed(number(graph.base, value))
         made = array_input(graph, np.asarray(float(value)))
         found = graph.constants[key] = (made.id, made.spec)
@@ -172,7 +181,7 @@ _inputs: dict[tuple[Shape, np.dtype, np.dtype], tuple[int, Spec]] = {}
 
 def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:
     """Zeros or ones; equal shapes are one node of the graph."""
-    if isinstance(graph, ArrayGraph):
+    if graph.base is not None:
         return graph.placed(constant_node(graph.base, op, shape))
     spec = spec_of(shape, graph.dtype)
     return graph.constant((op, shape), lambda: intern(op, (), (), spec))
@@ -184,7 +193,7 @@ def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     Another one after the parameter was written to: what has run keeps the value of then. Who writes through memory that
     is shared does not say so before the next run.
     """
-    if isinstance(graph, ArrayGraph):
+    if graph.base is not None:
         return graph.placed(parameter_node(graph.base, parameter))
     key = parameter, last_write(parameter)
     found = graph.constants.get(key)
@@ -267,7 +276,7 @@ def checked_index(index: Any, size: int, place: str) -> Any:
     if isinstance(index, Integers):
         return index.used_in(size, place)
     if isinstance(index, Payload):
-        return index.used_in(size)
+        return index.used_in(size, place)
     try:
         found = as_integer(index)
     except TypeError:
@@ -289,7 +298,7 @@ def checked_label(label: Any, classes: int, place: str) -> Any:
     if isinstance(label, Integers):
         return label.used_as_label(classes, place)
     if isinstance(label, Payload):
-        return label.used_as_label(classes)
+        return label.used_as_label(classes, place)
     found = checked_index(label, classes, place)
     if as_integer(label) < 0:
         raise EdBatchError(

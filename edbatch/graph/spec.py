@@ -126,8 +126,13 @@ def spec_of(shape: Shape, dtype: np.dtype) -> Spec:
     return found if found is not None else _interned.setdefault((shape, dtype), Spec(shape, dtype))
 
 
+_NAMED: dict[object, np.dtype] = {known.name: known for known in FLOATS}
+
+
 def float_dtype(dtype: object) -> np.dtype:
     """float32 or float64 as a NumPy dtype; anything else is an error."""
+    if dtype.__class__ is str and dtype in _NAMED:
+        return _NAMED[dtype]
     try:
         # To NumPy None is float64, also where a dtype is compared with it, and whatever has a dtype is one.
         found = np.dtype(dtype) if isinstance(dtype, str | type | np.dtype) else None

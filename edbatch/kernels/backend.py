@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,20 @@ if TYPE_CHECKING:  # Numba takes long to import; parameters are made without
 Array: TypeAlias = Any  # of the device
 Indices: TypeAlias = Any  # a plan's index buffer, for `run_batches`
 Order: TypeAlias = Literal["C", "F"]
+
+
+class KernelCall(NamedTuple):
+    """A kernel without reductions, and what it computes.
+
+    Attributes:
+        kernel: the kernel.
+        size: of its rows, in entries.
+        given: see `language.given`; read each time, and kept by the caller.
+    """
+
+    kernel: Kernel
+    size: int
+    given: np.ndarray
 
 
 class ProgramTables(Protocol):
@@ -80,14 +94,11 @@ class Backend(Protocol):
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """What programs know kernels by: addresses, or whatever the device takes."""
 
-    def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
-        """What computes so many rows of `size` entries by a kernel without reductions.
+    def prepared(self, several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
+        """What computes, given of each of these calls how many rows it has, all of them, one after the other."""
 
-        Args:
-            kernel: the kernel.
-            size: of rows.
-            given: see `language.given`; read each time, and kept by the caller.
-        """
+    def squares(self, arrays: Sequence[Array]) -> Callable[[], Array]:
+        """What computes of each of these arrays [entries] the sum of its squares; float64."""
 
     # Running
 

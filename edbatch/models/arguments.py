@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer, is_real
+from edbatch.base.numbers import MOST, checked_integer, is_real
 from edbatch.errors import shown
 
+MOST_MADE = 100_000  # parts that are made one by one: more would take minutes, and are a slip of the pen
+_MADE = ("experts", "layers", "relations")
 
-def check_model(place: str, model: Any, **sizes: Any) -> None:
-    """Raise an `EdBatchError` unless it is a collection of parameters, and all sizes are positive integers."""
+
+def checked_sizes(place: str, model: Any, **sizes: Any) -> list[int]:
+    """The sizes as Python ints, in order.
+
+    Raises:
+        EdBatchError: the model is no collection of parameters, or a size is no positive integer, or so large that the
+            model could not be made.
+    """
     if not isinstance(model, eb.ParameterCollection):
         raise eb.EdBatchError(f"{place}: expected a ParameterCollection as the model, got {shown(model)}")
-    for name, size in sizes.items():
-        check_integer(place, name, size)
+    return [
+        checked_integer(place, name, size, most=MOST_MADE if name in _MADE else MOST) for name, size in sizes.items()
+    ]
 
 
 def checked_rate(rate: float, what: str) -> float:

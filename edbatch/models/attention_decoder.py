@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer
-from edbatch.models.arguments import check_model
+from edbatch.base.numbers import checked_integer
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Bidirectional, State
@@ -57,12 +57,14 @@ class AttentionEncoderDecoder(Classifier):
         end: int = 2,
     ) -> None:
         place = "AttentionEncoderDecoder"
-        check_model(place, model, source_words=source_words, target_words=target_words, dim=dim)
-        check_integer(place, "start", start, least=0)
-        check_integer(place, "end", end, least=0)
+        source_words, target_words, dim = checked_sizes(
+            place, model, source_words=source_words, target_words=target_words, dim=dim
+        )
         if dim % 2:
             raise eb.EdBatchError(f"{place}: dim={dim}; expected an even number, half of it for each direction")
-        self.start, self.end, self.dim = start, end, dim
+        self.start = checked_integer(place, "start", start, least=0)
+        self.end = checked_integer(place, "end", end, least=0)
+        self.dim = dim
         self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
         self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
         ways = [LSTM(model, dim, dim // 2, name=f"encoder.{way}") for way in ("forward", "backward")]

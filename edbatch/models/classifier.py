@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import edbatch as eb
-from edbatch.models.arguments import check_model
+from edbatch.models.arguments import checked_sizes
 
 
 class Classifier:
@@ -27,7 +27,7 @@ class Classifier:
 
     def __init__(self, model: eb.ParameterCollection, dim: int, labels: int) -> None:
         place = type(self).__name__
-        check_model(place, model, dim=dim, labels=labels)
+        dim, labels = checked_sizes(place, model, dim=dim, labels=labels)
         self.W_out = model.add_parameters((labels, dim), name="W_out")
         self.b_out = model.add_parameters((labels,), name="b_out")
 

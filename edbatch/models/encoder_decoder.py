@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer
-from edbatch.models.arguments import check_model
+from edbatch.base.numbers import checked_integer
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import State
@@ -40,10 +40,11 @@ class EncoderDecoder(Classifier):
         start: int = 1,
         end: int = 2,
     ) -> None:
-        check_model("EncoderDecoder", model, source_words=source_words, target_words=target_words, dim=dim)
-        check_integer("EncoderDecoder", "start", start, least=0)
-        check_integer("EncoderDecoder", "end", end, least=0)
-        self.start, self.end = start, end
+        source_words, target_words, dim = checked_sizes(
+            "EncoderDecoder", model, source_words=source_words, target_words=target_words, dim=dim
+        )
+        self.start = checked_integer("EncoderDecoder", "start", start, least=0)
+        self.end = checked_integer("EncoderDecoder", "end", end, least=0)
         self.embed_source = model.add_lookup_parameters((source_words, dim), name="embed_source")
         self.embed_target = model.add_lookup_parameters((target_words, dim), name="embed_target")
         self.encoder = LSTM(model, dim, dim, name="encoder")

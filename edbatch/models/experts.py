@@ -6,7 +6,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.errors import shown
-from edbatch.models.arguments import check_model
+from edbatch.models.arguments import checked_sizes
 
 
 class MixtureOfExperts:
@@ -36,7 +36,9 @@ class MixtureOfExperts:
 
     def __init__(self, model: eb.ParameterCollection, experts: int, input_dim: int, dim: int, chosen: int = 1) -> None:
         place = "MixtureOfExperts"
-        check_model(place, model, experts=experts, input_dim=input_dim, dim=dim, chosen=chosen)
+        experts, input_dim, dim, chosen = checked_sizes(
+            place, model, experts=experts, input_dim=input_dim, dim=dim, chosen=chosen
+        )
         if chosen > experts:
             raise eb.EdBatchError(f"{place}: chosen={shown(chosen)}; expected at most {experts}, which there are")
         self.chosen = chosen

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer, is_real
+from edbatch.base.numbers import checked_integer, is_real
 from edbatch.errors import shown
 
 
@@ -47,12 +47,12 @@ async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]
         >>> [len(words) <= most for words, most in zip(found, (7, 3))]
         [True, True]
     """
-    check_integer("greedy", "longest", longest)
+    longest = checked_integer("greedy", "longest", longest)
     state, word = network.encode(source), network.start
     words: list[int] = []
     while len(words) < longest:
         state, scores = network.speak(state, word)
-        word = int(np.argmax(await scores))
+        word = int(await eb.argmax(scores))
         if word == network.end:
             break
         words.append(word)
@@ -72,24 +72,24 @@ async def sampled(
     Raises:
         EdBatchError: the temperature is no positive number.
     """
-    check_integer("sampled", "longest", longest)
+    longest = checked_integer("sampled", "longest", longest)
     if not is_real(temperature) or not temperature > 0:
         raise eb.EdBatchError(f"sampled: temperature={shown(temperature)}; expected a number above 0")
     state, word = network.encode(source), network.start
     words: list[int] = []
     while len(words) < longest:
         state, scores = network.speak(state, word)
-        word = drawn(np.asarray(await scores, np.float64) / temperature, random)
+        word = drawn(await eb.softmax(scores / temperature), random.random())
         if word == network.end:
             break
         words.append(word)
     return words
 
 
-def drawn(logits: np.ndarray, random: np.random.Generator) -> int:
-    """An index, drawn with the probabilities of a softmax."""
-    heaped = np.cumsum(np.exp(logits - logits.max()))
-    return int(np.searchsorted(heaped, random.random() * heaped[-1], side="right"))
+def drawn(probabilities: np.ndarray, share: float) -> int:
+    """An index, drawn with probabilities (or what is proportional to them) by a number from 0 to 1, without 1."""
+    heaped = probabilities.cumsum(dtype=np.float64)
+    return int(heaped.searchsorted(share * heaped[-1], side="right"))
 
 
 class Hypothesis(NamedTuple):
@@ -123,33 +123,25 @@ async def beam(network: Speaker, source: Any, width: int, longest: int = 100) ->
         >>> len(found), found[0].score >= found[1].score
         (3, True)
     """
-    check_integer("beam", "width", width)
-    check_integer("beam", "longest", longest)
+    width = checked_integer("beam", "width", width)
+    longest = checked_integer("beam", "longest", longest)
     open_: list[tuple[Hypothesis, Any, int]] = [(Hypothesis((), 0.0), network.encode(source), network.start)]
     done: list[Hypothesis] = []
     for _ in range(longest):
         steps = [network.speak(state, word) for _, state, word in open_]
-        rows = np.stack(await eb.values([eb.log_softmax(scores) for _, scores in steps])).astype(np.float64)
-        totals = rows + np.array([[hypothesis.score] for hypothesis, _, _ in open_])
-        best = _best(totals, width)
         going_on = []
-        for at, word in zip(*np.unravel_index(best, totals.shape), strict=True):
-            score = float(totals[at, word])
+        best = [eb.top_k(eb.log_softmax(scores), min(width, *scores.shape)) for _, scores in steps]
+        found = await eb.values([x for both in best for x in both])
+        totals = np.array(found[::2], np.float64) + [[hypothesis.score] for hypothesis, _, _ in open_]
+        for place in np.argsort(-totals, axis=None, kind="stable")[:width].tolist():  # of equals the first
+            at, nth = divmod(place, totals.shape[1])
+            word, score = int(found[2 * at + 1][nth]), float(totals[at, nth])
             if word == network.end:
                 done.append(Hypothesis(open_[at][0].words, score))
             else:
-                going_on.append((Hypothesis((*open_[at][0].words, int(word)), score), steps[at][0], int(word)))
+                going_on.append((Hypothesis((*open_[at][0].words, word), score), steps[at][0], word))
         done = sorted(done, key=lambda hypothesis: -hypothesis.score)[:width]
         open_ = going_on
         if not open_ or (len(done) == width and open_[0][0].score <= done[-1].score):
             return done
     return sorted([*done, *(hypothesis for hypothesis, _, _ in open_)], key=lambda found: -found.score)[:width]
-
-
-def _best(totals: np.ndarray, width: int) -> np.ndarray:
-    """Where the `width` largest entries are, the largest first, of equals the first; few of thousands are sorted."""
-    costs = -totals.ravel()
-    among = np.arange(costs.size)
-    if width < costs.size:
-        among = np.flatnonzero(~(costs > np.partition(costs, width - 1)[width - 1]))  # what is no number comes last
-    return among[np.argsort(costs[among], kind="stable")][:width]

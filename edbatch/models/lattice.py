@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import edbatch as eb
 from edbatch.errors import checked_flag
-from edbatch.models.arguments import check_model
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.gru import GRU
 from edbatch.models.lstm import LSTM
@@ -37,7 +37,9 @@ class LatticeNetwork(Classifier):
         self, model: eb.ParameterCollection, characters: int, words: int, tags: int, dim: int, average: bool = True
     ) -> None:
         place = type(self).__name__
-        check_model(place, model, characters=characters, words=words, tags=tags, dim=dim)
+        characters, words, tags, dim = checked_sizes(
+            place, model, characters=characters, words=words, tags=tags, dim=dim
+        )
         self.combine = eb.mean if checked_flag(f"{place}: average", average) else eb.sum
         self.dim = dim
         self.embed_character = model.add_lookup_parameters((characters, dim), name="embed_character")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import edbatch as eb
-from edbatch.models.arguments import check_model
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.tree_network import TreeNetwork
 
 
@@ -29,7 +29,7 @@ class MVRNN(TreeNetwork):
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
-        check_model("MVRNN", model, words=words, labels=labels, dim=dim)
+        words, labels, dim = checked_sizes("MVRNN", model, words=words, labels=labels, dim=dim)
         self.vectors = model.add_lookup_parameters((words, dim), name="vectors")
         self.matrices = model.add_lookup_parameters((words, dim, dim), name="matrices")
         # Near the identity, at which a word leaves its neighbour as it is.

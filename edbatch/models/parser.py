@@ -11,7 +11,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.models.arc_hybrid import Configuration, Move
-from edbatch.models.arguments import check_model
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import State
 
@@ -117,7 +117,7 @@ class TransitionParser:
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, relations: int, dim: int) -> None:
-        check_model("TransitionParser", model, words=words, relations=relations, dim=dim)
+        words, relations, dim = checked_sizes("TransitionParser", model, words=words, relations=relations, dim=dim)
         self.words = words  # the number of the root, which follows those of words
         self.known = [
             Action(Move.SHIFT, -1),

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer, is_real
+from edbatch.base.numbers import checked_integer, is_real
 from edbatch.errors import shown
-from edbatch.models.arguments import check_model
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.gru import GRU
 
 
@@ -55,11 +55,10 @@ class AdaptiveGRU:
         self, model: eb.ParameterCollection, input_dim: int, dim: int, most: int = 10, epsilon: float = 0.01
     ) -> None:
         place = "AdaptiveGRU"
-        check_model(place, model, input_dim=input_dim, dim=dim)
-        check_integer(place, "most", most)
+        input_dim, dim = checked_sizes(place, model, input_dim=input_dim, dim=dim)
         if not is_real(epsilon) or not 0 < epsilon < 1:
             raise eb.EdBatchError(f"{place}: epsilon={shown(epsilon)}; expected a number between 0 and 1")
-        self.dim, self.most, self.epsilon = dim, most, epsilon
+        self.dim, self.most, self.epsilon = dim, checked_integer(place, "most", most), float(epsilon)
         name = model.free_name("adaptive")
         self.layer = GRU(model, input_dim + 1, dim, name=f"{name}.gru")
         self.w_halt = model.add_parameters((dim,), name=f"{name}.w_halt")

@@ -10,7 +10,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.errors import shown
-from edbatch.models.arguments import check_model, checked_rate
+from edbatch.models.arguments import checked_rate, checked_sizes
 
 
 class Layer:
@@ -42,7 +42,7 @@ class Layer:
         recurrent_dropout: float = 0.0,
     ) -> None:
         place = type(self).__name__
-        check_model(place, model, input_dim=input_dim, dim=dim)
+        input_dim, dim = checked_sizes(place, model, input_dim=input_dim, dim=dim)
         self.dim = dim
         self.recurrent_dropout = checked_rate(recurrent_dropout, f"{place}: recurrent_dropout")
         if name is not None and not isinstance(name, str):

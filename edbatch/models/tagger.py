@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer
-from edbatch.models.arguments import check_model, checked_rate
+from edbatch.base.numbers import checked_integer
+from edbatch.models.arguments import checked_rate, checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked
@@ -48,8 +48,8 @@ class BiLSTMTagger(Classifier):
         *,
         dropout: float = 0.0,
     ) -> None:
-        check_model("BiLSTMTagger", model, words=words, tags=tags, dim=dim, layers=layers)
-        check_integer("BiLSTMTagger", "characters", characters, least=0)
+        words, tags, dim, layers = checked_sizes("BiLSTMTagger", model, words=words, tags=tags, dim=dim, layers=layers)
+        characters = checked_integer("BiLSTMTagger", "characters", characters, least=0)
         rate = checked_rate(dropout, "BiLSTMTagger: dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.right, self.left = (

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import edbatch as eb
-from edbatch.base.numbers import check_integer
+from edbatch.base.numbers import checked_integer
 from edbatch.errors import shown
-from edbatch.models.arguments import check_model
+from edbatch.graph.draws import stream
+from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.generation import drawn
 from edbatch.models.lstm import LSTM
@@ -42,7 +43,7 @@ class TreeGenerator(Classifier):
     """
 
     def __init__(self, model: eb.ParameterCollection, words: int, topics: int, dim: int) -> None:
-        check_model("TreeGenerator", model, words=words, topics=topics, dim=dim)
+        words, topics, dim = checked_sizes("TreeGenerator", model, words=words, topics=topics, dim=dim)
         self.words = words  # the label of a node with children, which follows those of words
         self.embed_topic = model.add_lookup_parameters((topics, dim), name="embed_topic")
         self.left = LSTM(model, dim, dim, name="left")
@@ -87,19 +88,21 @@ class TreeGenerator(Classifier):
             deepest: nodes this deep are words.
             random: draws what a node becomes; None: what is most probable.
         """
-        check_integer("grow", "deepest", deepest, least=0)
-        return await self._grown(self.root(topic), deepest, random)
+        deepest = checked_integer("grow", "deepest", deepest, least=0)
+        draw = None if random is None else stream(int(random.integers(1 << 63)), 0)
+        return await self._grown(self.root(topic), deepest, draw)
 
-    async def _grown(self, state: State, deepest: int, random: np.random.Generator | None) -> Any:
-        scores = np.asarray(await self.scores(state.output()), np.float64)
+    async def _grown(self, state: State, deepest: int, draw: int | None) -> Any:
+        shares = await eb.softmax(self.scores(state.output()))
         if not deepest:
-            scores = scores[:-1]
-        label = int(np.argmax(scores)) if random is None else drawn(scores, random)
+            shares = shares[:-1]
+        label = int(shares.argmax()) if draw is None else drawn(shares, (draw >> 11) / 2**53)
         if label < self.words:
             return label
-        draws = (None, None) if random is None else random.spawn(2)
-        sides = zip(self.children(state), draws, strict=True)
-        return tuple(await eb.all(*(self._grown(child, deepest - 1, draw) for child, draw in sides)))
+        # What is drawn follows from the place in the tree, not from which side grows first.
+        sides = [None if draw is None else stream(draw, side) for side in range(2)]
+        left, right = self.children(state)
+        return tuple(await eb.all(self._grown(left, deepest - 1, sides[0]), self._grown(right, deepest - 1, sides[1])))
 
     def _word(self, node: Any) -> int:
         if not isinstance(node, int) or not 0 <= node < self.words:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import edbatch as eb
-from edbatch.models.arguments import check_model, checked_rate
+from edbatch.models.arguments import checked_rate, checked_sizes
 from edbatch.models.tree_network import TreeNetwork
 
 
@@ -34,7 +34,7 @@ class TreeLSTM(TreeNetwork):
     def __init__(
         self, model: eb.ParameterCollection, words: int, labels: int, dim: int, *, recurrent_dropout: float = 0.0
     ) -> None:
-        check_model("TreeLSTM", model, words=words, labels=labels, dim=dim)
+        words, labels, dim = checked_sizes("TreeLSTM", model, words=words, labels=labels, dim=dim)
         self.dim = dim
         self.recurrent_dropout = checked_rate(recurrent_dropout, "TreeLSTM: recurrent_dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")

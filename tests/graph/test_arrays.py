@@ -265,3 +265,30 @@ def test_run_runs_what_waits_in_arrays():
     assert repr(graph) == "Graph(6 nodes, 6 of them have run)"
     assert graph.report().batches == 1
     assert (ys.value() == np.tanh(np.float32(1))).all()
+
+
+EVERY = slice(None)
+INDICES = [
+    (), (...,), ..., 0, -1, (0,), (0, ...), (..., 0), (..., 0, 1), (..., 3, 0, 1), (..., EVERY), (EVERY, ..., 0),
+    (..., None), (slice(1, 3), EVERY, 1), (slice(1, 3), ..., None), [0, 2], ([0, 2], 1),
+    (np.uint8(2), 1), (..., EVERY, 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", INDICES, ids=str)
+def test_indices_are_those_of_the_array_of_all_values(key):
+    values = np.arange(24.0).reshape(4, 2, 3)
+    with eb.Graph():
+        xs = eb.array([eb.input(value) for value in values])
+        found = xs[key].value()
+    np.testing.assert_array_equal(found, values[key], strict=False)
+
+
+def test_indices_of_arrays_of_numbers():
+    with eb.Graph():
+        xs = eb.array([eb.scalar(x) for x in range(3)])
+        for key in ((), ..., (...,), (..., None), (..., 1)):
+            np.testing.assert_array_equal(xs[key].value(), np.arange(3.0)[key])
+        for key in (2**70, -4, 2**63):
+            with pytest.raises(eb.EdBatchError, match="out of range for 3 entries"):
+                xs[key]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.graph.cell.cell import Cell
 
 
 @pytest.fixture
@@ -374,3 +375,41 @@ def test_an_expression_from_outside_of_a_cell():
         outside = eb.ones(2)
         with pytest.raises(eb.EdBatchError, match="another graph; a cell computes with its arguments: give it as one"):
             eb.cell(lambda x: x + outside)(eb.ones(2))
+
+
+def test_cells_of_classes_are_recorded_as_fast_as_others(monkeypatch):
+    """Each class has its own last call, which no dictionary of a class can hold."""
+    careful = []
+    call = Cell.call
+    monkeypatch.setattr(Cell, "call", lambda *given: (careful.append(given[0].name), call(*given))[1])
+
+    class Scaled:
+        factor = 2.0
+
+        @classmethod
+        @eb.cell
+        def scale(cls, x):
+            return eb.tanh(x) * cls.factor
+
+        @eb.cell
+        @classmethod
+        def shift(cls, x, *, by=1.0):
+            return eb.tanh(x) + cls.factor * by
+
+    class Twice(Scaled):
+        factor = 4.0
+
+    wanted = np.tanh(np.float32(0.5))
+    for graph in range(3):
+        careful.clear()
+        with eb.Graph():
+            x = eb.input([0.5])
+            for _ in range(5):
+                found = [Scaled.scale(x), Twice.scale(x), Twice().scale(x), Scaled.shift(x, by=0.5), Twice.shift(x)]
+            values = [float(y.value()[0]) for y in found]
+        assert values == pytest.approx([2 * wanted, 4 * wanted, 4 * wanted, wanted + 1, wanted + 4])
+        assert len(careful) == (0 if graph else 4)
+        assert Scaled.factor == 2.0
+    Twice.factor = 8.0
+    with eb.Graph():
+        assert float(Twice.scale(eb.input([0.5])).value()[0]) == pytest.approx(8 * wanted)

@@ -201,3 +201,44 @@ def test_a_gradient_of_too_many_operands():
         loss = eb.sum(op(w * 1.0))
     with pytest.raises(eb.EdBatchError, match=re.escape("two([2]): its gradient: expected 1 results, got 2")):
         loss.backward()
+
+
+@pytest.mark.parametrize("in_cell", [False, True])
+def test_what_asks_for_a_size_is_compiled_for_each(in_cell):
+    """Between others of odd lengths, too: what is found there does not know what an even one does."""
+
+    def gradient(g, out, x):
+        return g * (3.0 if x.shape[0] % 2 else 5.0)
+
+    forward = composite("turned", lambda shape: shape, lambda x: x * 2 if x.shape[0] % 2 else x[::-1] * 2, ())
+    backward = declare(Op("odd_gradient", lambda shape: shape, scalar="x", elementwise=True, gradient=gradient))
+
+    def both(x):
+        return record(forward, (record(backward, (x,)),))
+
+    function = eb.cell(both) if in_cell else both
+    for length in (5, 29, 11, 43, 13, 61, 12, 30, 8, 17):
+        data = np.arange(length, dtype=np.float32)
+        with eb.Graph():
+            x = eb.input(data)
+            y = function(x)
+            eb.sum(y).backward()
+        np.testing.assert_array_equal(y.value(), 2 * (data if length % 2 else data[::-1]))
+        np.testing.assert_array_equal(x.gradient(), np.full(length, 6 if length % 2 else 10))
+
+
+def test_what_cannot_be_opened_at_some_sizes():
+    """It is found out before anything has changed, whatever could be opened before."""
+
+    def halved(x):
+        return x * 2 if x.shape[0] % 2 else x[::2]
+
+    op = composite("halved", lambda shape: shape, halved, ())
+    with eb.Graph():
+        for length in (5, 7, 9, 11, 13):
+            assert record(op, (eb.ones(length),)).value().tolist() == [2.0] * length
+        wrong = record(op, (eb.ones(8),))
+        with pytest.raises(eb.EdBatchError, match=re.escape("its shape rule gives [8], but what it is made of is [4]")):
+            wrong.value()
+    with eb.Graph():
+        assert record(op, (eb.ones(15),)).value().tolist() == [2.0] * 15

@@ -233,3 +233,23 @@ def test_seeds_of_nodes_begin_at_0():
         with pytest.raises(eb.EdBatchError, match=r"argument seed: .*-1 is negative"):
             dropped(x, -1)
         np.testing.assert_array_equal(*eb.forward([eb.dropout(x, 0.5, 2**31 - 1), dropped(x, 2**31 - 1)]))
+
+
+def test_options_of_a_graph_that_is_open_already():
+    """It keeps what it was opened with, and a warning says so."""
+    with eb.Graph() as graph:
+        said = pytest.warns(
+            eb.EdBatchWarning, match=r"options: training=False changed nothing .* around `eb.Graph\(\)`"
+        )
+        with said, eb.options(training=False, recompute=True):
+            x = eb.dropout(eb.ones(1000), 0.5)
+        assert x.value().std() > 0.5
+        with eb.options(training=False):
+            pass
+        with eb.options(training=True):
+            eb.dropout(x, 0.5)
+        with eb.options(recompute=True):
+            eb.sum(x).backward()
+        with eb.options(training=False), eb.Graph():
+            assert eb.dropout(eb.ones(10), 0.5).value().std() == 0
+    assert graph.options.training

@@ -114,7 +114,8 @@ def between_products(op, sample, dtype):
             y = look(xs[0], op, attributes)
         else:
             codes = [
-                x if isinstance(x, int) else x.used_in(limit) for x, limit in zip(integers, sample.payload, strict=True)
+                x if isinstance(x, int) else x.used_in(limit, "integer")
+                for x, limit in zip(integers, sample.payload, strict=True)
             ]
             y = added(op, attributes, xs, codes)
         return eb.sum(eb.square(y))

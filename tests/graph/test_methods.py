@@ -86,7 +86,8 @@ def test_what_numpy_and_pytorch_mean_differently():
         x = eb.input(X)
         with pytest.raises(eb.EdBatchError, match=r"\.permute\(0, 1\) .*\.swapaxes\(0, 1\)"):
             x.transpose(0, 1)
-        with pytest.raises(TypeError, match="positional"):
-            x.norm(1)  # axis here, the order of the norm there
+        for order in (0, 1, 2, np.inf, -np.inf, -1, 0.5, np.nan, "fro", None, x):  # axis here, what kind of norm there
+            with pytest.raises(eb.EdBatchError, match=r"norm\(.*\): expected axis=...; this is the Euclidean norm"):
+                x.norm(order)
         with pytest.raises(eb.EdBatchError, match="expected an axis of size 1"):
             x.squeeze(0)

@@ -64,27 +64,43 @@ def test_a_beam_of_one_is_greedy(kind):
     assert [list(found[0].words) for found in beams] == words
 
 
-def test_draws_have_the_probabilities_of_a_softmax():
-    logits, random = np.array([0.0, -np.inf, 1.0, 3.0, -2.0]), np.random.default_rng(0)
+def test_draws_have_their_probabilities():
+    p, random = np.array([0.0, 0.1, 0.0, 0.6, 0.3, 0.0], np.float32), np.random.default_rng(0)
     n = 20_000
-    found = np.bincount([generation.drawn(logits, random) for _ in range(n)], minlength=5) / n
-    p = np.exp(logits - 3)
-    p /= p.sum()
+    found = np.bincount([generation.drawn(p * 3, random.random()) for _ in range(n)], minlength=6) / n
     assert (np.abs(found - p) <= 4 * np.sqrt(p * (1 - p) / n)).all()
-    assert generation.drawn(np.array([-1e30, 5.0]), random) == 1
+    assert [generation.drawn(p, share) for share in (0.0, np.nextafter(1.0, 0.0))] == [1, 4]
 
 
-@pytest.mark.parametrize("width", [1, 2, 5, 30, 100])
-def test_the_best_are_those_of_a_sort(width):
-    random = np.random.default_rng(width)
-    for totals in (
-        random.standard_normal((3, 10)),
-        random.integers(0, 4, (3, 10)).astype(float),  # many equals
-        np.where(random.random((3, 10)) < 0.9, np.nan, 1.0),
-        np.full((3, 10), -np.inf),
-    ):
-        expected = np.argsort(-totals, axis=None, kind="stable")[:width]
-        np.testing.assert_array_equal(generation._best(totals, width), expected)
+class Fixed:
+    """Says the same whatever was said before."""
+
+    start, end = 0, 1
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def encode(self, source):
+        return None
+
+    def speak(self, state, word):
+        return None, eb.input(self.scores)
+
+
+@pytest.mark.parametrize("width", [1, 3, 6, 50])
+def test_a_beam_keeps_the_best_of_equals_the_first(width):
+    scores = np.array([0.5, -9.0, 2.0, 2.0, -np.inf, 1.0])
+    p = scores - np.log(np.exp(scores).sum())
+    with eb.Graph(dtype="float64", policy="sufficient"):
+        (found,) = eb.run([generation.beam(Fixed(scores), None, width, longest=2)])
+    ways = [(words, sum(p[list(words)])) for words in product([0, 2, 3, 4, 5], repeat=2)]
+    ways += [((), p[1]), *(((word,), p[word] + p[1]) for word in (0, 2, 3, 4, 5))]
+    if width == 50:
+        assert sorted(one.words for one in found) == sorted(words for words, _ in ways)
+    np.testing.assert_allclose([one.score for one in found], sorted((s for _, s in ways), reverse=True)[: len(found)])
+    assert found[0].words == (2, 2)
+    if width > 1:
+        assert [one.words for one in found[:3]] == [(2, 2), (2, 3), (3, 2)][: len(found)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -62,7 +62,7 @@ class Node:
 
     def moved(self, new: dict[int, int]) -> Node:
         """The same of operands that are other nodes now."""
-        return replace(self, operands=tuple(value.moved(new) for value in self.operands))
+        return replace(self, operands=tuple(value.moved(new) for value in self.operands)) if self.operands else self
 
 
 class Nodes(list[Node]):

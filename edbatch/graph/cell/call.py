@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from edbatch.graph.cell.keywords import text_of
-from edbatch.graph.columns import graphs
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
+from edbatch.graph.opened import graphs
 from edbatch.graph.watch.guard import MISSING
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ def call({arguments}):
         _own = {owner}.__dict__  # and not as an attribute, which another object may answer for
         if _graph.careful:
             _inline = _graph.inlines
-            _last = _none if _inline else _own[{at}]
+            _last = _none if _inline else {kept}[{at}]
         else:
-            _last = _own[{usual}]
+            _last = {kept}[{usual}]
         {specs}, _type_id, _form, _out, {watched}_serial = _last.call
-        if {checks} and (_serial is _graph.serial or _last.renew(_own, {at}, _graph.serial)):
+        if {checks} and (_serial is _graph.serial or _last.renew({owner}, {kept}, {at}, _graph)):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
@@ -52,11 +53,20 @@ def call({arguments}):
     return _cell.call({given}, {static})
 """
 
-# One for all entries would not do for arrays of expressions.
+# One for all entries would not do for arrays of expressions. What else knows the largest of several are `Integers`, and
+# what stands for one of these in a vertex function; anything else has no such attribute and takes the careful way.
 INTEGER = """({name}.__class__ is int and 0 <= {name} < {size}
-            or {name}.__class__ is _Integers and {name}.largest < {size} and {name}.count == _graph.count)"""
+            or {name}.__class__ is not int and {name}.largest < {size} and {name}.count == _graph.count)"""
 OTHER = """    if {name}.__class__ is not int:
         {name} = _integers({name})
+"""
+
+# Arguments with defaults, as many as there are, or with names like those here, have a function for each number of them.
+COUNTED = """
+def call(*args, **static):
+    if static and not {has_static}:
+        return _cell.call(args, static)
+    return (_counted.get(len(args)) or _for_count(len(args)))(*args, **static)
 """
 
 CAREFUL = """
@@ -68,8 +78,22 @@ def call(*args, **static):
 def fast_caller(cell: Cell) -> Callable[..., Any]:
     """The function that a cell's name becomes; a plain function, so that methods bind as usual.
 
-    Where arguments have defaults or vary in number, or are objects given by keyword, it takes the careful way.
+    It takes the careful way where nothing is given by place, or an object by keyword.
     """
+    if cell.is_plain:
+        return _for_names(cell, [p.name for p in cell.positional])
+    source = COUNTED.format(has_static=cell.has_static)
+    return _made(source, cell, {"_cell": cell, "_counted": cell.counted, "_for_count": partial(_for_count, cell)})
+
+
+def _for_count(cell: Cell, count: int) -> Callable[..., Any]:
+    """The function for calls with so many arguments by place, the owner among them."""
+    names = [] if count < cell.is_method else cell.names(count - cell.is_method)
+    return cell.counted.setdefault(count, _for_names(cell, names))
+
+
+def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
+    """The function for arguments of these names."""
     scope: dict[str, Any] = {
         "__name__": __name__,  # nothing that a trace watches
         "_cell": cell,
@@ -80,8 +104,10 @@ def fast_caller(cell: Cell) -> Callable[..., Any]:
         "_text": text_of,
         "_top": graphs.top.get,
         "_missing": MISSING,
+        "_kept": cell.kept_apart,
+        "_id": id,
     }
-    return _made(CAREFUL if not cell.is_plain else _source(cell, scope), cell, scope)
+    return _made(_source(cell, names, scope) if names else CAREFUL, cell, scope)
 
 
 def _made(source: str, cell: Cell, scope: dict[str, Any]) -> Callable[..., Any]:
@@ -90,8 +116,7 @@ def _made(source: str, cell: Cell, scope: dict[str, Any]) -> Callable[..., Any]:
     return made
 
 
-def _source(cell: Cell, scope: dict[str, Any]) -> str:
-    names = [p.name for p in cell.positional]
+def _source(cell: Cell, names: list[str], scope: dict[str, Any]) -> str:
     numbers = [name for name in names if cell.is_index.get(name)]
     expressions = [name for name in names if name not in numbers]
     checks = [
@@ -100,7 +125,7 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
     ]
     checks += [f"{name}.graph is _graph" for name in expressions[1:]]
     ids = [f"{name}.id" for name in expressions] + numbers
-    owner = [p.name for p in cell.parameters[: cell.is_method]]
+    owner = ["_owner"] * cell.is_method if not cell.is_plain else [p.name for p in cell.parameters[: cell.is_method]]
     watched = [
         f'_own.get("{name}", _missing)' if name in cell.defaulted else f'_own["{name}"]' for name in cell.watched
     ]
@@ -109,15 +134,17 @@ def _source(cell: Cell, scope: dict[str, Any]) -> str:
     checks += [f"{place} is _w{number}" for number, place in enumerate(watched)]
     # A last call that no call is like.
     scope["_none"] = SimpleNamespace(call=(*(-1 for _ in names), 0, 0, None, *watched, None))
-    at = f'"{cell.attribute}" + _graph.variant' + " + _text(static)" * cell.has_static
+    place = f'"{cell.place(len(names))}"'
+    at = f"{place} + _graph.variant" + " + _text(_static)" * cell.has_static
     return SOURCE.format(
-        arguments=", ".join(owner + names + ["**static"] * cell.has_static),
+        arguments=", ".join(owner + names + ["**_static"] * cell.has_static),
         integers="".join(OTHER.format(name=name) for name in numbers),
-        static="static" if cell.has_static else "{}",
+        static="_static" if cell.has_static else "{}",
         specs=", ".join(f"_s{number}" for number in range(len(names))),
         owner=owner[0] if owner else "_cell",
+        kept=f"_kept[_id({owner[0]})][1]" if cell.is_of_classes else "_own",
         at=at,
-        usual=at if cell.has_static else f'"{cell.attribute}"',
+        usual=at if cell.has_static else place,
         graph=f"{expressions[0]}.graph" if expressions else "_top().value",
         checks=" and ".join(checks),
         ids=", ".join(ids),

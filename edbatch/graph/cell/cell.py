@@ -24,7 +24,7 @@ from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.structure import flatten
 from edbatch.graph.cell.tables import Described
-from edbatch.graph.cell.trace import traced
+from edbatch.graph.cell.trace import Payload, traced
 from edbatch.graph.cell.tracing import Arguments, is_expression, is_integer, trace_cell
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -142,11 +142,14 @@ class Cell(Described):
         name: of the function, with its class.
         fast: what the user calls.
         is_method: whether its first argument is the owner of its traces; what it is called says so, or the first call.
+        is_of_classes: whether that is a class, by what it is called.
+        kept_apart: what owners keep whose attributes cannot hold it, as those of classes, by `id`.
         parameters: all its parameters.
         has_static: whether it has arguments that are given by keyword only.
         is_index: by name of an argument, whether only integers were given for it.
         watched: attributes of the owner that every call looks at; `defaulted`: those that an owner may lack, because
             its class has a default.
+        counted: what is called where arguments vary in number, by how many are given by place.
         traces: all traces of all owners.
         attribute: under which an owner keeps what was recorded last, and (with `_all`) all traces.
     """
@@ -163,6 +166,7 @@ class Cell(Described):
         self.signature = inspect.signature(function)
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
+        self.is_of_classes = self.is_method and self.parameters[0].name == "cls"
         self.has_static = any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in self.parameters)
         of_place = [p for p in self.parameters if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in of_place)
@@ -171,7 +175,8 @@ class Cell(Described):
         self.is_index = {of_place[at].name: True for at in self._integers}
         self.watched: tuple[str, ...] = ()
         self.defaulted: frozenset[str] = frozenset()
-        self._kept: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
+        self.counted: dict[int, Callable[..., Any]] = {}
+        self.kept_apart: dict[int, tuple[ref[Any], dict[str, Any]]] = {}
 
     @property
     def positional(self) -> list[inspect.Parameter]:
@@ -180,10 +185,27 @@ class Cell(Described):
 
     @property
     def is_plain(self) -> bool:
-        """Whether there are positional arguments, and all must be given."""
-        return bool(self.positional) and all(
-            p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional
+        """Whether there are positional arguments, all must be given, and the fast way can call them by their names."""
+        names = [p.name for p in self.parameters]
+        return (
+            bool(self.positional)
+            and all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.positional)
+            and not any(name.startswith("_") for name in names)
         )
+
+    def names(self, count: int) -> list[str]:
+        """What the fast way calls so many arguments by place; none if the function does not take as many."""
+        names = [p.name for p in self.positional if p.kind is not p.VAR_POSITIONAL]
+        least = sum(p.kind is not p.VAR_POSITIONAL and p.default is p.empty for p in self.positional)
+        takes_any = len(names) < len(self.positional)
+        if count < least or (count > len(names) and not takes_any):
+            return []
+        known = [name if not name.startswith("_") else f"_x{at}" for at, name in enumerate(names[:count])]
+        return [*known, *(f"_x{at}" for at in range(len(names), count))]
+
+    def place(self, count: int) -> str:
+        """Under which an owner keeps its last call with so many arguments by place."""
+        return self.attribute if self.is_plain else f"{self.attribute}_{count}"
 
     def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The careful way: any arguments, first calls, calls inside a trace."""
@@ -200,7 +222,7 @@ class Cell(Described):
         if not keywords:
             taken = self._converted(taken, graph)
             if graph is not own or not all(map(is_, taken, args)):
-                says = graph.base is None or any(x.__class__ is ExpressionArray for x in taken)
+                says = graph.base is None or any(isinstance(x, ExpressionArray) for x in taken)
                 return self.fast(*taken) if says else traced(graph, lambda: self.fast(*taken))
         args = taken
         given = self.arguments(args, keywords, graph)
@@ -306,17 +328,17 @@ class Cell(Described):
         kind = type(one)
         if hasattr(one, "__dict__") and not isinstance(one, type):
             return vars(one)
-        found = self._kept.get(id(one))
+        found = self.kept_apart.get(id(one))
         if found is None:
             key = id(one)
             try:
-                held = ref(one, partial(self._kept.pop, key))  # in C: no interrupt is lost in it
+                held = ref(one, partial(self.kept_apart.pop, key))  # in C: no interrupt is lost in it
             except TypeError:
                 raise EdBatchError(
                     f"cell {self.name}: expected an object with a __dict__, where its traces are kept, or "
                     f"'__weakref__' among its __slots__, got {kind.__name__}"
                 ) from None
-            found = self._kept.setdefault(key, (held, {}))
+            found = self.kept_apart.setdefault(key, (held, {}))
         return found[1]
 
     def entry(self, given: Arguments, graph: Columns) -> Entry:
@@ -337,9 +359,10 @@ class Cell(Described):
         key = (shapes, named, graph.dtype, graph.variant, static)
         own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
         right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
+        graph.note(right.guard, given.owner[0] if given.owner else self)
         with suppress(KeyError):
             if not named and (not static or len(traces) < VERY_MANY):  # each text that is given has a last call
-                at = self.attribute + graph.variant + text_of(given.static)
+                at = self.place(len(given.operands)) + graph.variant + text_of(given.static)
                 watched = self._watch(right, own)
                 if not any(map(is_expression, given.operands)):
                     watched = (*watched, graph.dtype)
@@ -368,6 +391,7 @@ class Cell(Described):
 
     def _renew_fast(self) -> None:
         """Make the fast way anew; last calls of another form are then refused by it."""
+        self.counted.clear()
         self.fast.__code__ = fast_caller(self).__code__
 
     def _right(self, traces: Traces, key: Any, graph: Columns, own: Any) -> tuple[Variant, ...]:
@@ -422,7 +446,7 @@ _VALUES = frozenset([float, np.ndarray, np.float32, np.float64])  # what becomes
 
 def is_operand(x: Any) -> bool:
     """Whether an argument is an expression, or becomes one."""
-    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray | Integers)
+    return isinstance(x, Expression | Parameter | int | float | np.number | np.ndarray | Integers | Payload)
 
 
 def _may_own(x: Any) -> bool:

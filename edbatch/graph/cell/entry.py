@@ -9,6 +9,7 @@ from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.keywords import is_gone
 from edbatch.graph.cell.structure import Structure, flatten
+from edbatch.graph.columns import Columns
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
 from edbatch.graph.spec import ParameterSpec, Spec
@@ -153,23 +154,25 @@ class LastCall:
             x = variant.entry
             self.call = *x.specs, x.type.id, x.form, x.out, *watched, variant.serial
 
-    def renew(self, own: Any, name: str, serial: int) -> bool:
+    def renew(self, owner: Any, kept: Any, name: str, graph: Columns) -> bool:
         """Whether it is right in another graph; then another one, for that graph, takes its place.
 
         A shallow copy of the owner (`copy.copy`) has the same last call, and may have other parameters since: what is
         right of the one says nothing of the other.
 
         Args:
-            own: the owner's dictionary.
+            owner: of the traces.
+            kept: where its last calls are: its dictionary, but for classes.
             name: under which it is there.
-            serial: of the graph.
         """
+        own, serial = owner.__dict__, graph.serial
         if self.variant is None or not self.variant.guard.holds(own.get):
             return False
+        graph.note(self.variant.guard, owner)
         self.variant.serial = serial
         renewed = LastCall()
         renewed.variant, renewed.call = self.variant, (*self.call[:-1], serial)
-        own[name] = renewed
+        kept[name] = renewed
         return True
 
     def __reduce__(self) -> tuple[Any, ...]:

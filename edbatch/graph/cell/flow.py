@@ -42,6 +42,10 @@ def reached(body: Body, outputs: Collection[int]) -> list[np.ndarray]:
         placed = entries is not None and node.type.op.places is not None  # then parts are its operands
         for value, part in zip(node.operands, found[number] if placed else repeat(True), strict=False):
             if part and not stops(value.view):
+                if entries is None and value.view is not None and body.nodes[value.node].type.op is ARGUMENT:
+                    # Marked where it is: windows that overlap show more entries than can be listed.
+                    value.view.look(found[value.node].reshape(1, *value.view.root.shape))[...] = True
+                    continue
                 shown = _parts(body, value)
                 aligned = entries is not None and node.type.op.elementwise and len(shown) == len(entries)
                 found[value.node][shown[entries] if aligned else shown] = True

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 
 from edbatch.base.blocks import Block
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import Columns, graphs
+from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.missing_operators import KEYWORD_ONLY, MISSING
 from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
+from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
@@ -24,6 +26,12 @@ def _given(*_: Any) -> NoReturn:
 
 
 ARGUMENT = declare(Op("argument", _given, lambda *_: None, Kind.SOURCE))
+
+
+@cache
+def argument_type(number: int, spec: Spec) -> NodeType:
+    """The type of a body's argument."""
+    return intern(ARGUMENT, (("number", number),), (), spec)
 
 
 class Payload:
@@ -37,9 +45,12 @@ class Payload:
         limit: the least size it has been used to index.
         is_alike: whether all were of one size: only then does a negative one mean the same wherever it is used.
         is_label: whether it has been used as a label, which is never negative.
+        graph: that it belongs to; None: the one that is traced.
     """
 
     __slots__ = ("cell", "is_alike", "is_label", "limit", "name", "number")
+
+    graph: Columns | None = None
 
     def __init__(self, cell: str, number: int, name: str = "") -> None:
         self.cell = cell
@@ -49,16 +60,16 @@ class Payload:
         self.is_alike = True
         self.is_label = False
 
-    def used_in(self, size: int) -> int:
+    def used_in(self, size: int, place: str) -> Any:
         """Note a use as an index below `size`; what stands for it among a node's integers (no index is negative)."""
         self.is_alike = self.is_alike and self.limit in (2**31, size)
         self.limit = min(self.limit, size)
         return -1 - self.number
 
-    def used_as_label(self, classes: int) -> int:
+    def used_as_label(self, classes: int, place: str) -> Any:
         """Note a use as one of so many classes; as `used_in`."""
         self.is_label = True
-        return self.used_in(classes)
+        return self.used_in(classes, place)
 
     def refused(self, use: str = "") -> EdBatchError:
         """The error about any other use."""
@@ -83,8 +94,26 @@ for _name in MISSING:
     setattr(Payload, _name, Payload._unknown)
 
 
-class Trace(Columns):
-    """A graph that is never run: the body of a cell.
+class Template(Columns):
+    """A graph that is never run: what is recorded in it is recorded elsewhere, for what its placeholders stand for."""
+
+    __slots__ = ()
+
+    def type_of(self, expression: Expression) -> NodeType:
+        """The type of an expression's node."""
+        return TYPES[self.types[expression.id & NODE_MASK]]
+
+    def extend(self, type: NodeType, n: int, args: np.ndarray | list[int], line: str | None = None) -> int:
+        """Record n nodes of a type, one by one."""
+        first = self.n
+        self.n = first + n
+        self.types.extend([type.id] * n)
+        self.args += args if isinstance(args, list) else args.tolist()
+        return first
+
+
+class Trace(Template):
+    """The body of a cell.
 
     Attributes:
         payloads: the integers that a call gives: the cell's arguments, then what is drawn for it.
@@ -106,18 +135,6 @@ class Trace(Columns):
 
     values = backward = gradient = value
 
-    def type_of(self, expression: Expression) -> NodeType:
-        """The type of an expression's node."""
-        return TYPES[self.types[expression.id & NODE_MASK]]
-
-    def extend(self, type: NodeType, n: int, args: np.ndarray | list[int], line: str | None = None) -> int:
-        """Record n nodes of a type, one by one: a trace is no arrays."""
-        first = self.n
-        self.n = first + n
-        self.types.extend([type.id] * n)
-        self.args += args if isinstance(args, list) else args.tolist()
-        return first
-
     def payload(self, name: str = "") -> Payload:
         """A placeholder for one more integer of a call."""
         self.payloads.append(Payload(self.cell, len(self.payloads), name))
@@ -129,7 +146,7 @@ class Trace(Columns):
 
     def argument(self, spec: Spec) -> Expression:
         """A placeholder for an expression of this spec."""
-        return self.add(intern(ARGUMENT, (("number", self.n),), (), spec), ())
+        return self.add(argument_type(self.n, spec), ())
 
 
 def traced(trace: Columns, function: Callable[[], Any]) -> Any:

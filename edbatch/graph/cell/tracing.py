@@ -55,7 +55,7 @@ def is_expression(x: Any) -> bool:
 
 def is_integer(x: Any) -> bool:
     """Whether an argument is known at run time only."""
-    return isinstance(x, int | np.integer | Integers) and not isinstance(x, bool)
+    return isinstance(x, int | np.integer | Integers | Payload) and not isinstance(x, bool)
 
 
 def trace_cell(
@@ -140,7 +140,7 @@ def run(
 
     leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
     for x in leaves:
-        if x.__class__ is ExpressionArray:
+        if isinstance(x, ExpressionArray):
             raise EdBatchError("it returns an array of expressions; expected single ones, of which calls make arrays")
         if isinstance(x, Expression) and x.graph is not trace:
             raise EdBatchError("it returns an expression that it did not compute")

@@ -9,8 +9,8 @@ from typing import Any
 from edbatch.graph.cell.body import Body, Node, Value, spec_of_value, step_to
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.cell.passes import prepare_for_kernels
-from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.node_type import NodeType, intern
+from edbatch.graph.cell.trace import argument_type
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import NODE_BITS, steps_of
@@ -23,7 +23,7 @@ def body_of_type(type: NodeType) -> tuple[Body, Spec, list[int]]:
         returned = [spec_of_value(body, value) for value in body.outputs]
         return body, type.out, [step_to(type.out, *at) for at in zip(type.op.columns, returned, strict=True)]
     specs = tuple(operand for operand in type.operands if not isinstance(operand, ParameterSpec))
-    arguments = [Node(intern(ARGUMENT, (("number", at),), (), spec), ()) for at, spec in enumerate(specs)]
+    arguments = [Node(argument_type(at, spec), ()) for at, spec in enumerate(specs)]
     node = Node(type, tuple(map(Value, range(len(specs)))), tuple(-1 - at for at in range(type.op.payload)))
     body = type.body or Body(specs, (*arguments, node), (Value(len(specs)),), type.op.payload)
     if type.op.composite is not None and type.body is None:

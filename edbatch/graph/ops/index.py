@@ -70,7 +70,7 @@ def _flat(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
 def _index(x: Expression, key: Any) -> Expression:
     place = Place(lambda: _place(x, key))
     parts = key if isinstance(key, tuple) else (key,)
-    if any(part.__class__ is Payload for part in parts):
+    if any(isinstance(part, Payload) for part in parts):
         return _index_at_run_time(place, x, parts)
     for part in parts:
         if part.__class__ not in _PLAIN and is_advanced(part):
@@ -102,8 +102,8 @@ def _remember(x: Expression, key: Any, out: Expression) -> None:
 def _index_at_run_time(place: Any, x: Expression, parts: tuple[Any, ...]) -> Expression:
     """An index that begins with an integer argument of a cell: an entry is picked, what follows is of that entry."""
     first, *others = parts
-    if first.__class__ is not Payload or any(part is not None and is_advanced(part) for part in others):
-        found = next(part for part in parts if part.__class__ is Payload)
+    if not isinstance(first, Payload) or any(part is not None and is_advanced(part) for part in others):
+        found = next(part for part in parts if isinstance(part, Payload))
         raise found.refused(
             f" ({place}: expected it as the first index, and no list beside it: "
             f"eb.swapaxes(x, 0, axis)[{found}] is an entry of another axis)"
@@ -128,7 +128,7 @@ def _shown(key: Any) -> str:
 
 
 def _parameter_getitem(parameter: Parameter, key: Any) -> Expression:
-    if key.__class__ is Payload:
+    if isinstance(key, Payload):
         return _picked(parameter, key)
     return _getitem(to_node(graph_of("index", ()), parameter), key)
 

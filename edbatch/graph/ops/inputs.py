@@ -108,7 +108,7 @@ def ones(shape: int | tuple[int, ...]) -> Expression:
 def _constant(op: Op, shape: int | tuple[int, ...]) -> Expression:
     graph = current_graph()
     if shape.__class__ is int and (found := graph.constants.get((op, (shape,)))) is not None:
-        return Expression(graph, *found)
+        return graph.handle(graph, *found)
     return constant_node(graph, op, checked_shape(op.name, shape))
 
 
@@ -184,7 +184,8 @@ def lookup(table: LookupParameters, index: int) -> Expression:
     graph.n = node + 1
     graph.types.append(type_id)
     graph.args.append(index)
-    return Expression(graph, node, spec)
+    handle = graph.handle
+    return handle(graph, node, spec)
 
 
 def _rows_of(table: LookupParameters, key: Any) -> Expression:

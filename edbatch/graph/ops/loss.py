@@ -9,7 +9,7 @@ import numpy as np
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import each, numbered
-from edbatch.graph.cell.trace import Trace
+from edbatch.graph.cell.trace import Payload, Trace
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
@@ -201,6 +201,8 @@ def _pick_of_large(x: Expression, index: Any) -> Expression:
     block = -(-_BLOCK * rows // x.spec.size)
     if rows <= 2 * block:
         return _pick(x, index)
+    if isinstance(index, Payload):  # known later
+        return _pick(x, index)  # type: ignore[arg-type]
     if is_integers(index):
         return array([_pick_of_large(x, one) for one in index.tolist()])
     if index.__class__ is not int or not 0 <= index < rows:
@@ -272,7 +274,7 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     smoothing = checked_number("cross_entropy: label_smoothing", label_smoothing)
     expect(0 <= smoothing <= 1, f"cross_entropy: expected label_smoothing in [0, 1], got {label_smoothing}")
     soft = isinstance(label, Operand | list | tuple) or (isinstance(label, np.ndarray) and label.ndim > 0)
-    soft = soft and not (logits.__class__ is ExpressionArray and is_integers(label))  # of each entry one
+    soft = soft and not (isinstance(logits, ExpressionArray) and is_integers(label))  # of each entry one
     if not soft and not smoothing:
         return _cross_entropy_call(logits, label)
     x = logits if logits.__class__ is Expression else to_expression("cross_entropy", logits)

@@ -192,7 +192,7 @@ _layer_norm_call = described(
 def _checked_seed(seed: Any) -> Any:
     """Unlike an index, none counts from the end. An integer argument of a cell is checked when the cell is called."""
     if isinstance(seed, Payload):
-        seed.used_as_label(_SEEDS)  # of which none counts from the end, either
+        seed.used_as_label(_SEEDS, "dropout: seed")  # of which none counts from the end, either
         return seed
     if isinstance(seed, Integers):
         return seed.used_as_label(_SEEDS, "dropout: seed")
@@ -237,6 +237,9 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
     graph = graph_of("dropout", (x,))
     if not graph.options.training or rate == 0:
         return to_expression("dropout", x)
-    if is_integers(seed):
+    if is_integers(seed) or isinstance(seed, Payload):
         x, seed = each(to_expression("dropout", x), seed)
-    return _masked(x, rate, graph.draw(1)[0] if seed is None else _checked_seed(seed))
+    if seed is not None:
+        return _masked(x, rate, _checked_seed(seed))
+    (drawn,) = graph.draw(1)
+    return _dropout((x,), (rate,), (drawn.used_in(_SEEDS, "dropout: seed") if isinstance(drawn, Payload) else drawn,))

@@ -102,7 +102,7 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         return remember(xs, axis)
 
     def remember(given: Iterable[Any], axis: int) -> Expression:
-        is_one = isinstance(given, Operand) and given.__class__ is not ExpressionArray
+        is_one = isinstance(given, Operand) and not isinstance(given, ExpressionArray)
         xs = [] if is_one else entries_of(given)
         if not xs or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")

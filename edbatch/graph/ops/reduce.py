@@ -224,7 +224,7 @@ def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> boo
     """Whether x is several operands, in whatever can be gone through, and not one."""
     if x.__class__ is Expression:
         return False
-    if x.__class__ is ExpressionArray:
+    if isinstance(x, ExpressionArray):
         return axis is None and keepdims is False  # else it is of each entry
     if x.__class__ is not list and (isinstance(x, Operand | np.ndarray) or not isinstance(x, Iterable)):
         return False

@@ -10,7 +10,7 @@ import io
 import operator
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
@@ -86,10 +86,19 @@ class Ran:
 
 
 class Search:
-    """Finds all places that functions can have read."""
+    """Finds all places that functions can have read.
 
-    def __init__(self, ran: dict[CodeType, Ran], owner: Any) -> None:
+    Args:
+        ran: the functions.
+        owner: whose places are read of the dictionary that a guard is given.
+        once: what is done once, for errors.
+        given: objects that are not looked into, but for their classes, by their `id`.
+    """
+
+    def __init__(self, ran: dict[CodeType, Ran], owner: Any, once: str, given: Mapping[int, Any]) -> None:
         self.ran = ran
+        self.once = once
+        self.given = given
         self._owner = owner
         self._reads: dict[Any, Read] = {}
         self._functions: dict[CodeType, list[FunctionType]] = {}
@@ -194,8 +203,8 @@ class _Sight:
         drawn = next((name for code in self._codes if (name := draws_by_name(code, scope)) is not None), None)
         if self._strict and drawn is not None:
             raise EdBatchError(
-                f"it calls numpy.random.{drawn}(); a cell is traced once, and would keep what it gave. Use eb.dropout, "
-                "or pass what is random as an argument"
+                f"it calls numpy.random.{drawn}(); {self._search.once}, and would keep what it gave. Use "
+                "eb.dropout, or pass what is random as an argument"
             )
         ran = self._search.ran
         is_dynamic = any(code in ran and ran[code].is_dynamic for code in self._codes)
@@ -206,6 +215,9 @@ class _Sight:
         if self.ran.reads_scope:
             for name in [*self._texts, *(name for name, value in scope.items() if value.__class__ in ATOMS)]:
                 self._place(scope, scope.get, name, name)
+        for kind in {type(value) for value in self._search.given.values()}:
+            if is_changeable(kind):
+                self.visit(kind, kind.__name__)
         for instruction in dis.get_instructions(self.ran.code):
             name = instruction.argval
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -220,6 +232,8 @@ class _Sight:
         for name, value in lasting:
             if name in self.ran.code.co_freevars:
                 continue  # see `look_into`
+            if id(value) in self._search.given:
+                continue
             if isinstance(value, CONTENTS) and not isinstance(value, tuple | frozenset | np.generic):
                 self._search.contents(value, name)
             self.visit(value, name, checked=False)
@@ -247,13 +261,13 @@ class _Sight:
             EdBatchError: `checked`, and it cannot be looked into.
         """
         holds_objects = isinstance(value, np.ndarray) and value.dtype.hasobject
-        if id(value) in self._seen:
+        if id(value) in self._seen or id(value) in self._search.given:
             return
         self._seen.add(id(value))
         self._search._kept.append(value)
         if checked and self._strict and draws(value):
             raise EdBatchError(
-                f"it reads {path}, which draws random numbers; a cell is traced once, and would keep those that came "
+                f"it reads {path}, which draws random numbers; {self._search.once}, and would keep those that came "
                 "then. Use eb.dropout, or pass them as an argument"
             )
         if is_pure(type(value).__module__) and not holds_objects:

@@ -13,8 +13,8 @@ import gc
 import re
 import sys
 import threading
-from collections.abc import Callable
-from types import CodeType, FrameType, ModuleType
+from collections.abc import Callable, Mapping
+from types import CodeType, FrameType, MappingProxyType, ModuleType
 from typing import Any
 
 from edbatch.errors import EdBatchError
@@ -33,9 +33,14 @@ _BY_NAME = (getattr, hasattr, vars, dir)
 
 
 class Watch:
-    """What runs while a cell is traced, which is done twice."""
+    """What runs while a cell is traced, which is done twice.
 
-    def __init__(self) -> None:
+    Args:
+        once: what is done once, for errors.
+    """
+
+    def __init__(self, once: str = "a cell is traced once") -> None:
+        self._once = once
         self._ran: dict[CodeType, Ran] = {}
         self._runs = 0
         self._imports = 0  # that have begun and not ended
@@ -76,18 +81,19 @@ class Watch:
             raise EdBatchError(self._refused)
         return result
 
-    def guard(self, function: Any, owner: Any) -> Guard:
+    def guard(self, function: Any, owner: Any, given: Mapping[int, Any] = MappingProxyType({})) -> Guard:
         """What must stay as it is now.
 
         Args:
             function: of the cell.
             owner: whose dictionary a guard is given when it is asked; None: nobody's.
+            given: objects that are compared by others, by their `id`.
 
         Raises:
             EdBatchError: it read something that cannot be watched; names it.
         """
         of_parameters = (read for _, read in self._of_parameters.values())
-        return Guard([*Search(self._ran, owner).reads_of(function), *of_parameters])
+        return Guard([*Search(self._ran, owner, self._once, given).reads_of(function), *of_parameters])
 
     def _see(self, frame: FrameType, kind: str, about: Any) -> None:
         code, scope = frame.f_code, frame.f_globals
@@ -99,14 +105,14 @@ class Watch:
             return  # by hooks, and by what is imported for the first time: the next run would not
         if kind == "call" and (module, code.co_qualname) in READS_VALUES:
             self._refused = self._refused or (
-                f"it reads a value, by {code.co_qualname}; a cell is traced once, and would keep what is there now. "
+                f"it reads a value, by {code.co_qualname}; {self._once}, and would keep what is there now. "
                 "Use the parameter or expression itself (eb.stop_gradient stops its gradient), or pass the value as an "
                 "argument"
             )
         if kind == "c_call" and about in _READS_FILES and not module.startswith(_MAY_READ_FILES):
-            self._refused = f"it calls {about.__name__}(); a cell is traced once, and would keep what was read then"
+            self._refused = f"it calls {about.__name__}(); {self._once}, and would keep what was read then"
         if kind in ("call", "c_call") and (refused := state_read(frame, kind, about)):
-            self._refused = self._refused or f"it calls {refused}(); a cell is traced once, and would keep what it gave"
+            self._refused = self._refused or f"it calls {refused}(); {self._once}, and would keep what it gave"
         if is_pure(module):
             if kind == "call" and module.startswith("edbatch") and (found := parameter_reads(frame)) is not None:
                 self._note_parameters(frame, *found)

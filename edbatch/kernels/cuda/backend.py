@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.compiling.directory import Told
-from edbatch.kernels.backend import Backend, ProgramTables
+from edbatch.kernels.backend import Backend, KernelCall, ProgramTables
 from edbatch.kernels.cuda import calls, cupy_driver, emitter, enqueue
 from edbatch.kernels.cuda.arrays import CudaArrays
 from edbatch.kernels.cuda.calls import PRECISIONS, Gpu, check
@@ -143,13 +143,26 @@ class CudaBackend(CudaArrays):
         check(self._gpu)
         return found.astype(np.int64), total
 
-    def prepared(self, kernel: Kernel, size: int, given: np.ndarray) -> Callable[[int], None]:
+    def prepared(self, several: Sequence[KernelCall]) -> Callable[[Sequence[int]], None]:
         """See `Backend`."""
-        (handle,) = self.handles([kernel])
+        handles = self.handles([one.kernel for one in several])
 
-        def run(n: int) -> None:
-            enqueue.each_entry(self._gpu, handle, n, size, np.append(n, given))
-            check(self._gpu)
+        def run(rows: Sequence[int]) -> None:
+            for handle, one, n in zip(handles, several, rows, strict=True):
+                enqueue.each_entry(self._gpu, handle, n, one.size, np.append(n, one.given))
+                check(self._gpu)
+
+        return run
+
+    def squares(self, arrays: Sequence[Any]) -> Callable[[], Any]:
+        """See `Backend`."""
+
+        def run() -> Any:
+            found = self.empty(len(arrays), np.dtype(np.float64))
+            with np.errstate(all="ignore"):
+                for at, x in enumerate(arrays):
+                    found[at] = x @ x
+            return found
 
         return run
 

@@ -207,6 +207,71 @@ def test_words_in_numpy_arrays_and_without_annotations_are_recorded_as_fast(care
     assert len(careful) == 2
 
 
+def test_arguments_with_defaults_and_of_any_number_are_recorded_as_fast(careful):
+    model = eb.ParameterCollection(seed=0)
+    table = model.add_lookup_parameters((5, 2))
+
+    def with_default(x, word: int = 2, *, by=1.0):
+        return x * by + table[word]
+
+    def of_any_number(first, *others, by=1.0):
+        return eb.sum([first, *others]) * by + len(others)
+
+    class Owner:
+        scale = 3.0
+
+        def method(self, x, *others):
+            return (x + eb.sum(others, like=x)) * self.scale
+
+        cell = eb.cell(method)
+
+    owner = Owner()
+    steps = [
+        (with_default, eb.cell(with_default), [(), (3,), (4,), (np.int64(1),)]),
+        (of_any_number, eb.cell(of_any_number), [(), (1,), (1, 2), (2, 1), (1, 2, 3)]),
+    ]
+    for scale in (3.0, 5.0, 3.0):
+        owner.scale = scale
+        with eb.Graph(policy="sufficient"):
+            xs = [eb.input([1.0, number]) for number in range(4)]
+            for _ in range(3):
+                for function, step, calls in steps:
+                    for call in calls:
+                        given = [xs[at] for at in call] if step is steps[1][1] else call
+                        for by in ({}, {"by": 2.0}):
+                            found, right = step(xs[0], *given, **by), function(xs[0], *given, **by)
+                            assert found.value().tolist() == right.value().tolist()
+                for count in range(1, 4):
+                    assert owner.cell(*xs[:count]).value().tolist() == owner.method(*xs[:count]).value().tolist()
+    # Per tuple of shapes and keywords once, two for integers (without one it is another), and per method's scale.
+    assert len(careful) <= 2 * (3 + 5) + 3 * 3
+    with eb.Graph():
+        for wrong in (lambda: steps[0][1](), lambda: steps[0][1](eb.ones(2), 1, 2), lambda: steps[1][1](of=eb.ones(2))):
+            with pytest.raises(TypeError, match="argument"):
+                wrong()
+
+
+def test_arguments_may_have_any_name():
+    @eb.cell
+    def step(_graph, static, _node, *args, _x1=2.0):
+        return (_graph - static * 2 + _node * 3) * _x1 + eb.sum(args, like=_node)
+
+    class Owner:
+        @eb.cell
+        def step(_own, _last, static):
+            return _last - static
+
+    for _ in range(2):
+        with eb.Graph():
+            x, y = eb.input([1.0, 2.0]), eb.input([10.0, 30.0])
+            for _ in range(2):
+                assert step(x, y, x).value().tolist() == [-32.0, -104.0]
+                assert step(x, y, _node=x).value().tolist() == [-32.0, -104.0]
+                assert step(x, y, x, y, _x1=1.0).value().tolist() == [-6.0, -22.0]
+                assert Owner().step(x, static=y).value().tolist() == [-9.0, -28.0]
+                assert Owner().step(x, y).value().tolist() == [-9.0, -28.0]
+
+
 def test_an_argument_that_is_an_integer_here_and_a_value_there(careful):
     model = eb.ParameterCollection(seed=0)
     table = model.add_lookup_parameters((5, 2))

@@ -188,9 +188,9 @@ def _readers(body: Body) -> list[set[int]]:
     return readers
 
 
-def is_contiguous(body: Body, value: Value) -> bool:
+def is_contiguous(nodes: Sequence[Node], value: Value) -> bool:
     """Whether a row of the value lies in memory as its entries are numbered."""
-    node = body.nodes[value.node]
+    node = nodes[value.node]
     if node.type.op is PARAMETER and len(node.type.out.shape) == 2:  # stored by columns
         return False
     if value.view is None:

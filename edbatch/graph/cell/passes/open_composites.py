@@ -71,7 +71,7 @@ def _opened(body: Body, functions: Sequence[Callable[..., Any] | None]) -> Body:
     for number, (node, function) in enumerate(zip(body.nodes, functions, strict=True)):
         operands = tuple(seen(value, values) for value in node.operands)
         if function is None:
-            values[number] = nodes.add(replace(node, operands=operands))
+            values[number] = nodes.add(replace(node, operands=operands) if operands else node)
             continue
         inner = _body_of(node, function)
         inside: dict[int, Value] = dict(enumerate(operands))

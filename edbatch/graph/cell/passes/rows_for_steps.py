@@ -24,7 +24,7 @@ Operand = Value | ParameterSpec
 
 def rows_for_steps(body: Body) -> Body:
     """Copy, once a call, what products, and the row of the result, are made of and does not lie in rows."""
-    made = _Copies(body)
+    made = _Copies()
     for number, node in enumerate(body.nodes):
         name, specs = node.type.op.name, node.type.operands
         operands: list[Operand] = [x if isinstance(x, ParameterSpec) else made.readable(x) for x in operands_of(node)]
@@ -37,16 +37,16 @@ def rows_for_steps(body: Body) -> Body:
             made.add(number, made.node(name, [made.rows(x) for x in operands]))
         else:
             given = tuple(x for x in operands if isinstance(x, Value))
-            made.add(number, replace(node, operands=given))
+            made.add(number, replace(node, operands=given) if given else node)
     outputs = [made.row(made.readable(value)) for value in body.outputs]
     return replace(body, nodes=tuple(made.nodes), outputs=tuple(outputs))
 
 
-def parameter_matrix(body: Body, operand: Operand) -> tuple[ParameterSpec, bool] | None:
+def parameter_matrix(nodes: Sequence[Node], operand: Operand) -> tuple[ParameterSpec, bool] | None:
     """The parameter that an operand is, if it is a matrix, and whether it is transposed; None: it is something else."""
     if isinstance(operand, ParameterSpec):
         return (operand, False) if len(operand.shape) == 2 else None
-    node = body.nodes[operand.node]
+    node = nodes[operand.node]
     if node.type.op is not PARAMETER or len(node.type.out.shape) != 2:
         return None
     if any(op is not TRANSPOSE or dict(attributes)["axes"] != (1, 0) for op, attributes in operand.steps):
@@ -61,8 +61,7 @@ class _Copies:
         nodes: of the new body.
     """
 
-    def __init__(self, body: Body) -> None:
-        self.old = body
+    def __init__(self) -> None:
         self.nodes = Nodes()
         self._new: dict[int, int] = {}
         self._copies: dict[Value, Value] = {}
@@ -86,7 +85,7 @@ class _Copies:
         found: list[Operand] = []
         has_matrix = False
         for at, operand in enumerate(operands):
-            if at < 2 and not has_matrix and parameter_matrix(self._body, operand) is not None:
+            if at < 2 and not has_matrix and parameter_matrix(self.nodes, operand) is not None:
                 has_matrix = True
                 found.append(operand)
             elif isinstance(operand, ParameterSpec) and at < 2:
@@ -115,16 +114,12 @@ class _Copies:
     def row(self, value: Value, fixed: bool = False) -> Value:
         """The same with entries side by side; `fixed`: a row for each call, too, if it is a vector."""
         node = self.nodes[value.node]
-        if not is_contiguous(self._body, value):
+        if not is_contiguous(self.nodes, value):
             return self._copy(value)
         is_fixed = node.type.op.kind is Kind.SOURCE and node.type.op is not ARGUMENT
         if fixed and is_fixed and len(self.nodes.spec(value).shape) == 1:
             return self._copy(value)
         return value
-
-    @property
-    def _body(self) -> Body:
-        return replace(self.old, nodes=tuple(self.nodes))
 
     def _copy(self, value: Value) -> Value:
         if value not in self._copies:

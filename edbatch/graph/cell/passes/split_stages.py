@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from edbatch.graph.cell.body import Body, Node, Value, row_of, slice_of, step_to
 from edbatch.graph.cell.passes.sink_views import seen_through
 from edbatch.graph.cell.passes.split_concatenations import concatenated, split_concatenations
-from edbatch.graph.cell.trace import ARGUMENT
-from edbatch.graph.node_type import intern
+from edbatch.graph.cell.trace import ARGUMENT, argument_type
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.graph.views import NODE_BITS, VIEWS
 
@@ -208,7 +207,7 @@ def _part(
     used_parts = sorted({shown[node][0] for node in read if stage[node] not in (s, -1)})
     used_arguments = [number for number in range(len(body.arguments)) if number in read]
     specs = [parts[p].row for p in used_parts] + [body.arguments[number] for number in used_arguments]
-    nodes = [Node(intern(ARGUMENT, (("number", k),), (), spec), ()) for k, spec in enumerate(specs)]
+    nodes = [Node(argument_type(k, spec), ()) for k, spec in enumerate(specs)]
     new = {number: len(used_parts) + k for k, number in enumerate(used_arguments)}
     integers: dict[int, int] = {}
 
