@@ -1,5 +1,6 @@
 """Shared by all tests: the device they run on, and the real data, where there is any."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -11,7 +12,7 @@ import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.graph import many_numbers
 from edbatch.graph.cell import made_anew
-from edbatch.graph.columns import graphs
+from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
@@ -32,6 +33,16 @@ def data_folder() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("EDBATCH_DATA names no folder with data")
     return Path(folder)
+
+
+@pytest.fixture
+def no_old_garbage():
+    """Garbage is collected among what the test makes, and not among all that a process of tests keeps, which takes two
+    seconds.
+    """
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def pytest_runtest_setup(item):

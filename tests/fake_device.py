@@ -6,7 +6,7 @@ devices compile, is run by Python.
 """
 
 from contextlib import nullcontext
-from functools import cache, partial
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -139,8 +139,17 @@ class FakeBackend:
         KERNELS.extend(wanted)
         return list(range(len(KERNELS) - len(wanted), len(KERNELS)))
 
-    def prepared(self, kernel, size, given):
-        return partial(run, *self.handles([kernel]), given)
+    def prepared(self, several):
+        handles = self.handles([one.kernel for one in several])
+
+        def run_all(rows):
+            for handle, one, n in zip(handles, several, rows, strict=True):
+                run(handle, one.given, n)
+
+        return run_all
+
+    def squares(self, arrays):
+        return lambda: np.array([np.square(x, dtype=np.float64).sum() for x in arrays])
 
     def run_batches(self, first, stop, plan, indices, memory, programs, scratch):
         directories = plan.entries, memory.entries, programs.directory.entries

@@ -96,3 +96,28 @@ def test_nan_is_found_and_values_are_replaced(fake):
             y = eb.log(eb.sum(W @ eb.input([-1.0, 0.0, 0.0])))
         with pytest.raises(eb.EdBatchError, match="NaN in a result"):
             y.value()
+
+
+def test_replayed_mini_batches(fake):
+    def values():
+        model = eb.ParameterCollection(seed=0)
+        W, table = model.add_parameters((3, 3)), model.add_lookup_parameters((9, 3))
+
+        @eb.replay
+        def loss(words):
+            h = eb.zeros(3)
+            for word in words:
+                h = eb.tanh(W @ h + eb.lookup(table, word))
+            return eb.sum(h)
+
+        found = []
+        for _ in range(3):
+            model.zero_grad()
+            with eb.Graph("sufficient"):
+                y = eb.sum([loss(words) for words in [(1, 2, 3), (4,), (5, 6)] * 6])
+            y.backward()
+            found += [y.value(), on_host(W.grad())]
+            W.set_value(on_host(W.value()) * 1.1)
+        return found
+
+    check(fake, values)

@@ -206,14 +206,21 @@ def nothing_learned(monkeypatch):
     monkeypatch.setattr(learned, "_seen", {})
 
 
+KINDS = np.random.default_rng(0).integers(0, 3, (4, 20)).tolist()
+
+
+def of_kind(kind):
+    """A chain of one of four kinds, whose ops come in orders of their own: no rule has the fewest batches."""
+    x = eb.ones(3)
+    for number in KINDS[kind]:
+        x = (eb.tanh, eb.sigmoid, eb.relu)[number](x)
+    return x
+
+
 def chains(n):
-    """Chains of four kinds, whose ops come in orders of their own: no rule has the fewest batches."""
-    kinds = np.random.default_rng(0).integers(0, 3, (4, 20)).tolist()
     with eb.Graph() as graph:
         for chain in range(n // 20):
-            x = eb.ones(3)
-            for number in kinds[chain % 4]:
-                x = (eb.tanh, eb.sigmoid, eb.relu)[number](x)
+            of_kind(chain % 4)
     graph.run()
     return graph.report().policy
 
@@ -238,6 +245,30 @@ def test_many_small_mini_batches_are_learned_from(nothing_learned, monkeypatch):
 def test_nothing_is_learned_where_a_rule_has_the_fewest_batches(nothing_learned, monkeypatch):
     monkeypatch.setattr(qlearning, "learn", None)
     assert [chain(learned.LARGE), chain(learned.LARGE)] == ["sufficient"] * 2
+
+
+def trained(folder, samples, batch_size):
+    """The policy that a training run chooses for itself."""
+    model = eb.ParameterCollection(seed=0)
+    w = model.add_parameters(3)
+    run = eb.Run(
+        folder,
+        model,
+        eb.SGD(model),
+        lambda kinds: [w @ of_kind(kind) for kind in kinds],
+        samples,
+        batch_size=batch_size,
+    )
+    list(run.epochs(1))
+    return run.policy.name
+
+
+def test_a_training_run_learns_where_that_pays(tmp_path, monkeypatch):
+    assert trained(tmp_path / "small", [0, 1, 2, 3], 2) == "sufficient"
+    assert trained(tmp_path / "large", [0, 1, 2, 3] * 20, 80) == "fsm-sort"
+    assert trained(tmp_path / "one kind", [0] * 80, 80) == "sufficient"
+    monkeypatch.setattr(learned, "MANY", 21 * 8)
+    assert trained(tmp_path / "many", [0, 1, 2, 3] * 2, 2) == "fsm-sort"
 
 
 def test_a_warning_of_learning_in_vain_names_the_remedy_and_the_line(nothing_learned, monkeypatch):

@@ -49,6 +49,53 @@ print(eb.models.LSTM, eb.data, eb.training.Adam is eb.Adam)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+SHOWN = {
+    "InputGraph": "children join kinds of_chains of_lists of_tuples offsets roots",
+    "ParameterCollection": "add_lookup_parameters add_parameters count free_name freeze get items keys load save sub "
+    "summary values zero_grad",
+    "Policy": "save schedule",
+    "Report": "batches by_type device edges fallbacks gathered gathered_bytes in_flight lower_bound memory_bytes nodes "
+    "policy rounds seconds_of_rounds types viewed viewed_bytes waited",
+    "Run": "batch_size epochs evaluate policy progress save_every seed settings steps_per_epoch",
+    "SGD": "below check clip constants differences learning_rate load_state lr on_bad_gradient rule state update "
+    "weight_decay zero_grad",
+    "Vertex": "gather kind n_children pull push scatter",
+    "Vertices": "numbers of pushed pushed_by scattered",
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_classes_show_what_is_public_and_nothing_else(name):
+    assert [shown for shown in dir(getattr(eb, name)) if not shown.startswith("_")] == sorted(SHOWN[name].split())
+
+
+MODULES = [name for name, found in PUBLIC.items() if inspect.ismodule(found)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_can_be_imported_by_their_name(name):
+    """In whatever way, and whether or not the name was used before."""
+    code = f"""
+import sys
+if sys.argv[1:] == ["used"]:
+    import edbatch as eb
+    found = eb.{name}
+import edbatch.{name}
+from edbatch.{name} import __doc__ as text
+from edbatch import {name} as again
+assert again is edbatch.{name} is sys.modules["edbatch.{name}"] and text
+assert sys.argv[1:] != ["used"] or found is again
+"""
+    for given in ([], ["used"]):
+        subprocess.run([sys.executable, "-c", code, *given], check=True)
+
+
+def test_help_lists_as_submodules_what_can_be_imported():
+    text = pydoc.render_doc(eb, renderer=pydoc.plaintext)
+    listed = re.search(r"^SUBMODULES\n((?:    \w+\n)+)", text, re.MULTILINE)
+    assert listed is None or set(listed[1].split()) <= set(MODULES)
+
+
 @pytest.mark.parametrize(("owner", "function"), list(documented()))
 def test_examples_can_be_typed_in(owner, function):
     """They import what they use."""

@@ -35,7 +35,7 @@ def test_the_parser_takes_the_batches_that_are_said(capsys, monkeypatch, tmp_pat
     for block in blocks[: at + 1]:
         exec(compile(block, str(README), "exec"), names)
     printed = capsys.readouterr().out
-    said = re.search(r"in (\d+) rounds and (\d+) batches; one by one they take (\d+)", blocks[at])
+    said = re.search(r"in (\d+) rounds and (\d+) batches; with limit=1 they take (\d+)", blocks[at])
     rounds, batches, alone = map(int, said.groups())
     assert re.search(rf"^batches +{batches}$", printed, flags=re.MULTILINE)
     assert re.search(rf"^rounds of programs +{rounds} ", printed, flags=re.MULTILINE)

@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "memory": {"base", "compiling"},
     "kernels": {"base", "compiling", "memory"},  # what a plan's columns are, and where rows lie
     "runtime": {"base", "compiling", "graph", "policy", "memory", "kernels"},
+    "vertices": {"base", "compiling", "graph"},
     "data": {"base"},
 }
 MOST_PARAMETERS, MOST_LINES = 8, 80
@@ -29,6 +30,7 @@ SMALL = (
     "data",
     "cli",
     "training",
+    "vertices",
 )  # folders all of whose functions are
 
 

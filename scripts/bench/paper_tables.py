@@ -28,13 +28,13 @@ import numpy as np
 import edbatch as eb
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.entry import CellOp
-from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.kernels.cpu import machine_code
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.memory.layout import RESULT, Layout, lay_out
+from edbatch.memory.plan.windows import Windows
 from edbatch.policy import Schedule, TypedGraph
-from edbatch.runtime.compile.program import Program
+from edbatch.runtime.bound_type import BoundType
 from scripts.bench.measure import interleaved
 from scripts.bench.paper_cells import CASES, Case
 from scripts.bench.report import Tables
@@ -114,7 +114,9 @@ def kernels_compiled() -> dict[str, float]:
             shutil.rmtree(Path(folder) / "edbatch", ignore_errors=True)
 
             def compile(type: NodeType = type) -> None:
-                Program(body_of_type(type)[0], columns_of_type(type), NumPyBackend()).variant().tables()
+                program = BoundType(type, Windows(), NumPyBackend()).program
+                assert program is not None
+                program.variant().tables()
 
             found[case.name] = 1e3 * interleaved({"": compile}, 1, warm_ups=0)[""].seconds
     os.environ.pop("XDG_CACHE_HOME")

@@ -165,7 +165,7 @@ def test_made_up_trees_are_as_they_should_be():
         (["--epochs=0"], "epochs=0; expected an integer of at least 1"),
         (["--hidden=0"], "--hidden 0: expected 1 or more"),
         (["--lr=nan"], "lr"),
-        (["--seed=-1"], "seed=-1; expected an integer from 0 on"),
+        (["--seed=-1"], "seed=-1; expected an integer of at least 0"),
         (["--samples=1"], "expected at least two samples"),
         (["--train", "missing.txt"], "missing.txt: cannot be read"),
         (["--dev", "dev.txt"], "--dev: expected --train as well"),
