@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping
+from random import Random
 from typing import Any
 
 import edbatch as eb
@@ -26,6 +27,11 @@ def source() -> str:
     return "made-up data" if data_folder() is None else "real data"
 
 
+def as_tuples(sample: Any) -> Any:
+    """A sample in which nothing can change: one that is replayed need not be compared."""
+    return tuple(map(as_tuples, sample)) if isinstance(sample, (list, tuple)) else sample
+
+
 class MiniBatches:
     """A model, and mini-batches of samples with a softmax at every place.
 
@@ -44,20 +50,28 @@ class MiniBatches:
         self._workload = WORKLOADS[name]
         numbered, sizes, _ = self._workload.number(given)
         self.network = self._workload.network(eb.ParameterCollection(seed=0), *sizes, hidden)
-        self.batches = [numbered[at : at + size] for at in range(0, len(numbered), size)]
+        self.batches = [list(map(as_tuples, numbered[at : at + size])) for at in range(0, len(numbered), size)]
+        self._replayed = eb.replay(self._workload.probabilities)
+        self._random = Random(0)
 
-    def build(self, number: int, policy: eb.Policy | None = None) -> eb.Graph:
-        """The graph of one mini-batch, with the options in force."""
+    def build(self, number: int, policy: eb.Policy | None = None, replays: bool = False) -> eb.Graph:
+        """The graph of one mini-batch, with the options in force; `replays`: samples are recorded once."""
+        probabilities = self._replayed if replays else self._workload.probabilities
         with eb.Graph(policy=policy) as graph:
             for sample in self.batches[number]:
-                self._workload.probabilities(self.network, sample)
+                probabilities(self.network, sample)
         return graph
 
-    def run(self, number: int, policy: eb.Policy | None = None) -> eb.Graph:
+    def run(self, number: int, policy: eb.Policy | None = None, replays: bool = False) -> eb.Graph:
         """Build and run it."""
-        graph = self.build(number, policy)
+        graph = self.build(number, policy, replays)
         graph.run()
         return graph
+
+    def replay(self, number: int, policy: eb.Policy | None = None) -> eb.Graph:
+        """The same from recorded samples, in another order each time, so that no plan that is there fits."""
+        self._random.shuffle(self.batches[number])
+        return self.run(number, policy, replays=True)
 
     def learned(self, numbers: Iterable[int] = (0,)) -> eb.Policy:
         """A policy for these mini-batches."""

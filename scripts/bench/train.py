@@ -5,7 +5,8 @@
 Needs PyTorch (the extra `bench`). All train on the same mini-batches with a loss at every node, one thread, in turns.
 A round is the first mini-batches of an epoch, about `--trees` trees; the time of an epoch is extrapolated from it by
 the number of nodes. Of EdBatch, a step is all there is: recording the graph in Python, scheduling, planning, forward,
-backward, update. The hand-batched peer's indices are made anew for every mini-batch too, from what it knows of each
+backward, update; once more with samples that are replayed (`eb.replay`), mixed anew each round. The hand-batched
+peer's indices are made anew for every mini-batch too, from what it knows of each
 tree before the clock runs. Without EDBATCH_DATA the trees are made up.
 """
 
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,15 +28,15 @@ from tqdm import tqdm
 import edbatch as eb
 from scripts import data_folder
 from scripts.bench.measure import interleaved
-from scripts.bench.mini_batches import source
+from scripts.bench.mini_batches import as_tuples, source
 from scripts.bench.report import Tables, command
 from scripts.peers.peer import Peer, training_step
 from scripts.peers.tasks import MODELS, Own, Task
 from scripts.peers.trees import TreeByLevel, TreePerSample
 
 PEERS: dict[str, type[Peer]] = {"PyTorch per sample": TreePerSample, "PyTorch by level": TreeByLevel}
-ASKED = {("PyTorch per sample", 64): 20, ("PyTorch per sample", 256): 20,
-         ("PyTorch by level", 64): 1.5, ("PyTorch by level", 256): 1.1}  # fmt: skip
+ASKED = {("PyTorch per sample", 64): 25, ("PyTorch per sample", 256): 25,
+         ("PyTorch by level", 64): 2, ("PyTorch by level", 256): 1.4}  # fmt: skip
 LR = 1e-4  # Adam's; small, so that many rounds on the same trees stay what training is
 
 
@@ -43,9 +45,9 @@ def trees() -> Task:
     return MODELS["TreeLSTM"](data_folder())
 
 
-def started(task: Task, hidden: int) -> Own:
+def started(task: Task, hidden: int, replays: bool = False) -> Own:
     """EdBatch's side, trained by Adam."""
-    return Own(task, hidden, optimizer=lambda model: eb.Adam(model, lr=LR))
+    return Own(task, hidden, optimizer=lambda model: eb.Adam(model, lr=LR), replays=replays)
 
 
 def backward(own: Own, mini_batch: list[Any]) -> None:
@@ -64,6 +66,18 @@ def over(step: Callable[[Any], Any], mini_batches: list[Any]) -> Callable[[], No
     return run
 
 
+def replayed(own: Own, samples: list[Any], batch: int) -> Callable[[], None]:
+    """An epoch over samples that are recorded once; mixed anew each time, as in training."""
+    mixed, random = [as_tuples(sample) for sample in samples], Random(0)
+
+    def run() -> None:
+        random.shuffle(mixed)
+        for at in range(0, len(mixed), batch):
+            own.step(mixed[at : at + batch])
+
+    return run
+
+
 def torch_step(peer: Peer) -> Callable[[Any], None]:
     """PyTorch's step of training, of what is known of the samples of a mini-batch."""
     step = training_step(peer, peer.adam(LR))
@@ -77,6 +91,7 @@ def speeds(task: Task, hidden: int, batch: int, limit: int, rounds: int) -> list
     own = started(task, hidden)
     functions = {
         "EdBatch": over(own.step, mini_batches),
+        "EdBatch, replayed": replayed(started(task, hidden, replays=True), measured, batch),
         "forward": over(lambda mini_batch: own.loss(mini_batch).value(), mini_batches),
         "forward and backward": over(lambda mini_batch: backward(own, mini_batch), mini_batches),
     }
@@ -95,9 +110,10 @@ def speeds(task: Task, hidden: int, batch: int, limit: int, rounds: int) -> list
             **runs[name].ms(len(mini_batches), "ms per step"),
             "epoch, s (extrapolated)": runs[name].seconds * nodes,
             "EdBatch is faster, times": runs[name].seconds / runs["EdBatch"].seconds,
+            "replayed, times": runs[name].seconds / runs["EdBatch, replayed"].seconds,
             "asked": ASKED.get((name, hidden), ""),
         }
-        for name in ("EdBatch", *PEERS)
+        for name in ("EdBatch", "EdBatch, replayed", *PEERS)
     ]
     rows[0]["backward / forward"] = runs["forward and backward"].seconds / runs["forward"].seconds - 1
     return rows

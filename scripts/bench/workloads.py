@@ -2,8 +2,9 @@
 
     EDBATCH_DATA=... python -m scripts.bench.workloads [--json] [--rounds 5] [--workload tagger] [--hidden 64]
 
-Total is construction to values; products are the same matrix products alone, same shapes, same process. Policies are
-learned from mini-batches that are not measured. Without EDBATCH_DATA the samples are made up.
+Total is construction to values; products are the same matrix products alone, same shapes, same process. "Replayed" is
+the total of samples that have been recorded before (`eb.replay`), in mini-batches of another order each time. Policies
+are learned from mini-batches that are not measured. Without EDBATCH_DATA the samples are made up.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ def time_of(name: str, hidden: int, size: int, rounds: int) -> dict[str, Any]:
         for number in numbers:
             found.run(number, policy)
 
+    def replayed() -> None:
+        for number in numbers:
+            found.replay(number, policy)
+
     def products() -> None:
         for run in alone:
             run()
@@ -46,7 +51,7 @@ def time_of(name: str, hidden: int, size: int, rounds: int) -> dict[str, Any]:
         within = [found.stages(number, policy) for number in numbers]
         return {f"{stage}, ms": 1e3 * sum(of[stage] for of in within) / len(numbers) for stage in STAGES}
 
-    runs = interleaved({"total": total, "products": products}, rounds)
+    runs = interleaved({"total": total, "replayed": replayed, "products": products}, rounds)
     return {
         "workload": name,
         "hidden": hidden,
@@ -54,6 +59,8 @@ def time_of(name: str, hidden: int, size: int, rounds: int) -> dict[str, Any]:
         **runs["total"].ms(len(numbers)),
         **runs["products"].ms(len(numbers), "products, ms"),
         "total / products": runs["total"].seconds / runs["products"].seconds,
+        **runs["replayed"].ms(len(numbers), "replayed, ms"),
+        "replayed / products": runs["replayed"].seconds / runs["products"].seconds,
         **interleaved({"": stages}, rounds, warm_ups=0)[""].medians(),
     }
 

@@ -151,17 +151,20 @@ class Own:
         device: where.
         precision: of matrix products.
         optimizer: made from the model.
+        replays: whether the losses of samples are recorded once, and replayed.
     """
 
     def __init__(
         self, task: Task, hidden: int, device: str = "cpu", precision: str = "float32",
         optimizer: Callable[[eb.ParameterCollection], eb.training.Trainer] = lambda model: eb.SGD(model, lr=LR),
+        replays: bool = False,
     ) -> None:  # fmt: skip
         self.device, self.precision = device, precision
         with eb.device(device):
             self.model = eb.ParameterCollection(seed=0)
             self.network = task.network(self.model, hidden)
             self.trainer = optimizer(self.model)
+        self._loss_of = eb.replay(_loss_of) if replays else _loss_of
 
     def numbers(self) -> AbstractContextManager[Any]:
         """The precision in force; float32 is the default."""
@@ -185,7 +188,7 @@ class Own:
     def loss(self, samples: Sequence[Any]) -> eb.Expression:
         """The sum over a mini-batch; not run yet."""
         with eb.Graph():
-            return eb.sum([self.network.loss(*sample) for sample in samples])
+            return eb.sum([self._loss_of(self.network, sample) for sample in samples])
 
     def step(self, samples: Sequence[Any]) -> eb.Graph:
         """Forward, backward, update, enqueued."""
@@ -194,3 +197,8 @@ class Own:
             loss.backward()
             self.trainer.update()
         return loss.graph
+
+
+def _loss_of(network: Any, sample: tuple[Any, ...]) -> eb.Expression:
+    found: eb.Expression = network.loss(*sample)
+    return found
