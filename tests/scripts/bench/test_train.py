@@ -9,7 +9,12 @@ def test_all_sides_train_on_the_same_trees(tables_of):
     from scripts.bench.train import main
 
     rows, products, memory = tables_of(main, "--hidden=4", "--batch=2", "--trees=4").values()
-    assert [row["trained by"] for row in rows] == ["EdBatch", "PyTorch per sample", "PyTorch by level"]
+    assert [row["trained by"] for row in rows] == [
+        "EdBatch",
+        "EdBatch, replayed",
+        "PyTorch per sample",
+        "PyTorch by level",
+    ]
     assert rows[0]["EdBatch is faster, times"] == 1
     assert rows[0]["backward / forward"] > -1
     assert {"NumPy, ms", "PyTorch, ms"} < products[0].keys()
