@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from edbatch.base.stopwatch import Clock, booked
 from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
-from edbatch.graph.expression import Expression
-from edbatch.graph.model.writes import now
+from edbatch.graph.model.writes import expect_unwritten, now
+from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
@@ -32,6 +33,7 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.programs.choice import Choice
 from edbatch.runtime.remembered import Remembered, plans
+from edbatch.runtime.sharing import Sharing
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.type_table import shared_table
@@ -59,6 +61,7 @@ class Evaluation:
         clock: what takes how long; profile: seconds of the batches of each type, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
         key: under which the plan of what was taken over is to be remembered, if it is.
+        sharing: which nodes stand for which, under `options(share=True)`.
     """
 
     def __init__(self, device: Device, options: Options, check_nan: bool, clock: Clock) -> None:
@@ -83,11 +86,13 @@ class Evaluation:
         self.profile: dict[int, float] | None = {} if options.profile else None
         self._executor = Executor(self._state, store, self.profile)
         self._backward: Any = None
+        self.sharing = Sharing(self.table) if options.share else None
+        self._went_back_from: tuple[int, Any] = (0, None)  # and the gradient that was given
+        self._unshared: tuple[Evaluation, np.ndarray] | None = None  # and per node its place there
 
     def release(self, whole: bool) -> None:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
-        if self._backward is not None:
-            self._backward.release()
+        self._forget_ways_back()
         for ran in self.ran:
             for saved in ran.saved.values():
                 saved.release()
@@ -96,11 +101,11 @@ class Evaluation:
         else:
             self._store.release()
 
-    def take_over(self, types: list[int], args: list[int]) -> None:
+    def take_over(self, types: Any, args: Any) -> None:
         """Append recorded nodes, with operands found and views seen.
 
         Args:
-            types, args: see `Columns`.
+            types, args: see `Columns`; lists or arrays.
         """
         nodes, table = self.nodes, self.table
         first, base = nodes.n, nodes.n_args
@@ -117,10 +122,13 @@ class Evaluation:
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
-        if not self._options.split:
+        if not self._options.split and self.sharing is None:
             return self.nodes
         nodes = self.nodes.copy()  # the graph may grow, and then be split otherwise
-        split_nodes(nodes, self.done, self.table)
+        if self.sharing is not None:
+            self.sharing.copy().share(nodes, self.done, self._args_done)
+        if self._options.split:
+            split_nodes(nodes, self.done, self.table)
         return nodes
 
     def typed_graph(self, nodes: Nodes, first: int, end: int | None = None) -> tuple[np.ndarray, TypedGraph]:
@@ -148,6 +156,8 @@ class Evaluation:
         self.arenas.see_layouts()
         self._known = known
         known.put(self.nodes, self.plan, self.arenas)
+        if self.sharing is not None:
+            self.sharing.restore(known.recorded)
         self.policy, self.fallbacks = known.policy, known.fallbacks
 
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
@@ -174,6 +184,9 @@ class Evaluation:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
+        if self.sharing is not None:
+            self.sharing.share(nodes, first, self._args_done)
+            self.clock.stop("lowering")
         if nodes.n - first <= FEW and is_known(policy):
             plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
@@ -185,7 +198,9 @@ class Evaluation:
             self.arenas.make_room()
         if key is not None and first == 0 and plans.wants(key):
             found = self.policy, self._waiting, self.fallbacks
-            plans.keep(key, Remembered.of(self.table, nodes, plan, self.arenas, n_sources, *found))
+            recorded = () if self.sharing is None else self.sharing.recorded.kept()
+            made = Remembered.of(self.table, nodes, plan, self.arenas, n_sources, *found)
+            plans.keep(key, made._replace(recorded=recorded))
         self.key = None
         return n_sources
 
@@ -233,6 +248,8 @@ class Evaluation:
 
     def value(self, id: int) -> Any:
         """The value of an expression with this id, that has run."""
+        if self.sharing is not None:
+            id = self.sharing.stands_for(id)
         node, code, table = id & NODE_MASK, id >> NODE_BITS, self.table
         if not code:
             window = table.window.item(self.nodes.types.item(node))
@@ -262,6 +279,8 @@ class Evaluation:
 
     def _by_window(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The positions of expressions that are seen through one window, and a copy of their values: a row for each."""
+        if self.sharing is not None:
+            ids = self.sharing.stand_for(ids)
         self.table.see(ids)
         table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
         windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
@@ -269,26 +288,41 @@ class Evaluation:
             chosen = np.flatnonzero(windows == window)
             yield chosen, rows_to_host(self.arenas.array(window), self.nodes.row[nodes[chosen]], table.backend)
 
-    def backward(self, expression: Expression, seed: np.ndarray) -> None:
-        """Compute the gradients of an expression that has run, given its own."""
-        before, self._backward = self._backward, None
-        if before is not None:
-            before.release()
-        backward = Backward(self._state, self._store, self.ran, expression.id, seed)
+    def type_of(self, node: int) -> NodeType:
+        """The type of a node that was taken over."""
+        if self.sharing is not None:
+            node = self.sharing.stands_for(node)
+        return self.table.bound[self.nodes.types[node]].type
+
+    def backward(self, id: int, seed: np.ndarray, sources: bool = False) -> None:
+        """Compute the gradients of an expression that has run, given its own; `sources`: see `Backward.run`."""
+        self._forget_ways_back()
+        self._went_back_from = id, seed
+        if self.sharing is not None:
+            id = self.sharing.stands_for(id)
+        backward = Backward(self._state, self._store, self.ran, id, seed)
         clock, token = Clock(self.clock.seconds), booked.set(self.clock.seconds)
         try:
             with self._computing():
-                backward.run()
+                backward.run(sources)
         finally:
             booked.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 
+    def _forget_ways_back(self) -> None:
+        before, self._backward = self._backward, None
+        if before is not None:
+            before.release()
+        unshared, self._unshared = self._unshared, None
+        if unshared is not None:
+            unshared[0].release(whole=True)
+
     def went_back_in_vain(self) -> bool:
         """Whether the last way back led to no parameter, though some have run."""
         return not self._backward.has_flowed and bool(self.table.holds_parameters[self.nodes.types[: self.done]].any())
 
-    def gradient(self, expression: Expression) -> Any:
+    def gradient(self, id: int, spec: Spec) -> Any:
         """The gradient with respect to an expression; see `Expression.gradient`."""
         if self._backward is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
@@ -296,10 +330,49 @@ class Evaluation:
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds)
         with self._computing():
-            found = backward.gradient(expression.id, expression.spec)
+            if self.sharing is None:
+                found = backward.gradient(id, spec)
+            else:
+                found = self._gradient_as_recorded(self.sharing, backward, id, spec)
         clock.stop("backward")
         self._backward = backward
         return found
+
+    def _gradient_as_recorded(self, sharing: Sharing, backward: Backward, id: int, spec: Spec) -> Any:
+        """The same where nodes stand for others: of what stands for several, only what flows to this one of them.
+
+        What flows to several is the sum of what flows to each, so all but these gradients are what they would be.
+        """
+        computed = sharing.stands_for(id)
+        if self._unshared is None:
+            is_late = computed & NODE_MASK >= len(backward.sets)
+            if is_late or not sharing.is_one_of_several(backward.node_of(computed)):
+                return backward.gradient(computed, spec)
+            self._unshared = self._run_unshared(sharing, backward)
+        unshared, places = self._unshared
+        node = id & NODE_MASK
+        if node >= len(places):  # it was recorded later
+            return np.zeros(spec.shape, spec.dtype)[()]
+        return unshared.gradient(id - node + places.item(node), spec)
+
+    def _run_unshared(self, sharing: Sharing, backward: Backward) -> tuple[Evaluation, np.ndarray]:
+        """What was recorded, in a graph in which no node stands for another, after it has run and gone back the same
+        way; and per node its place there.
+
+        Raises:
+            EdBatchError: parameters were written to since.
+        """
+        now()
+        for ran in self.ran:
+            kinds = np.unique(self.nodes.types[ran.begin.nodes : ran.end.nodes]).tolist()
+            expect_unwritten([spec for kind in kinds for spec in self.table.bound[kind].type.parameters], ran.time)
+        alone = sharing.alone()
+        made = Evaluation(self.table.device, replace(self._options, share=False, trace_lines=False), False, Clock({}))
+        made.take_over(alone.types, alone.args)
+        made.run(get_policy("sufficient"), self.values(alone.inputs), saving=True)
+        id, seed = self._went_back_from
+        made.backward(id - (id & NODE_MASK) + alone.places.item(id & NODE_MASK), seed, sources=True)
+        return made, alone.places
 
     @property
     def batches(self) -> int:

@@ -165,7 +165,7 @@ class Graph(Columns):
         saving = not (self.options.recompute or current_options().recompute)
         evaluation = self._run(saving)
         with Fitting():
-            evaluation.backward(expression, seed)
+            evaluation.backward(expression.id, seed)
         self._clock.restart()  # what is recorded from now on is construction
         if evaluation.went_back_in_vain():
             warn(
@@ -181,7 +181,7 @@ class Graph(Columns):
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         with Fitting():
-            return self._evaluation.gradient(expression)
+            return self._evaluation.gradient(expression.id, expression.spec)
 
     def run(self) -> None:
         """Run what is pending.
@@ -292,7 +292,7 @@ class Graph(Columns):
         node, evaluation = expression.id & NODE_MASK, self._evaluation
         taken = 0 if evaluation is None else evaluation.nodes.n
         if evaluation is not None and node < taken:
-            return evaluation.table.bound[evaluation.nodes.types[node]].type
+            return evaluation.type_of(node)
         for chunk in self.chunks:
             if node < taken + len(chunk.types):
                 return TYPES[int(chunk.types[node - taken])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 
 from edbatch.compiling.directory import Directory
@@ -74,17 +76,32 @@ class Nodes:
 
     @property
     def directory(self) -> np.ndarray:
-        """Of types, starts, counts, args and row, as compiled code is given it: of types and args those in use."""
+        """Of types, starts, counts, args and the last column, as compiled code is given it: of types and args those in
+        use."""
         self._lengths[0], self._lengths[3] = self.n, self.n_args
         return self._entries
 
     def _renew(self) -> None:
-        self._entries = Directory((self.types, self.starts, self.counts, self.args, self.row)).entries
+        *columns, last = [getattr(self, name) for name in self.PER_NODE]
+        self._entries = Directory((*columns, self.args, last)).entries
         self._lengths = self._entries["length"]
 
-    def copy(self) -> Nodes:
+    def kept(self) -> tuple[np.ndarray, ...]:
+        """Copies of all columns and integers that are in use."""
+        return *(getattr(self, name)[: self.n].copy() for name in self.PER_NODE), self.args[: self.n_args].copy()
+
+    def put(self, kept: tuple[np.ndarray, ...]) -> None:
+        """Have the nodes, and no others, of which these are the copies."""
+        self.clear()
+        *columns, args = kept
+        self.reserve(len(columns[0]), len(args))
+        for name, column in zip(self.PER_NODE, columns, strict=True):
+            getattr(self, name)[: self.n] = column
+        self.args[: self.n_args] = args
+
+    def copy(self) -> Self:
         """The same nodes in arrays of their own."""
-        made = Nodes()
+        made = type(self)()
         made.n, made.n_args, made.args = self.n, self.n_args, self.args.copy()
         for name in self.PER_NODE:
             setattr(made, name, getattr(self, name).copy())

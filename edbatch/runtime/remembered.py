@@ -35,6 +35,7 @@ class Remembered(NamedTuple):
         used: rows in use of each arena.
         n_sources, policy, fallbacks: see `Evaluation`.
         waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
+        recorded: the columns of `sharing.Recorded`, where equal nodes are computed once.
     """
 
     table: ref[TypeTable]
@@ -45,6 +46,7 @@ class Remembered(NamedTuple):
     policy: Policy | None
     waiting: tuple[frozenset[str], int] | None
     fallbacks: int
+    recorded: tuple[np.ndarray, ...] = ()
 
     @classmethod
     def of(
@@ -52,18 +54,12 @@ class Remembered(NamedTuple):
         policy: Policy | None, waiting: tuple[frozenset[str], int] | None, fallbacks: int,
     ) -> Remembered:  # fmt: skip
         """What became of a first run, once it is planned."""
-        columns = tuple(getattr(nodes, name)[: nodes.n].copy() for name in Nodes.PER_NODE)
         used = arenas.rows["used"].copy()
-        args = nodes.args[: nodes.n_args].copy()
-        return cls(ref(table), (*columns, args), plan.copies(), used, n_sources, policy, waiting, fallbacks)
+        return cls(ref(table), nodes.kept(), plan.copies(), used, n_sources, policy, waiting, fallbacks)
 
     def put(self, nodes: Nodes, plan: GrowingPlan, arenas: Arenas) -> None:
         """Put it into the empty records of another graph."""
-        *columns, args = self.nodes
-        nodes.reserve(len(columns[0]), len(args))
-        for name, column in zip(Nodes.PER_NODE, columns, strict=True):
-            getattr(nodes, name)[: nodes.n] = column
-        nodes.args[: nodes.n_args] = args
+        nodes.put(self.nodes)
         plan.reserve(nodes.n, nodes.n_args)
         plan.put(self.plan)
         arenas.rows["used"][: len(self.used)] = self.used
@@ -71,7 +67,7 @@ class Remembered(NamedTuple):
     @property
     def bytes(self) -> int:
         """Of all arrays, about."""
-        return 1000 + sum(array.nbytes for array in (*self.nodes, *self.plan, self.used))
+        return 1000 + sum(array.nbytes for array in (*self.nodes, *self.recorded, *self.plan, self.used))
 
 
 class Plans:
