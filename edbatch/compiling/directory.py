@@ -70,7 +70,7 @@ def _address(array: np.ndarray) -> int:
 
 def _array_at(address: int, length: int, dtype: np.dtype) -> np.ndarray:
     size = int(length) * dtype.itemsize
-    memory: Any = (ctypes.c_char * size).from_address(int(address)) if size else b""
+    memory: Any = (ctypes.c_char * size).from_address(int(address)) if size else bytearray()
     return np.frombuffer(memory, dtype)
 
 

@@ -86,7 +86,9 @@ class Evaluation:
         self.profile: dict[int, float] | None = {} if options.profile else None
         self._executor = Executor(self._state, store, self.profile)
         self._backward: Any = None
-        self.sharing = Sharing(self.table) if options.share else None
+        if options.share and store.sharing is None:
+            store.sharing = Sharing(self.table)
+        self.sharing = store.sharing if options.share else None
         self._went_back_from: tuple[int, Any] = (0, None)  # and the gradient that was given
         self._unshared: tuple[Evaluation, np.ndarray] | None = None  # and per node its place there
 

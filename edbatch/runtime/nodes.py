@@ -24,7 +24,7 @@ class Nodes:
         args: operand ids (node and view) and payloads of all nodes.
     """
 
-    PER_NODE = ("types", "starts", "counts", "row")
+    PER_NODE: tuple[str, ...] = ("types", "starts", "counts", "row")
 
     def __init__(self) -> None:
         self.n = 0
@@ -76,14 +76,14 @@ class Nodes:
 
     @property
     def directory(self) -> np.ndarray:
-        """Of types, starts, counts, args and the last column, as compiled code is given it: of types and args those in
-        use."""
+        """Of types, starts, counts, args and whatever else there is, as compiled code is given it: of types and args
+        those in use."""
         self._lengths[0], self._lengths[3] = self.n, self.n_args
         return self._entries
 
     def _renew(self) -> None:
-        *columns, last = [getattr(self, name) for name in self.PER_NODE]
-        self._entries = Directory((*columns, self.args, last)).entries
+        types, starts, counts, *more = [getattr(self, name) for name in self.PER_NODE]
+        self._entries = Directory((types, starts, counts, self.args, *more)).entries
         self._lengths = self._entries["length"]
 
     def kept(self) -> tuple[np.ndarray, ...]:

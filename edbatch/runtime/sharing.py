@@ -11,7 +11,7 @@ Nodes are kept as they were recorded as well: to compare, and for gradients of o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from edbatch.graph.sources import INPUT
 from edbatch.graph.spec import spec_of
 from edbatch.graph.views import NODE_MASK
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.sharing_loops import enter, share_nodes
-from edbatch.runtime.type_table import TypeTable
+from edbatch.runtime.sharing_loops import NONE, enter, share_nodes
+
+if TYPE_CHECKING:
+    from edbatch.runtime.type_table import TypeTable
 
 FEWEST = 1024  # places of a table
-NONE = -1
 
 
 def _no_shape(*_: object) -> tuple[int, ...]:
@@ -43,13 +44,15 @@ class Recorded(Nodes):
     """Nodes as they were recorded, with operands that are not replaced; parts of cells that were split are none.
 
     Attributes:
-        types: as of `Nodes`; `NONE` where it has a part.
+        types: as of `Nodes`; `NONE` of parts.
         starts, counts, args: as of `Nodes`, in integers of its own.
         stands: the node that stands for each; most stand for themselves.
+        hashes: of type and integers.
     """
 
-    PER_NODE = ("types", "starts", "counts", "stands")
+    PER_NODE = ("types", "starts", "counts", "stands", "hashes")
     stands: np.ndarray
+    hashes: np.ndarray
 
 
 class Alone(NamedTuple):
@@ -83,7 +86,18 @@ class Sharing:
         self.recorded = Recorded()
         self._begin = 0  # nodes before it read parameters that were written to since
         self._time = 0
-        self._places = np.empty(0, np.int64)  # a hash table: 31 bits of the hash, 32 of the node
+        self._room = np.empty(0, np.int32)
+        self._places = self._room  # a hash table of nodes
+
+    def clear(self) -> None:
+        """Have no nodes, and the same room."""
+        self.recorded.clear()
+        self._begin, self._places = 0, self._room[:0]
+
+    @property
+    def bytes(self) -> int:
+        """Of all columns, with their room."""
+        return self.recorded.bytes + self._room.nbytes
 
     def share(self, nodes: Nodes, first: int, base: int) -> None:
         """Have nodes computed once that are equal to one another, or to some that have run.
@@ -92,26 +106,21 @@ class Sharing:
             nodes: of the graph; of those from `first` on, operands and types are replaced.
             base: where in `args` theirs begin.
         """
-        self._see(nodes, first, base)
-        recorded, time = self.recorded, now()
+        seen = self.recorded.n
+        self.recorded.reserve(nodes.n - seen, nodes.n_args - base)
+        types, recorded, time = self._types.directory, self.recorded.directory, now()
         if time != self._time:
-            self._time, self._begin, self._places = time, first, np.empty(0, np.int64)
-        if 2 * (nodes.n - self._begin) > len(self._places):
-            size = max(FEWEST, 1 << (2 * (nodes.n - self._begin) - 1).bit_length())
-            self._places = np.full(size, NONE, np.int64)
-            enter(self._begin, first, self._types.directory, recorded.directory, self._places)
-        share_nodes(first, self._gone, nodes.directory, self._types.directory, recorded.directory, self._places)
-
-    def _see(self, nodes: Nodes, first: int, base: int) -> None:
-        """Keep nodes as they were recorded; before them may be parts that were split off."""
-        recorded, n, at = self.recorded, self.recorded.n, self.recorded.n_args
-        recorded.reserve(nodes.n - n, nodes.n_args - base)
-        for name in ("types", "counts"):
-            getattr(recorded, name)[first : nodes.n] = getattr(nodes, name)[first : nodes.n]
-        recorded.starts[first : nodes.n] = nodes.starts[first : nodes.n] + (at - base)
-        recorded.args[at : recorded.n_args] = nodes.args[base : nodes.n_args]
-        recorded.types[n:first] = NONE
-        recorded.stands[n:first] = np.arange(n, first)
+            self._time, self._begin, self._places = time, first, self._room[:0]
+        room = 2 * (nodes.n - self._begin)
+        if room > len(self._places):
+            size = max(FEWEST, 1 << (room - 1).bit_length())
+            if size > len(self._room):
+                self._room = np.empty(size, np.int32)
+            self._places = self._room[:size]
+            self._places.fill(NONE)
+            if self._begin < seen:
+                enter(self._begin, seen, types, recorded, self._places)
+        share_nodes(seen, first, base, self._gone, nodes.directory, types, recorded, self._places)
 
     def stands_for(self, id: int) -> int:
         """The id of what is computed for an expression."""

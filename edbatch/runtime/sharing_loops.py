@@ -6,48 +6,62 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.directory import INT32, table
-from edbatch.memory.plan.columns import NodeColumns, TypeColumns, nodes_in, types_in
+from edbatch.memory.plan.columns import NodeColumns, nodes_in, types_in
 
-# A place of the table holds the hash (31 bits), and the node in the lower 32; nothing is there: below zero.
+NONE = -1
+SHORT = 0x7FFFFFFF  # no product has more than 62 bits, which Python computes as compiled code does
+FACTOR, STEP = 0x2C1B3C6D, 0x1E3779B0
 
 
 @compiled(small=True)
 def share_nodes(
-    first: int, gone: int, node_tables: np.ndarray, type_tables: np.ndarray, recorded_tables: np.ndarray,
-    places: np.ndarray,
+    seen: int, first: int, base: int, gone: int, node_tables: np.ndarray, type_tables: np.ndarray,
+    recorded_tables: np.ndarray, places: np.ndarray,
 ) -> None:  # fmt: skip
     """Find, for each node from `first` on, what stands for it; of those that others stand for nothing is computed.
 
     Args:
+        seen: how many nodes are recorded already; from there to `first` are parts that were split off.
+        base: where the integers of the nodes from `first` on begin.
         gone: the type of nodes that others stand for.
         node_tables: directory of the `NodeColumns`; operands are replaced by what stands for them.
         type_tables: directory of the `TypeColumns`.
-        recorded_tables: directory of `sharing.Recorded`, whose `stands` is filled in.
+        recorded_tables: directory of `sharing.Recorded`, with room for these nodes; filled in.
         places: a hash table of the nodes before `first`, with room for all; the others are entered.
     """
     nodes, types, recorded = nodes_in(node_tables), types_in(type_tables), nodes_in(recorded_tables)
-    stands = table(recorded_tables, 4, INT32)
-    args, last = nodes.args, len(places) - 1
-    for node in range(first, len(nodes.types)):
+    stands, hashes = table(recorded_tables, 4, INT32), table(recorded_tables, 5, INT32)
+    args, n, last = nodes.args, len(nodes.types), len(places) - 1
+    moved = len(recorded.args) - len(args)
+    recorded.args[base + moved :] = args[base:]
+    recorded.types[seen:first], stands[seen:first] = NONE, np.arange(seen, first)
+    recorded.types[first:n], recorded.counts[first:n] = nodes.types[first:], nodes.counts[first:n]
+    for node in range(first, n):
         kind, begin = nodes.types[node], nodes.starts[node]
-        for at in range(begin, begin + nodes.counts[node]):
-            read = args[at] & 0xFFFFFFFF
-            args[at] += stands[read] - read
+        payload = begin + nodes.counts[node]
+        end = payload + types.payloads[kind]
+        recorded.starts[node] = begin + moved
         stands[node] = node
         if types.is_source[kind]:
             continue
-        end = begin + nodes.counts[node] + _integers(types, kind)
-        hashed = int(kind)
-        for at in range(begin, end):
-            hashed = _mixed(hashed, args[at])
+        hashed, factor = int(kind), FACTOR
+        for at in range(begin, payload):
+            args[at] = _replaced(args[at], stands)
+            hashed ^= _shortened(args[at]) * factor
+            factor = (factor + STEP) & SHORT
+        for at in range(payload, end):
+            hashed ^= _shortened(args[at]) * factor
+            factor = (factor + STEP) & SHORT
+        hashed = _mixed(hashed)
+        hashes[node] = hashed
         place = hashed & last
-        while places[place] >= 0:
-            other = places[place] & 0xFFFFFFFF
-            if places[place] >> 32 == hashed and _is_equal(nodes, node, end, recorded, other, stands):
+        while places[place] != NONE:
+            other = places[place]
+            if hashes[other] == hashed and _is_equal(nodes, node, end, recorded, other, stands):
                 break
             place = (place + 1) & last
-        if places[place] < 0:
-            places[place] = (hashed << 32) | node
+        if places[place] == NONE:
+            places[place] = node
         else:
             stands[node] = other
             nodes.types[node] = gone
@@ -57,25 +71,15 @@ def share_nodes(
 @compiled(small=True)
 def enter(first: int, end: int, type_tables: np.ndarray, recorded_tables: np.ndarray, places: np.ndarray) -> None:
     """Enter the nodes from `first` to `end`, which are known to differ, into a hash table that has room."""
-    types, recorded = types_in(type_tables), nodes_in(recorded_tables)
-    stands, args, last = table(recorded_tables, 4, INT32), recorded.args, len(places) - 1
+    is_source, kinds = types_in(type_tables).is_source, nodes_in(recorded_tables).types
+    stands, hashes, last = table(recorded_tables, 4, INT32), table(recorded_tables, 5, INT32), len(places) - 1
     for node in range(first, end):
-        kind, begin = recorded.types[node], recorded.starts[node]
-        if kind < 0 or stands[node] != node or types.is_source[kind]:
+        if kinds[node] == NONE or stands[node] != node or is_source[kinds[node]]:
             continue
-        hashed, n = int(kind), recorded.counts[node]
-        for at in range(begin, begin + n + _integers(types, kind)):
-            hashed = _mixed(hashed, _replaced(args[at], stands) if at < begin + n else args[at])
-        place = hashed & last
-        while places[place] >= 0:
+        place = hashes[node] & last
+        while places[place] != NONE:
             place = (place + 1) & last
-        places[place] = (hashed << 32) | node
-
-
-@compiled(small=True, inline="always")
-def _integers(types: TypeColumns, kind: int) -> int:
-    """How many integers nodes of a type have behind their operands."""
-    return types.payloads[kind] if types.n_args[kind] >= 0 else 0
+        places[place] = node
 
 
 @compiled(small=True, inline="always")
@@ -86,13 +90,18 @@ def _replaced(arg: int, stands: np.ndarray) -> int:
 
 
 @compiled(small=True, inline="always")
-def _mixed(hashed: int, arg: int) -> int:
-    """A hash of 31 bits and one integer more; no step of it has more than 63 bits."""
-    product = (hashed ^ (arg & 0xFFFFFFFF)) * 0x2C1B3C6D + (arg >> 32) * 0x297A2D39
-    return (product ^ (product >> 29)) & 0x7FFFFFFF
+def _shortened(arg: int) -> int:
+    """31 bits of an integer: of an operand the node, and the view above it mixed in."""
+    return (arg ^ (arg >> 27)) & SHORT
 
 
-@compiled(small=True)
+@compiled(small=True, inline="always")
+def _mixed(hashed: int) -> int:
+    """The hash, of 31 bits: an exclusive or of products, of which none waits for another, mixed once."""
+    return ((((hashed ^ (hashed >> 31)) & SHORT) * FACTOR) >> 16) & SHORT
+
+
+@compiled(small=True, inline="always")
 def _is_equal(nodes: NodeColumns, node: int, end: int, recorded: NodeColumns, other: int, stands: np.ndarray) -> bool:
     """Whether a node, whose operands are replaced and whose integers reach to `end`, is what another one is."""
     begin, at, n = nodes.starts[node], recorded.starts[other], nodes.counts[node]

@@ -22,6 +22,13 @@ def summed(entries):
     return total
 
 
+@compiled(small=True)
+def emptied(entries):
+    numbers = table(entries, 0, INT32)
+    numbers[: len(numbers)] = numbers
+    return len(numbers)
+
+
 @pytest.fixture(params=[in_python, at_once])
 def how(request):
     with request.param():
@@ -53,3 +60,8 @@ def test_a_function_is_as_large_as_its_tables():
     made = Directory((np.zeros(300), np.zeros(50)))
     assert made.entries.dtype == ENTRY
     assert compiling._entries((made.entries, np.zeros(7), (np.zeros(2),))) == 359
+
+
+def test_nothing_is_written_to_tables_without_entries(how):
+    """As single operations on slices do; Python refused it where the table was of what is read only."""
+    assert emptied(Directory((np.zeros(0, np.int32),)).entries) == 0

@@ -119,6 +119,8 @@ class Maker:
             self.call(graph)
         elif what < 0.29 and self.cells:
             self.recurrence(graph)
+        elif what < 0.34:
+            self.again(graph)
         elif what < 0.82:
             self.op(graph)
         elif what < 0.88:
@@ -150,6 +152,11 @@ class Maker:
         cell = self.random.choice(self.cells)
         text = cell.call(graph)
         self.made(graph, text and cell.state(graph, text))
+
+    def again(self, graph):
+        """What was computed before, of the same values: by `share`, once."""
+        for text, many in self.random.sample(graph.said, min(len(graph.said), 3)):
+            self.made(graph, graph.state(text, many))
 
     def recurrence(self, graph):
         """A cell's first result is its next first argument."""

@@ -25,13 +25,14 @@ class Scope:
         values: names of expressions.
         integers, numbers: in a cell, arguments that are not.
         inlines: whether bodies of cells are recorded op by op.
+        said: what values were computed by, and how many at a time.
     """
 
     def __init__(self, random, names, dim, before, letter, parameters, tables):
         self.random, self.names, self.dim, self.before, self.letter = random, names, dim, before, letter
         self.parameters, self.tables = parameters, tables
         self.values, self.integers, self.numbers, self.inlines = [], [], [], False
-        self.statements = []
+        self.statements, self.said = [], []
 
     # What is there.
 
@@ -155,6 +156,7 @@ class Scope:
             if numbers.size == 0 or not np.isfinite(numbers).all() or np.abs(numbers).max() > LARGEST:
                 return None
         self.values += new
+        self.said.append((text, many))
         self.statements.append(statement)
         return new
 
