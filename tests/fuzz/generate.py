@@ -119,7 +119,7 @@ class Maker:
             self.call(graph)
         elif what < 0.29 and self.cells:
             self.recurrence(graph)
-        elif what < 0.34:
+        elif what < 0.33:
             self.again(graph)
         elif what < 0.82:
             self.op(graph)
