@@ -41,7 +41,7 @@ class Options:
             computed once, also those that are recorded after the other has run: common parts of trees, prefixes of
             beams, repeated words. Two inputs are never the same, nor are two masks of `dropout`. Values and gradients
             mean what they do without: `x.gradient()` is of this expression, not of all that are equal to it (for the
-            first of these all is run once more, as it was recorded). Takes 13 to 30 ns a node.
+            first of these all is run once more, as it was recorded). Takes some 25 ns a node.
         training: off: `dropout` gives its operand back, in cells too (which have a trace of their own for it).
         trace_lines: errors while a graph runs (a NaN under `check_nan`) say the file and the line where the node was
             recorded; of a cell, where it was called. Recording takes about three times as long.
