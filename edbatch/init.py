@@ -35,7 +35,7 @@ class _Checked:
             value: Any = getattr(self, field.name)
             if field.type != "float":
                 continue
-            if not is_real(value) or isinstance(value, bool):
+            if not is_real(value) or isinstance(value, bool | np.bool_):
                 raise EdBatchError(f"{type(self).__name__}: {field.name}={shown(value)}; expected a number")
             try:
                 found = float(value)

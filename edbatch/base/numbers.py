@@ -12,15 +12,15 @@ import numpy as np
 from edbatch.errors import EdBatchError, shown
 
 MOST = 2**63 - 1  # that machines count with
-_SCALARS = (int, float, np.integer, np.floating)
+_SCALARS = (int, float, np.integer, np.floating, np.bool_)
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is one real number: durations are none, though NumPy has them among its integers.
+    """Whether a value is one real number: truth values of Python and NumPy are, as 0 and 1; durations are none.
 
     Example:
-        >>> [is_real(value) for value in (1, 0.5, np.float32(2), 1j, "1", np.timedelta64(1))]
-        [True, True, True, False, False, False]
+        >>> [is_real(value) for value in (1, 0.5, np.float32(2), np.True_, 1j, "1", np.timedelta64(1))]
+        [True, True, True, True, False, False, False]
     """
     return isinstance(value, _SCALARS) and not isinstance(value, np.timedelta64)
 

@@ -96,7 +96,7 @@ class Operand(methods.Methods):
 
     def __len__(self) -> int:
         if not self.spec.shape:
-            raise EdBatchError(f"length of {self!r}: expected at least one axis")
+            raise EdBatchError(f"len() of {self!r}: expected at least one axis; numbers are read by .value()")
         return self.spec.shape[0]
 
     def __iter__(self) -> Iterator[Expression]:

@@ -136,7 +136,7 @@ def _what(value: np.ndarray) -> str:
     )
     for x in large:
         return f"integers beyond 64 bits ({shown(x)})"
-    return str(value.dtype)
+    return type(value.item()).__name__ if value.dtype.kind == "O" and not value.ndim else str(value.dtype)
 
 
 def array_input(graph: Columns, value: np.ndarray) -> Expression:
@@ -280,7 +280,9 @@ def checked_index(index: Any, size: int, place: str) -> Any:
     try:
         found = as_integer(index)
     except TypeError:
-        hint = "; an index of a cell is given as an integer" if isinstance(index, Expression) else ""
+        hint = ""
+        if isinstance(index, Expression):
+            hint = "; for an index that is computed see eb.gather, and `await` its value where structure depends on it"
         raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}{hint}") from None
     if not -size <= found < size:
         raise EdBatchError(f"{place}: index {shown(found)} is out of range for {size} entries")

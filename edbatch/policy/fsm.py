@@ -111,13 +111,13 @@ class FSM:
         return self._translated[1]
 
     def _warn(self, names: tuple[str, ...]) -> None:
+        """Name types as a person calls them: the graph's report has their whole names."""
         self._warned = True
-        """Name them as a person calls them: the graph's report has their whole names."""
         unknown = [name for name in names if name not in self._letter]
         plain = list(dict.fromkeys(map(_plain, unknown)))
         shown = ", ".join(plain[:NAMED]) + (f" and {len(plain) - NAMED} more" if len(plain) > NAMED else "")
         warn(
-            f"policy {self.name} was not trained with the types {shown}; where they are ready "
+            f"policy {self.name} was not trained with the types {shown}, in these shapes; where they are ready "
             "the path ratio decides. Train a policy on such graphs: edbatch.learn(graphs)"
         )
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edbatch.base.later import Later
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, missing_memory, shown
 
 loops: Any = Later("edbatch.vertices.loops")
 
@@ -152,20 +152,29 @@ class InputGraph:
             samples: per sample and vertex the numbers of its children, as `edbatch.data.Tree.children` are.
             kinds: per vertex of all samples; see the class.
 
+        Raises:
+            EdBatchError: these are no lists of integers, or one is out of range; the vertex is named.
+
         Example:
             >>> import edbatch as eb
             >>> eb.InputGraph.of_lists([[(), (), (0, 1)], [(), (0,)]]).children
             array([0, 1, 3])
         """
-        listed = [[list(children) for children in sample] for sample in samples]
+        try:
+            listed = [[list(children) for children in sample] for sample in samples]
+        except TypeError as error:
+            raise EdBatchError(
+                "InputGraph.of_lists: expected samples, each a list that has the children of every vertex as a list, "
+                f"got {shown(samples)} ({error})"
+            ) from error
         begins = accumulate((len(sample) for sample in listed), initial=0)
         lists = []
         for number, (sample, begin) in enumerate(zip(listed, begins, strict=False)):
             for vertex, children in enumerate(sample):
-                if not all(0 <= child < len(sample) for child in children):
+                if not all(isinstance(child, int | np.integer) and 0 <= child < len(sample) for child in children):
                     raise EdBatchError(
-                        f"InputGraph.of_lists: vertex {vertex} of sample {number} has children {shown(children)}, out "
-                        f"of range for its {len(sample)} vertices"
+                        f"InputGraph.of_lists: vertex {vertex} of sample {number} has children {shown(children)}: "
+                        f"expected integers in [0, {len(sample)}), the range of its vertices"
                     )
                 lists.append([begin + child for child in children])
         return cls(_offsets_of(map(len, lists)), list(chain.from_iterable(lists)), kinds)
@@ -177,6 +186,9 @@ class InputGraph:
         Args:
             lengths: of each sequence, at least 1.
 
+        Raises:
+            EdBatchError: one is shorter, or there is no memory for so many vertices (also a `MemoryError`).
+
         Example:
             >>> import edbatch as eb
             >>> graph = eb.InputGraph.of_chains([3, 2])
@@ -186,9 +198,12 @@ class InputGraph:
         counts = _integers("of_chains: lengths", lengths)
         if len(counts) and counts.min() < 1:
             raise EdBatchError(f"InputGraph.of_chains: expected lengths of at least 1, got {shown(lengths)}")
+        n = sum(counts.tolist())
+        try:
+            has_one = np.ones(n, np.int64)
+        except (MemoryError, ValueError):
+            raise missing_memory("InputGraph.of_chains", lengths) from None
         ends = np.cumsum(counts)
-        n = int(ends[-1]) if len(ends) else 0
-        has_one = np.ones(n, np.int64)
         has_one[ends - counts] = 0
         return cls(_offsets_of(has_one), np.flatnonzero(has_one) - 1)
 
@@ -202,7 +217,7 @@ class InputGraph:
             The graph, and all leaves in order, as inputs of the vertices of kind 0.
 
         Raises:
-            EdBatchError: a tuple is empty.
+            EdBatchError: a tuple is empty, or trees are not listed.
 
         Example:
             >>> import edbatch as eb
@@ -212,7 +227,7 @@ class InputGraph:
         """
         leaves: list[Any] = []
         lists: list[list[int]] = []
-        for sample in samples:
+        for sample in _given("of_tuples", "trees", samples):
             opened: list[tuple[Any, list[int]]] = [((sample,), [])]  # what is gone through, and vertices of its parts
             while opened:
                 parts, vertices = opened[-1]
@@ -238,13 +253,19 @@ class InputGraph:
     def join(cls, graphs: Iterable[InputGraph]) -> InputGraph:
         """One after the other, as one: those of single samples as that of a mini-batch.
 
+        Raises:
+            EdBatchError: something else is among them.
+
         Example:
             >>> import edbatch as eb
             >>> tree = eb.InputGraph([0, 0, 0, 2], [0, 1])
             >>> eb.InputGraph.join([tree, tree]).roots
             array([2, 5])
         """
-        listed = list(graphs)
+        listed = _given("join", "graphs", graphs)
+        for one in listed:
+            if not isinstance(one, InputGraph):
+                raise EdBatchError(f"InputGraph.join: expected graphs, got {shown(one)} among them")
         begins = accumulate((len(one) for one in listed), initial=0)
         edges = accumulate((len(one._children) for one in listed), initial=0)
         children = [one._children + begin for one, begin in zip(listed, begins, strict=False)]
@@ -254,6 +275,15 @@ class InputGraph:
             np.concatenate([_NOTHING, *children]),
             np.concatenate([_NOTHING, *(one._kinds for one in listed)]),
         )
+
+
+def _given(place: str, what: str, given: Any) -> list[Any]:
+    """What the caller lists."""
+    try:
+        iterator = iter(given)
+    except TypeError:
+        raise EdBatchError(f"InputGraph.{place}: expected a list of {what}, got {shown(given)}") from None
+    return list(iterator)
 
 
 def _integers(what: str, given: Any) -> np.ndarray:

@@ -233,11 +233,15 @@ OF_MODELS = {
     "options": (lambda m, W, E, x, odd: eb.options(odd).__enter__(), "options by name", [1, None, {"fuse": False}]),
     "scale_grad": (
         lambda m, W, E, x, odd: W.scale_grad(odd),
-        "expected a number",
+        "expected a finite number",
         ["abc", None, object(), 1j, np.complex64(1), [1], np.ones(2), b"1", slice(1), [[1], [1, 2]]],
     ),
-    "scale_grad of a table": (lambda m, W, E, x, odd: E.scale_grad(odd), "expected a number", ["abc", None, 1j]),
-    "scale_grad by an operand": (lambda m, W, E, x, odd: W.scale_grad(W if odd else x), "a number", [True, False]),
+    "scale_grad of a table": (lambda m, W, E, x, odd: E.scale_grad(odd), "expected a finite number", ["abc", None, 1j]),
+    "scale_grad by an operand": (
+        lambda m, W, E, x, odd: W.scale_grad(W if odd else x),
+        "a finite number",
+        [True, False],
+    ),
     "forward": (lambda m, W, E, x, odd: eb.forward(odd), "expected", [None, 3, np.array(3.0), "ab", [1], np.ones(2)]),
     "concatenate": (
         lambda m, W, E, x, odd: eb.concatenate([x, odd]),

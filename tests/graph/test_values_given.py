@@ -145,3 +145,24 @@ def test_what_is_empty_is_refused_where_it_is_made(name, cells):
     function = EMPTY[name]
     with eb.Graph(policy="none"), pytest.raises(EdBatchError, match=r"at least|empty|positive|divide|expected sizes"):
         (eb.cell(lambda x: function(x)) if cells else function)(eb.ones(3))
+
+
+def test_truth_values_of_numpy_are_numbers():
+    with eb.Graph():
+        x = eb.input([2.0, 3.0])
+        found = [x * np.True_, np.True_ * x, x - np.False_, eb.where(np.float64(1) > 0, x, eb.zeros(2))]
+        assert [y.value().tolist() for y in found] == [[2, 3]] * 4
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda x: eb.layer_norm(x, x, x, epsilon=-1),
+        lambda x: eb.layer_norm(x, x, x, epsilon=float("nan")),
+        lambda x: eb.attention(x, [x], [x], scale=float("nan")),
+        lambda x: eb.attention(x, [x], [x], scale=float("inf")),
+    ],
+)
+def test_numbers_that_make_nan_of_everything_are_refused(record):
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected a"):
+        record(eb.ones(2))

@@ -65,7 +65,7 @@ def test_graphs_it_was_not_trained_on_get_valid_schedules(random_graph, seed, en
 def test_unknown_types_warn_once_and_fall_back():
     graph = TypedGraph.from_lists(["I", "N", "I", "N"], [[], [0], [0], [2]])
     fsm = machine([([0, 1], 0)])
-    with pytest.warns(EdBatchWarning, match="not trained with the types N; where they are ready"):
+    with pytest.warns(EdBatchWarning, match="not trained with the types N, in these shapes; where they are ready"):
         assert len(fsm.schedule(graph)) == 3
     assert fsm.fallbacks == 1
     with warnings.catch_warnings():
@@ -77,7 +77,9 @@ def test_unknown_types_are_named_as_a_person_calls_them():
     names = ["my.module.make.Net.step (eager x)([32], [8])", "my.module.make.Net.step (h, c)([32], [8], [8]) #2"]
     names += [f"{op}([{size}])" for op in ("tanh", "exp", "sin", "cos", "erf") for size in (3, 4)]
     graph = TypedGraph.from_lists([*names, *names[::-1]], [[] for _ in range(2 * len(names))])
-    with pytest.warns(EdBatchWarning, match="with the types Net.step, tanh, exp, sin, cos and 1 more; where they are"):
+    with pytest.warns(
+        EdBatchWarning, match="with the types Net.step, tanh, exp, sin, cos and 1 more, in these shapes; where they are"
+    ):
         machine([([0, 1], 0)]).schedule(graph)
 
 

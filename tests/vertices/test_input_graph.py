@@ -92,7 +92,7 @@ def test_samples_as_lists():
     assert graph.offsets.tolist() == [0, 0, 0, 2, 2, 3]
     assert graph.children.tolist() == [0, 1, 3]
     for sample in ([(), (5,)], [(), (-1,)]):
-        with pytest.raises(eb.EdBatchError, match=r"vertex 1 of sample 1 has children .*out of range for its 2"):
+        with pytest.raises(eb.EdBatchError, match=r"vertex 1 of sample 1 has children .*expected integers in \[0, 2\)"):
             eb.InputGraph.of_lists([[()], sample])
     with pytest.raises(eb.EdBatchError, match="expected lengths of at least 1"):
         eb.InputGraph.of_chains([2, 0])
@@ -143,3 +143,21 @@ def test_trees_are_as_recursion_goes():
     go(sample)
     waiting = iter(leaves)
     assert found == [graph._children_of(v) if graph.kinds[v] else next(waiting) for v in range(len(graph))]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: eb.InputGraph.of_tuples(3), "of_tuples: expected a list of trees, got 3"),
+        (lambda: eb.InputGraph.of_lists(None), "of_lists: expected samples, .* got None"),
+        (lambda: eb.InputGraph.of_lists([[None]]), "of_lists: expected samples"),
+        (lambda: eb.InputGraph.of_lists(["ab"]), "vertex 0 of sample 0 has children .*: expected integers"),
+        (lambda: eb.InputGraph.of_lists([[(), (0.0,)]]), "vertex 1 of sample 0 has children .*: expected integers"),
+        (lambda: eb.InputGraph.join(None), "join: expected a list of graphs, got None"),
+        (lambda: eb.InputGraph.join([3]), "join: expected graphs, got 3"),
+        (lambda: eb.InputGraph.of_chains([10**15]), "of_chains: expected what fits into memory"),
+    ],
+)
+def test_what_is_no_structure(make, message):
+    with pytest.raises(eb.EdBatchError, match=message):
+        make()

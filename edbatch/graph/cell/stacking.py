@@ -67,7 +67,7 @@ class ColumnRange(Parameter):
     """Some columns of a matrix as a parameter: a view of its array, wherever that is moved, and of its gradient."""
 
     def __init__(self, whole: ParameterSpec, begin: int, end: int) -> None:
-        self.name = f"{whole.name}[:,{begin}:{end}]"
+        self._name = f"{whole.name}[:,{begin}:{end}]"
         self.device = whole.device
         self.stack = None
         self.parts = ()

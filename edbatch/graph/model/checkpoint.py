@@ -83,9 +83,9 @@ def save_checkpoint(
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """See `ParameterCollection.save`."""
-    for given, method in ((trainer, "state"), (policy, "save")):
+    for what, given, method in (("trainer", trainer, "state"), ("policy", policy, "save")):
         if isinstance(given, type) or (given is not None and not hasattr(given, method)):
-            raise EdBatchError(f"{path}: expected a trainer and a policy, got {shown(given)}")
+            raise EdBatchError(f"{path}: {what}: expected a {what}, got {shown(given)}")
     if not isinstance(metadata, Mapping | None):
         raise EdBatchError(f"{path}: metadata: expected a dictionary, got {type(metadata).__name__}")
     with lock:  # of one moment, also if another thread trains

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from numbers import Number
 from typing import Any, Literal
 
@@ -51,7 +52,7 @@ class Parameter(Operand):
                 f"parameter {name!r}: expected an array of {' or '.join(map(str, FLOATS))}, got {shown(array)}; "
                 "models make parameters of any numbers by `add_parameters`"
             )
-        self.name = name
+        self._name = name
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
@@ -67,6 +68,11 @@ class Parameter(Operand):
         self._has_grad = False
         self._frozen = False
         self._gradient: Any = None  # zero where no gradient has come
+
+    @property
+    def name(self) -> str:
+        """What files, reports and messages call it, since it was made: two of one model have different ones."""
+        return self._name
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same parameter, as lists of parameters ask; nothing else is equal to it.
@@ -180,7 +186,7 @@ class Parameter(Operand):
         """Multiply the gradient that has come, as clipping does; see `set_grad`.
 
         Raises:
-            EdBatchError: `factor` is no number.
+            EdBatchError: `factor` is no number, or an infinite one.
         """
         factor = _checked_factor(self, factor)
         if self.has_grad:
@@ -401,7 +407,9 @@ def _checked_factor(parameter: Parameter, factor: Any) -> float:
     """A number, maybe as an array without axes."""
     if not isinstance(factor, Operand | str | bytes | np.complexfloating) and getattr(factor, "ndim", 0) == 0:
         try:
-            return float(factor)
+            found = float(factor)
         except (TypeError, ValueError, OverflowError):
-            pass
-    raise EdBatchError(f"{parameter!r}.scale_grad: expected a number, got {shown(factor)}")
+            found = math.nan
+        if math.isfinite(found):
+            return found
+    raise EdBatchError(f"{parameter!r}.scale_grad: expected a finite number, got {shown(factor)}")

@@ -195,4 +195,6 @@ def _scale(query: Any, scale: float | bool | None, heads: int) -> float:
         size = math.prod(shape) if isinstance(shape, tuple) else 1  # of what is no operand that is said later
         expect(size > 0, "attention: expected a query with entries, got an empty one")
         return 1.0 / math.sqrt(size / heads)
-    return checked_number("attention: scale", scale)
+    found = checked_number("attention: scale", scale)
+    expect(abs(found) < math.inf, f"attention: scale={found}: expected a finite number")
+    return found

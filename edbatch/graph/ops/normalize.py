@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from edbatch.base.numbers import checked_real
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.array_graph import each
 from edbatch.graph.cell.trace import Payload
@@ -172,7 +173,10 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
     Args:
         x: [..., n].
         gain, bias: [n], expressions or parameters.
-        epsilon: added to the variance.
+        epsilon: added to the variance; from 0 on.
+
+    Raises:
+        EdBatchError: shapes do not fit, or `epsilon` is negative or no number.
 
     Example:
         >>> import edbatch as eb
@@ -185,7 +189,7 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
 
 
 _layer_norm_call = described(
-    LAYER_NORM, lambda specs, argument: {"epsilon": checked_number("layer_norm: epsilon", argument[0])}
+    LAYER_NORM, lambda specs, argument: {"epsilon": checked_real("layer_norm", "epsilon", argument[0])}
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import ref
 
 from edbatch.base.exact import exact
+from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
@@ -57,7 +58,7 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
     Raises:
         EdBatchError: when called: a sample holds what nobody can see the changes of, the function reads a value or what
             cannot be watched, keeps state, or returns something else than expressions, numbers and texts in tuples,
-            lists, dictionaries and data classes.
+            lists, dictionaries and data classes. At once: `memory` is no number of bytes.
 
     Example:
         >>> import edbatch as eb
@@ -73,6 +74,7 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         [ 8. 11.]
         [ 8. 11.]
     """
+    memory = checked_integer("replay", "memory", memory)
     if function is None:
         return partial(replay, key=key, memory=memory)
     if isinstance(function, classmethod | staticmethod):

@@ -369,7 +369,8 @@ def test_headers_that_are_not_as_they_should_be(saved, header, message):
 
 def test_what_is_no_trainer_and_no_policy(tmp_path):
     for given in ({"trainer": 3}, {"policy": "agenda"}, {"policy": eb.Graph}):
-        with pytest.raises(eb.EdBatchError, match="expected a trainer and a policy, got"):
+        (what,) = given
+        with pytest.raises(eb.EdBatchError, match=f"{what}: expected a {what}, got"):
             model_of().save(tmp_path / "m.safetensors", **given)
     assert os.listdir(tmp_path) == []
 

@@ -123,3 +123,19 @@ def test_what_is_read_is_a_copy():
 def test_what_is_no_array_of_numbers(array):
     with pytest.raises(eb.EdBatchError, match="parameter 'W': expected an array of float32 or float64"):
         eb.Parameter("W", array)
+
+
+def test_a_name_is_given_once():
+    model = eb.ParameterCollection(seed=0)
+    W = model.add_parameters(3, name="W")
+    with pytest.raises(AttributeError):
+        W.name = "V"
+    assert [W.name, *(parameter.name for parameter in model)] == ["W", "W"]
+
+
+@pytest.mark.parametrize("factor", [float("nan"), float("inf"), 10**400, "2", None])
+def test_gradients_are_scaled_by_finite_numbers(factor):
+    model = eb.ParameterCollection(seed=0)
+    for parameter in (model.add_parameters(3), model.add_lookup_parameters((3, 2))):
+        with pytest.raises(eb.EdBatchError, match="expected a finite number"):
+            parameter.scale_grad(factor)

@@ -151,3 +151,11 @@ def test_memory_is_bounded(monkeypatch):
     assert not recorded
     call(samples[:1])
     assert recorded
+
+
+@pytest.mark.parametrize("memory", [0, -1, 1.5, float("nan"), None, "a", True])
+def test_memory_is_a_number_of_bytes(memory):
+    with pytest.raises(eb.EdBatchError, match="replay: memory="):
+        eb.replay(memory=memory)
+    with pytest.raises(eb.EdBatchError, match="replay: memory="):
+        eb.replay(lambda x: x, memory=memory)
