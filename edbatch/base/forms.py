@@ -67,42 +67,67 @@ def form_of(value: Any, integers: list[int]) -> Form:
 
 def made_of(form: Form, integers: np.ndarray) -> Any:
     """The value of a form and its integers, int64."""
-    return _Maker(integers).make(form)
+    return maker_of(form)(integers)
 
 
-class _Maker:
-    """Puts a value together.
+def maker_of(form: Form) -> Callable[[np.ndarray], Any]:
+    """What makes the values of a form of their integers, int64, whose memory arrays share.
 
-    Args:
-        integers: of all of it; arrays are copies of parts of these.
+    It is written out, and compiled: that takes as long as going through the form some ten times.
+
+    Example:
+        >>> make = maker_of((tuple, int, (tuple, int, int)))
+        >>> make(np.array([3, 4, 5])), make(np.array([6, 7, 8]))
+        ((3, (4, 5)), (6, (7, 8)))
+    """
+    written = _Written()
+    made = written.expression(form)
+    listed = "" if not written.reads_numbers else "numbers = integers.tolist()"
+    lines = ["def make(integers):", f"    {listed}", f"    return {made}"]
+    exec("\n".join(lines), written.named)
+    found: Callable[[np.ndarray], Any] = written.named["make"]
+    return found
+
+
+class _Written:
+    """Writes what puts a value together.
 
     Attributes:
-        at: how many of them have been used.
+        at: how many integers it reads.
+        named: what it reads besides.
+        reads_numbers: whether it reads integers one by one.
     """
 
-    def __init__(self, integers: np.ndarray) -> None:
-        self._words = integers
-        self._integers = integers.tolist()
+    def __init__(self) -> None:
         self.at = 0
+        self.named: dict[str, Any] = {}
+        self.reads_numbers = False
 
-    def make(self, form: Form) -> Any:
+    def expression(self, form: Form) -> str:
         """What the next integers are of."""
         if form is int:
+            self.reads_numbers = True
             self.at += 1
-            return self._integers[self.at - 1]
+            return f"numbers[{self.at - 1}]"
         kind = form[0]
         if kind is Same:
-            return form[1].value
+            return self._name(form[1].value)
         if kind is np.ndarray:
             begin, self.at = self.at, self.at + form[2]
-            return np.frombuffer(bytearray(self._words[begin : self.at].tobytes()), form[1])
+            return f"integers[{begin}:{self.at}].view({self._name(form[1])})"
         if kind in _parts:
-            return _parts[kind][1](self.make(form[1]))
+            return f"{self._name(_parts[kind][1])}({self.expression(form[1])})"
         if kind is dict:
-            return dict(self.make(form[1]))
-        make = self.make
-        made = [make(part) for part in form[1:]]
-        return kind(made) if kind is tuple or kind is list else kind(*made)
+            return f"dict({self.expression(form[1])})"
+        parts = "".join([f"{self.expression(part)}, " for part in form[1:]])
+        if kind is tuple:
+            return f"({parts})"
+        return f"[{parts}]" if kind is list else f"{self._name(kind)}({parts})"
+
+    def _name(self, value: Any) -> str:
+        name = f"known{len(self.named)}"
+        self.named[name] = value
+        return name
 
 
 class _Known:
@@ -127,20 +152,29 @@ def with_known(form: Form, integers: np.ndarray, varies: np.ndarray) -> tuple[Fo
         ([True, False, False], (7, (4, 5)))
     """
     left = np.zeros(len(varies), np.bool_)
-    maker = _Maker(integers)
+    at = 0
 
     def filled(form: Form) -> Form:
-        begin = maker.at
-        value = maker.make(form)
-        if not varies[begin : maker.at].any():
-            return Same, _Known(value)
+        nonlocal at
+        begin, end = at, at + _count(form)
+        if not varies[begin:end].any():
+            at = end
+            return Same, _Known(made_of(form, integers[begin:end].copy()))
         if form is int or form[0] is np.ndarray:
-            left[begin : maker.at] = True
+            left[begin:end], at = True, end
             return form
-        maker.at = begin
         return (form[0], *[filled(part) for part in form[1:]])
 
     return filled(form), left
+
+
+def _count(form: Form) -> int:
+    """How many integers a form has."""
+    if form is int:
+        return 1
+    if form[0] is Same:
+        return 0
+    return form[2] if form[0] is np.ndarray else sum(map(_count, form[1:]))
 
 
 def taken_apart_as(kind: type, parts: Callable[[Any], Any], made: Callable[[Any], Any]) -> None:

@@ -14,7 +14,8 @@ from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.bound_type import BoundType, holds_parameters
 
 _INTEGERS = "n_args", "payloads", "singles", "lists", "window", "arenas"
-_FLAGS = "is_source", "has_early", "has_late", "looks_up", "holds_parameters", "ends_gradients"
+_FLAGS = "is_source", "has_early", "has_late", "looks_up", "may_split", "holds_parameters", "ends_gradients"
+_NEVER = False, False, False
 
 
 class ColumnsOfTypes:
@@ -45,9 +46,8 @@ class ColumnsOfTypes:
     kept: np.ndarray
 
     def __init__(self) -> None:
-        found = {name: np.zeros(0, np.int32) for name in _INTEGERS}
-        found |= {name: np.zeros(0, np.bool_) for name in (*_FLAGS, "may_split")}
-        vars(self).update(found, any_split=False, kept=np.zeros(0, KEPT))
+        self._integers, self._flags = np.zeros((len(_INTEGERS), 0), np.int32), np.zeros((len(_FLAGS), 0), np.bool_)
+        self._hold(self._integers, self._flags)
 
     def extend(self, new: Sequence[BoundType], windows: Windows) -> None:
         """Append types to all columns at once, or an interrupt would leave some of them shorter than others.
@@ -55,27 +55,29 @@ class ColumnsOfTypes:
         Args:
             windows: of the types.
         """
-        types = [one.type for one in new]
-        cells = [type.op if isinstance(type.op, CellOp) else None for type in types]
-        more: dict[str, list[Any]] = {
-            "n_args": [type.n_args for type in types],
-            "payloads": [type.op.payload for type in types],
-            "singles": [type.op.singles for type in types],
-            "lists": [type.lists for type in types],
-            "window": [one.window for one in new],
-            "arenas": [windows.windows[one.window].arena for one in new],
-            "is_source": [type.op.kind is Kind.SOURCE for type in types],
-            "has_early": [op is not None and op.has_early for op in cells],
-            "has_late": [op is not None and op.has_late for op in cells],
-            "looks_up": [op is not None and op.looks_up and op.payload == 1 for op in cells],
-            "holds_parameters": [holds_parameters(type) for type in types],
-            "ends_gradients": [type.op.gradient is no_gradient for type in types],
-        }
-        found = {name: _longer(getattr(self, name), values) for name, values in more.items()}
-        may_split = found["has_early"] | found["has_late"] | found["looks_up"]
-        kept = np.zeros(len(may_split), KEPT)
-        vars(self).update(found, may_split=may_split, any_split=bool(may_split.any()), kept=kept)
+        integers, flags = [], []
+        for one in new:
+            type, op = one.type, one.type.op
+            arena = windows.windows[one.window].arena
+            integers.append((type.n_args, op.payload, op.singles, type.lists, one.window, arena))
+            early, late, looks_up = (
+                (op.has_early, op.has_late, op.looks_up and op.payload == 1) if isinstance(op, CellOp) else _NEVER
+            )
+            ends = op.gradient is no_gradient
+            split = early or late or looks_up
+            flags.append((op.kind is Kind.SOURCE, early, late, looks_up, split, holds_parameters(type), ends))
+        self._hold(_longer(self._integers, integers), _longer(self._flags, flags))
+
+    def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
+        found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
+        found |= {"_integers": integers, "_flags": flags, "kept": np.zeros(integers.shape[1], KEPT)}
+        vars(self).update(found, any_split=bool(found["may_split"].any()))
 
 
-def _longer(column: np.ndarray, values: list[Any]) -> np.ndarray:
-    return np.concatenate([column, np.array(values, column.dtype)])
+def _longer(columns: np.ndarray, more: list[Any]) -> np.ndarray:
+    """Columns [columns, types], each in one piece, and a row of all columns for each further type."""
+    known = columns.shape[1]
+    found = np.empty((len(columns), known + len(more)), columns.dtype)
+    found[:, :known] = columns
+    found[:, known:] = np.array(more, columns.dtype).reshape(-1, len(columns)).T
+    return found

@@ -121,7 +121,7 @@ class TypeTable(ColumnsOfTypes):
             self.numbers = np.append(self.numbers, np.full(TYPES.made, -1, np.int32))
         local = self.numbers[types]
         if len(local) and local.min() < 0:
-            new = np.unique(types[local < 0]).tolist()
+            new = sorted(set(types[local < 0].tolist()))
             bound = [self._bind(TYPES[id]) for id in new]  # all, or raise with nothing changed
             first, self.bound = len(self.bound), self.bound + bound
             self.extend(self.bound[len(self.n_args) :], self.windows)  # with those that an interrupt kept out before

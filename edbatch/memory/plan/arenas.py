@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.records import joined, records
 from edbatch.memory.plan.addresses import ROWS, Rows
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
@@ -38,9 +39,9 @@ class Arenas:
         if known == len(layouts):
             return False
         self.flats += [None] * (len(layouts) - known)
-        self.rows = np.append(self.rows, np.zeros(len(layouts) - known, ROWS))
         widths = self._windows.widths()
-        self.rows["stride"][known:] = [widths[at] * layouts[at][1].itemsize for at in range(known, len(layouts))]
+        strides = [widths[at] * layouts[at][1].itemsize for at in range(known, len(layouts))]
+        self.rows = joined(self.rows, records([field for stride in strides for field in Rows(0, stride)], ROWS))
         return True
 
     def array(self, window: int) -> Any:

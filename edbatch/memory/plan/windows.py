@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.memory.plan.addresses import COLUMNS, Columns
+from edbatch.base.records import joined, records
+from edbatch.memory.plan.addresses import COLUMNS
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,14 @@ class Windows:
         known = len(self._columns)
         if known < len(self.windows):
             sizes = [dtype.itemsize for _, dtype in self.layouts]
-            rows = []
+            rows: list[int] = []  # fields of `Columns`
             for seen in self.windows[known:]:
                 size, number = sizes[seen.arena], -1
                 if not seen.contiguous:
                     number = len(self.scattered)
                     self.scattered.append(seen)
-                rows.append(Columns(seen.arena, size * seen.column, size * seen.entries, number))
-            self._columns = np.concatenate([self._columns, np.array(rows, COLUMNS)])
+                rows += seen.arena, size * seen.column, size * seen.entries, number
+            self._columns = joined(self._columns, records(rows, COLUMNS))
         return self._columns
 
     def plain(self, shape: tuple[int, ...], dtype: np.dtype) -> int:

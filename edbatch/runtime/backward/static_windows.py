@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from edbatch.base.records import joined
 from edbatch.graph.cell.gradient_sum import stops
 from edbatch.graph.views import VIEWS
 from edbatch.memory.plan.addresses import COLUMNS
@@ -31,7 +32,7 @@ class StaticWindows:
         self.n_windows, self.n_arenas = len(columns), len(table.windows.layouts)
         of_gradients = columns.copy()
         of_gradients["arena"] += self.n_arenas
-        self.columns = np.concatenate([columns, of_gradients, np.zeros(_ROOM, COLUMNS)])
+        self.columns = joined(joined(columns, of_gradients), np.zeros(_ROOM, COLUMNS))
         self._filled = self.columns[:0]
         self.scattered = columns["scattered"] >= 0
         self.arenas = columns["arena"].copy()
@@ -45,7 +46,7 @@ class StaticWindows:
             return
         begin = 2 * self.n_windows
         if begin + len(columns) > len(self.columns):
-            self.columns = np.concatenate([self.columns[:begin], np.zeros(2 * len(columns), COLUMNS)])
+            self.columns = joined(self.columns[:begin], np.zeros(2 * len(columns), COLUMNS))
         self.columns[begin : begin + len(columns)] = columns
         self.columns[begin + len(columns) :] = 0  # a recording is found by all of them
         self._filled = columns

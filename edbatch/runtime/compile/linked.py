@@ -16,7 +16,7 @@ from edbatch.kernels.backend import Backend
 from edbatch.kernels.language.analysis import analysis_of, scratch_rows
 from edbatch.kernels.language.cuda import lanes_of
 from edbatch.kernels.language.ir import Kernel
-from edbatch.kernels.program import KERNEL
+from edbatch.kernels.program import KERNEL, STEP
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,11 @@ def arrays_of(parameters: Sequence[tuple[ParameterSpec, ref[Any]]]) -> list[Any]
     return held
 
 
+assert STEP.names is not None
+_READ = [STEP.names.index(name) for name in ("code", "kernel", "groups", "entries")]
+_LANES = STEP.names.index("lanes")
+
+
 class Widths(NamedTuple):
     """What the calls of a block follow from.
 
@@ -85,6 +90,9 @@ class Fixed:
         programs: the kernels; handles: of them.
         addresses: of parameters and constants.
         parameters, constants: as of `Tables`.
+
+    Attributes:
+        is_grouped: whether a group of threads may compute an entry of a kernel.
     """
 
     def __init__(
@@ -92,7 +100,9 @@ class Fixed:
         parameters: tuple[tuple[ParameterSpec, ref[Any]], ...], constants: tuple[Any, ...],
     ) -> None:  # fmt: skip
         self.analyses = [analysis_of(kernel) for kernel in programs]
-        self.handles, self.addresses, self.parameters, self.constants = handles, addresses, parameters, constants
+        self.is_grouped = any(analysis.grouped for analysis in self.analyses)
+        self.handles, self.addresses = np.array(handles, np.int64), np.array(addresses, np.int64)
+        self.parameters, self.constants = parameters, constants
         self._key = handles, addresses, tuple([spec for spec, _ in parameters]), tuple(map(id, constants))
 
     def __eq__(self, other: object) -> bool:
@@ -136,14 +146,15 @@ class Linked(NamedTuple):
     def tables(self, backend: Backend) -> Tables:
         """What the interpreter reads."""
         steps, fixed = self.steps, self.fixed
-        for step in steps:
-            if step["code"] == KERNEL:
-                step["lanes"] = lanes_of(fixed.analyses[step["kernel"]], int(step["groups"]), int(step["entries"]))
+        if fixed.is_grouped:
+            words = steps.view(np.int64).reshape(len(steps), -1)
+            for at, (code, kernel, groups, entries) in enumerate(words[:, _READ].tolist()):
+                if code == KERNEL:
+                    words[at, _LANES] = lanes_of(fixed.analyses[kernel], groups, entries)
         rows = backend.block_bytes // max(1, self.itemsize * (self.widths.scratch + self.widths.out))
         return Tables(
-            self.slots, self.arguments, steps, self.places, np.array(fixed.handles, np.int64),
-            np.array(fixed.addresses, np.int64), max(self.widths.least, rows), self.itemsize, -1, fixed.parameters,
-            fixed.constants,
+            self.slots, self.arguments, steps, self.places, fixed.handles, fixed.addresses,
+            max(self.widths.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
         )  # fmt: skip
 
 

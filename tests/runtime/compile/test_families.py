@@ -135,16 +135,18 @@ def compare(types, monkeypatch, known):
     """
     count = []
 
-    def counted(*given, found=families.made_of):
-        count.append(given)
-        return found(*given)
+    def counted(self, *given, found=families.Family.find):
+        value = found(self, *given)
+        if value is not families.NOTHING:
+            count.append(given)
+        return value
 
     with monkeypatch.context() as patch:
         patch.setattr(structure, "_structures", {})
         patch.setattr(structure, "_forms", {})
         for type in types:
             type.sizes = None
-        patch.setattr(families, "made_of", counted)
+        patch.setattr(families.Family, "find", counted)
         for type in types:
             if type not in known:
                 known[type] = made_directly(type, monkeypatch)
@@ -284,16 +286,26 @@ def test_what_no_polynomial_says_is_compiled():
         return families.Sample(at, form, np.array([float(at % 3), 7.0]))
 
     form = (tuple, int, int)
-    line = families.Line()
+    line = families.Line((1, 0), (0, 5))
     for at in (1, 2, 4, 8):
         line.add(made(at))
-    assert line.find(3) is None
-    line = families.Line()
+    assert line.find(3) is families.NOTHING
+    line = families.Line((1, 0), (0, 5))
     for at in (1, 2, 4, 8):
         line.add(made(at)._replace(integers=np.array([at * at + 3.0, 7.0])))
-    assert families.made_of(*line.find(3)) == (12, 7)
-    assert line.find(9) is None
-    assert line.find(0) is None
+    assert line.find(3) == (12, 7)
+    assert line.find(9) is families.NOTHING
+    assert line.find(0) is families.NOTHING
+    assert line.position((3, 5)) == 3
+    assert line.position((3, 6)) is None
+
+
+def test_between_integers_nothing_is_found():
+    line, form = families.Line((1,), (0,)), (tuple, int)
+    for at in (2, 4, 8, 16):
+        line.add(families.Sample(at, form, np.array([at / 2])))
+    assert line.find(6) == (3,)
+    assert line.find(7) is families.NOTHING
 
 
 def test_parameters_that_have_moved(monkeypatch):
