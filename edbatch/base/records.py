@@ -23,14 +23,14 @@ def record_type(fields: Iterable[str], integer: type[np.signedinteger[Any]] = np
     return np.dtype([(name, integer) for name in fields], align=True)
 
 
-def records(words: Sequence[int], kind: np.dtype) -> np.ndarray:
-    """Records of int64, given all fields of one after the other; made of tuples they take three times as long.
+def records(fields: Sequence[int] | Sequence[Sequence[int]], kind: np.dtype) -> np.ndarray:
+    """Records of int64, given the fields of each, or of all; NumPy makes them of tuples in three times the time.
 
     Example:
-        >>> records([1, 2, 3, 4], record_type(("a", "b")))["b"]
-        array([2, 4])
+        >>> records([(1, 2), (3, 4)], record_type(("a", "b")))["b"], records([], record_type(("a", "b")))["b"]
+        (array([2, 4]), array([], dtype=int64))
     """
-    return np.array(words, np.int64).view(kind)
+    return np.array(fields, np.int64).reshape(-1).view(kind)
 
 
 def joined(first: np.ndarray, then: np.ndarray) -> np.ndarray:

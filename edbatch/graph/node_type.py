@@ -41,7 +41,7 @@ class NodeType:
     """
 
     __slots__ = (
-        "attributes", "body", "device", "id", "lists", "n_args", "name", "op", "operands", "out", "parameters", "sizes"
+        "_name", "attributes", "body", "device", "id", "lists", "n_args", "op", "operands", "out", "parameters", "sizes"
     )  # fmt: skip
 
     def __init__(self, id: int, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> None:
@@ -55,16 +55,25 @@ class NodeType:
         self.lists = len(operands) - op.singles if op.variadic else 0
         nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
         self.n_args = -1 if op.variadic else nodes + op.payload
-        self.name = type_name(op, attributes, operands, out)
-        read = [spec for spec in (*operands, *dict(attributes).values()) if isinstance(spec, ParameterSpec)]
+        self._name = ""
+        read = [spec for spec in operands if isinstance(spec, ParameterSpec)]
+        if attributes:
+            read += [spec for _, spec in attributes if isinstance(spec, ParameterSpec)]
         if op.body is not None:
             read += [spec for node in op.body.nodes for spec in node.type.parameters]
-        self.parameters = tuple(dict.fromkeys(read))
+        self.parameters = tuple(dict.fromkeys(read)) if read else ()
         devices = [spec.device for spec in self.parameters]
         self.device: Device | None = devices[0] if devices else None
-        if len(set(devices)) > 1:
+        if len(devices) > 1 and len(set(devices)) > 1:
             where = " and ".join(sorted({device.name for device in devices}))
             raise EdBatchError(f"{self.name}: expected parameters on one device, got some on {where}")
+
+    @property
+    def name(self) -> str:
+        """See `type_name`; few types are ever asked for theirs."""
+        if not self._name:
+            self._name = type_name(self.op, self.attributes, self.operands, self.out)
+        return self._name
 
     def __repr__(self) -> str:
         return self.name
@@ -103,7 +112,8 @@ def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> Nod
     Raises:
         EdBatchError: the operands do not fit the op; names the op, its operands and what was expected.
     """
-    found = _interned.get((op, exact(attributes), operands))
+    key = op, exact(attributes), operands
+    found = _interned.get(key)
     if found is not None:
         return found
     dtypes = {operand.dtype for operand in operands}
@@ -116,12 +126,16 @@ def node_type(op: Op, attributes: Attributes, operands: tuple[Spec, ...]) -> Nod
     except EdBatchError as error:
         shown = ", ".join([repr(operand) for operand in operands] + [f"{k}={v}" for k, v in attributes])
         raise EdBatchError(f"{op.name}({shown}): {error}") from None
-    return intern(op, attributes, operands, out)
+    return _entered(key, op, attributes, operands, out)
 
 
 def intern(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> NodeType:
     """Like `node_type` for a result spec that is given (sources have no operands to infer it from)."""
     key = (op, exact((*attributes, ("out", out)) if not operands else attributes), operands)
+    return _entered(key, op, attributes, operands, out)
+
+
+def _entered(key: Any, op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> NodeType:
     found = _interned.get(key)
     if found is None:
         with lock:

@@ -41,7 +41,7 @@ class Arenas:
         self.flats += [None] * (len(layouts) - known)
         widths = self._windows.widths()
         strides = [widths[at] * layouts[at][1].itemsize for at in range(known, len(layouts))]
-        self.rows = joined(self.rows, records([field for stride in strides for field in Rows(0, stride)], ROWS))
+        self.rows = joined(self.rows, records([Rows(0, stride) for stride in strides], ROWS))
         return True
 
     def array(self, window: int) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.records import joined, records
-from edbatch.memory.plan.addresses import COLUMNS
+from edbatch.memory.plan.addresses import COLUMNS, Columns
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Windows:
         known = len(self._columns)
         if known < len(self.windows):
             sizes = [dtype.itemsize for _, dtype in self.layouts]
-            rows: list[int] = []  # fields of `Columns`
+            rows = []
             for seen in self.windows[known:]:
                 size, number = sizes[seen.arena], -1
                 if not seen.contiguous:
                     number = len(self.scattered)
                     self.scattered.append(seen)
-                rows += seen.arena, size * seen.column, size * seen.entries, number
+                rows.append(Columns(seen.arena, size * seen.column, size * seen.entries, number))
             self._columns = joined(self._columns, records(rows, COLUMNS))
         return self._columns
 
@@ -96,7 +96,7 @@ class Windows:
                 raise TypeError(f"arena of {dtype!r}: expected a dtype")
             self.layouts.append((shape, dtype))
             arena = len(self.layouts) - 1
-            strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+            strides = tuple([math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
             self.windows.append(Window(arena, lambda array: array, 0, shape, strides, True))
             # Known from here on: what an interrupt leaves before is a layout that nobody uses.
             found = self.plain_windows[arena] = len(self.windows) - 1

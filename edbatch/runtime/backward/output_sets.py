@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from edbatch.runtime.nodes import Nodes
 
 if TYPE_CHECKING:
     from edbatch.runtime.bound_type import BoundType
+
+
+# Whether gradients flow into an operand: into all of its entries or none, or the truth values of each; and how many
+# entries there are.
+Entries = tuple[bool | bytes, int]
 
 
 class OutputSet(NamedTuple):
@@ -51,10 +56,12 @@ class OutputSets:
         self._start: list[int] = []
         self._single: list[bool] = []
         self._first: list[int] = []
-        self._entries: list[np.ndarray] = []
+        self._entries: list[Entries] = []
         self._slots: list[bool] = []
         self._unions: dict[int, int] = {}
-        self._renew()
+        self._n_unions = 0
+        none, no_flags = np.zeros(0, np.int64), np.zeros(0, np.bool_)
+        self.tables = SetTables(none, no_flags, none, no_flags, *self._hashed())
 
     def of_root(self, types: Sequence[BoundType], kind: int, code: int) -> int:
         """The number of the set that a view of a node shows; from then on all types are in the tables.
@@ -110,16 +117,29 @@ class OutputSets:
     def _number(self, one: OutputSet, type: NodeType) -> int:
         found = self._numbers.get(one)
         if found is None:
-            entries = _entries(type, one.live)  # or fail, with nothing changed
+            entries = entries_reached(type, one.live)  # or fail, with nothing changed
             found = self._numbers[one] = len(self.sets)
             self.sets.append(one)
             self._first.append(-1 if entries is None else len(self._entries))
-            self._entries += entries or []
-            any_of = {id(some): bool(some.any()) for some in entries or ()}  # many are the same
-            self._slots += [any_of[id(some)] for some in entries or ()]
+            if entries is not None:
+                self._entries += entries
+                self._slots += [some is not False for some, _ in entries]
         return found
 
     def _renew(self) -> None:
+        known = self.tables
+        if len(self._unions) > self._n_unions:
+            keys, unions = self._hashed()
+            self._n_unions = len(self._unions)
+        else:
+            keys, unions = known.keys, known.unions
+        self.tables = SetTables(
+            _longer(known.start, self._start), _longer(known.single, self._single), _longer(known.first, self._first),
+            _longer(known.slots, self._slots), keys, unions,
+        )  # fmt: skip
+
+    def _hashed(self) -> tuple[np.ndarray, np.ndarray]:
+        """The unions as a table of hashes."""
         size = 4
         while size < 3 * len(self._unions):
             size *= 2
@@ -129,10 +149,12 @@ class OutputSets:
             while keys[at] >= 0:
                 at = (at + 1) % size
             keys[at], unions[at] = key, number
-        self.tables = SetTables(
-            np.array(self._start, np.int64), np.array(self._single, np.bool_), np.array(self._first, np.int64),
-            np.array(self._slots, np.bool_), keys, unions,
-        )  # fmt: skip
+        return keys, unions
+
+
+def _longer(column: np.ndarray, values: list[Any]) -> np.ndarray:
+    """A column of all of these values, of which it has the first."""
+    return np.concatenate([column, np.array(values[len(column) :], column.dtype)])
 
 
 def _only_set(type: NodeType) -> frozenset[int] | None:
@@ -144,30 +166,30 @@ def _only_set(type: NodeType) -> frozenset[int] | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _outputs_at(type: NodeType, entries: np.ndarray) -> list[int]:
-    """The outputs that have some of these entries of a row, a bool for each."""
+def _outputs_at(type: NodeType, entries: Entries) -> list[int]:
+    """The outputs that have some of these entries of a row."""
+    some, size = entries
+    reached = np.frombuffer(some, np.bool_) if isinstance(some, bytes) else np.full(size, some)
     body = body_of_type(type)[0]
     places = zip(columns_of_type(type), body.outputs, strict=True)
-    return [k for k, (at, x) in enumerate(places) if entries[at : at + spec_of_value(body, x).size].any()]
+    return [k for k, (at, x) in enumerate(places) if reached[at : at + spec_of_value(body, x).size].any()]
 
 
-def _entries(type: NodeType, live: frozenset[int]) -> list[np.ndarray] | None:
-    """Per operand that is a node, into which of its entries gradients flow; None: all of them."""
+def entries_reached(type: NodeType, live: frozenset[int]) -> list[Entries] | None:
+    """Per operand that is a node, into which of its entries gradients flow; None: all of them.
+
+    Args:
+        live: the outputs of the type that gradients flow into.
+    """
     if type.op.kind is Kind.SOURCE or type.op.variadic:
         return None
     if not isinstance(type.op, CellOp) and type.op.composite is None:
         flows = bool(live) and type.op.gradient is not no_gradient
-        found: list[tuple[bool | bytes, int]] = [
-            (flows, operand.size) for operand in type.operands if not isinstance(operand, ParameterSpec)
-        ]
-    else:
-        found = made_for(type, ("reached", live), lambda of: _reached(of, live))
-    alike = {one: np.full(one[1], one[0]) for one in set(found) if not isinstance(one[0], bytes)}
-    return [np.frombuffer(some, np.bool_) if isinstance(some, bytes) else alike[some, size] for some, size in found]
+        return [(flows, operand.size) for operand in type.operands if not isinstance(operand, ParameterSpec)]
+    return made_for(type, ("reached", live), lambda of: _reached(of, live))
 
 
-def _reached(type: NodeType, live: frozenset[int]) -> list[tuple[bool | bytes, int]]:
-    """The same: for all entries of an operand, or the truth values of each; and how many there are."""
+def _reached(type: NodeType, live: frozenset[int]) -> list[Entries]:
     body = body_of_type(type)[0]
     found = reached(body, live)[: len(body.arguments)]
     return [(bool(some.all()) if some.all() or not some.any() else some.tobytes(), len(some)) for some in found]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.records import records
 from edbatch.compiling.directory import Directory
 from edbatch.graph.cell.derivative import Given
 from edbatch.graph.sources import PARAMETER
@@ -36,6 +37,7 @@ from edbatch.runtime.compile.list_program import ListDerivative, derivative_of
 from edbatch.runtime.type_table import TypeTable
 
 _NOWHERE = Computed(-1, 0, 0)
+_ADDING = Rule._fields.index("adding")
 
 
 class Route:
@@ -77,17 +79,16 @@ class Route:
         self._dtypes = {dtype: at for at, dtype in enumerate(dtypes)}
         self._programs: dict[int, int] = {}  # per program of the table, the set
         rules = {number: self._rule(number) for number in operands}
-        self._rules = np.zeros(1 + max(operands), RULE)
-        for number, rule in rules.items():
-            self._rules[number] = rule
-        self.columns = np.array(self._columns, COLUMNS)
+        self._rules = np.zeros((1 + max(operands), len(Rule._fields)), np.int64)
+        self._rules[list(rules)] = list(rules.values())
+        self.columns = records(self._columns, COLUMNS)
         self._arenas = np.zeros(2 * windows.n_arenas + len(self.buffers), ROWS)
         self.words = self._arenas.view(np.int64).reshape(len(self._arenas), len(Rows._fields))
         self.tables = Directory(
             RouteTables(
-                self._rules, np.array(self._given, SOURCE), np.array(self._computed, COMPUTED), windows.scattered,
-                windows.stopped, windows.arenas, self._arenas, np.array(self.buffers, BUFFER),
-                np.full(windows.n_arenas + len(self.buffers), -1, np.int64),
+                self._rules.reshape(-1).view(RULE), records(self._given, SOURCE), records(self._computed, COMPUTED),
+                windows.scattered, windows.stopped, windows.arenas, self._arenas,
+                records(self.buffers, BUFFER), np.full(windows.n_arenas + len(self.buffers), -1, np.int64),
             )
         )  # fmt: skip
         self.terms = [number for number, how in self.hows.items() if how.flows.terms]
@@ -117,13 +118,13 @@ class Route:
         tasks = [adding(dtype) for dtype in self._dtypes]
         self.programs = programs.having(np.array(tasks, TASK))
         self.of_types = np.full(n + len(tasks), -1, np.int64)
-        for program, number in self._programs.items():
-            self.of_types[program] = number
-        for number in self._operands:
-            self._rules[number]["adding"] = n + self._dtypes[self._type(number).type.out.dtype]
         self._results = np.zeros(len(self.of_types), np.int32)
-        for program, number in self._programs.items():
-            self._results[program] = self._windows_of.get(number, 0)
+        if self._programs:
+            kinds, numbers = list(self._programs), list(self._programs.values())
+            self.of_types[kinds] = numbers
+            self._results[kinds] = [self._windows_of.get(number, 0) for number in numbers]
+        dtypes = [self._dtypes[self._type(number).type.out.dtype] for number in self._operands]
+        self._rules[list(self._operands), _ADDING] = np.array(dtypes) + n
 
     def _type(self, number: int) -> BoundType:
         return self._table.bound[self._table.output_sets.sets[number].kind]

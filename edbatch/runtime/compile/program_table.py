@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from edbatch.base.records import record_type, records
+from edbatch.base.records import joined, record_type, records
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.directory import Directory, Told
 from edbatch.kernels.program import (
@@ -170,8 +170,8 @@ class ProgramTable:
         """The same programs, and the tasks of more types, which are no programs."""
         other = copy.copy(self)
         tables = self.directory.tables
-        other.directory = Directory(tables._replace(tasks=np.concatenate([tables.tasks, more])))
-        other._sizes = np.concatenate([self._sizes, np.zeros(len(more), SIZE)])
+        other.directory = Directory(tables._replace(tasks=joined(tables.tasks, more)))
+        other._sizes = joined(self._sizes, np.zeros(len(more), SIZE))
         return other
 
     def _begin(self) -> None:
@@ -200,27 +200,33 @@ class ProgramTable:
         slots, arguments, steps, places, kernels, addresses = map(len, self._parts.values())
         for kind, tables in zip(kinds, new, strict=True):
             begins = slots, arguments, steps
-            slots, arguments, steps = slots + len(tables.slots), arguments + len(tables.arguments), steps + len(tables.steps)
-            extents += Extent(
-                begins[0], slots, begins[1], arguments, begins[2], steps, addresses, kernels, places,
-                tables.calls, tables.itemsize, tables.lists,
+            slots, arguments, steps = (
+                slots + len(tables.slots),
+                arguments + len(tables.arguments),
+                steps + len(tables.steps),
+            )
+            extents.append(
+                Extent(
+                    begins[0], slots, begins[1], arguments, begins[2], steps, addresses, kernels, places,
+                    tables.calls, tables.itemsize, tables.lists,
+                )
             )  # fmt: skip
             places, kernels, addresses = (
                 places + len(tables.places), kernels + len(tables.kernels), addresses + len(tables.addresses)
             )  # fmt: skip
             variant = self._variants[kind]
             elements = tables.itemsize * variant.element_width if tables.lists >= 0 else 0
-            sizes += Size(tables.itemsize * variant.width, tables.calls, elements, max(0, tables.lists))
-        for part, joined in self._parts.items():
-            joined.append([getattr(tables, part) for tables in new])
+            sizes.append(Size(tables.itemsize * variant.width, tables.calls, elements, max(0, tables.lists)))
+        for part, table in self._parts.items():
+            table.append([getattr(tables, part) for tables in new])
         first = len(self._extents)
         self._extents.append([records(extents, EXTENT)])
-        self._all_sizes.words[kinds] = np.array(sizes, np.int64).reshape(len(kinds), -1)
+        self._all_sizes.words[kinds] = sizes
         self._tasks.words[kinds, _PROGRAM] = np.arange(first, first + len(kinds))
 
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""
-        parts = {part: joined.entries for part, joined in self._parts.items()}
+        parts = {part: table.entries for part, table in self._parts.items()}
         self.directory = Directory(Programs(self._tasks.entries, self._extents.entries, **parts))
         self._sizes = self._all_sizes.entries
         self.version = next(_versions)

@@ -105,14 +105,19 @@ def _taken_apart(type: NodeType) -> tuple[int, list[int], tuple[int, ...]]:
     The form of a type without sizes in its attributes, as of most, is found by what can be compared in no time.
     """
     integers: list[int] = []
-    if isinstance(type.op, CellOp) or not SIZES.isdisjoint([name for name, _ in type.attributes]):
+    attributes = type.attributes
+    if isinstance(type.op, CellOp) or not SIZES.isdisjoint([name for name, _ in attributes]):
         key: Any = form_of(_parts_of(type), integers)
     else:
-        kinds = [x if x.__class__ is ParameterSpec else (x.dtype, len(x.shape)) for x in (*type.operands, type.out)]
-        key = type.op, exact(type.attributes), *kinds
+        kinds: list[Any] = [type.op, exact(attributes) if attributes else None]
         for spec in (*type.operands, type.out):
-            if spec.__class__ is not ParameterSpec:
-                integers += spec.shape
+            if spec.__class__ is ParameterSpec:
+                kinds.append(spec)
+            else:
+                shape = spec.shape
+                kinds += spec.dtype, len(shape)
+                integers += shape
+        key = tuple(kinds)
     found = _forms.get(key)
     if found is None:
         if len(_forms) >= MOST:
@@ -139,12 +144,12 @@ def _divides(sizes: Sequence[int], fixed: Sequence[int], rank: int) -> Hashable:
         rank: the axes of a value: places along these are products of fewer sizes.
     """
     known = [*sizes, *[x for x in fixed if x not in sizes]]
-    at_once = range(1, max(2, min(rank, 4)))
-    if sum(comb(len(known), n) for n in at_once) > MOST_FACTORS:
-        return tuple(known)
     equal = tuple([known.index(x) for x in fixed])
     if rank <= 2 and len(known) < 12:
         return equal, tuple([x % y == 0 for x in known for y in known])
+    at_once = range(1, max(2, min(rank, 4)))
+    if sum(comb(len(known), n) for n in at_once) > MOST_FACTORS:
+        return tuple(known)
     factors = np.array([prod(some) for n in at_once for some in combinations(known, n)], np.float64)
     return equal, np.packbits(np.remainder(factors[:, None], factors[None]) == 0).tobytes()
 

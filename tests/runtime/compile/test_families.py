@@ -17,7 +17,7 @@ from edbatch.graph.spec import ParameterSpec, spec_of
 from edbatch.kernels.cpu.backend import NumPyBackend
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime import type_table
-from edbatch.runtime.backward.output_sets import _entries
+from edbatch.runtime.backward.output_sets import entries_reached
 from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile import families, structure
 from edbatch.runtime.compile import program as program_module
@@ -98,7 +98,7 @@ def made(type):
     outputs = len(type.op.body.outputs) if isinstance(type.op, CellOp) else 1
     some = {(True,) * nodes, *[tuple(at == one for at in range(nodes)) for one in range(nodes)]}
     for live in {frozenset([0]), frozenset(range(outputs))}:
-        found["reached", live] = _entries(type, live)
+        found["reached", live] = entries_reached(type, live)
         for needed, saves in product(some, {False, saved is not None}):
             how = compiled(bound, needed, saves, live, BACKEND)
             found[needed, saves, live] = how.flows, program(how.program)
