@@ -81,7 +81,8 @@ class NodeType:
 
 def type_name(op: Op, attributes: Attributes, operands: tuple[Spec, ...], out: Spec) -> str:
     """A name that is the same in every process: `matmul(W[5,64], [64])`, `softmax([5], axis=(0,))`, `zeros()->[3]`."""
-    parts = [f"{operand!r}{'...' if op.variadic else ''}" for operand in operands]
+    shown = {operand: f"{operand!r}{'...' if op.variadic else ''}" for operand in set(operands)}  # of many, few differ
+    parts = [shown[operand] for operand in operands]
     parts += [f"{name}={value}" for name, value in attributes]
     return f"{op.name}({', '.join(parts)})" + ("" if operands else f"->{out!r}")
 

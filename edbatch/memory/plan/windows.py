@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +12,10 @@ from edbatch.base.records import joined, records
 from edbatch.memory.plan.addresses import COLUMNS, Columns
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """The rows of an arena as a chain of views shows them: [rows, *shape].
 
-    Args:
+    Attributes:
         arena: number of the arena.
         view: from the arena's array to the window's array, on the same memory.
         column: where a row's first entry lies in the arena's row.
@@ -76,10 +74,9 @@ class Windows:
         """Per window, a record `Columns`."""
         known = len(self._columns)
         if known < len(self.windows):
-            sizes = [dtype.itemsize for _, dtype in self.layouts]
             rows = []
             for seen in self.windows[known:]:
-                size, number = sizes[seen.arena], -1
+                size, number = self.layouts[seen.arena][1].itemsize, -1
                 if not seen.contiguous:
                     number = len(self.scattered)
                     self.scattered.append(seen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -22,10 +22,12 @@ from edbatch.graph.cell.trace import argument_type
 from edbatch.graph.cell.type_body import body_of_type, columns_of_type
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import no_gradient
+from edbatch.graph.options import current_options
 from edbatch.graph.spec import ParameterSpec, Spec
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.families import made_for
+from edbatch.runtime.compile.linked import Linked
 from edbatch.runtime.compile.program import Program
 from edbatch.runtime.compile.steps import columns_of_operands
 
@@ -47,11 +49,10 @@ class Flows(NamedTuple):
     reads: frozenset[ParameterSpec]
 
 
-@dataclass(frozen=True)
-class CompiledDerivative:
+class CompiledDerivative(NamedTuple):
     """The derivative of a type, ready to run.
 
-    Args:
+    Attributes:
         flows: what it is given and leaves.
         program: fills rows [nodes, width]; None if there is nothing to compute.
     """
@@ -60,11 +61,10 @@ class CompiledDerivative:
     program: Program | None
 
 
-@dataclass(frozen=True)
-class Saving:
+class Saving(NamedTuple):
     """The forward computation of a cell that keeps intermediate values.
 
-    Args:
+    Attributes:
         program: fills rows [calls, width]: the row of the result, and after it what is saved.
         places: per saved node of the body, where it begins in a row, and its spec.
         width: entries of a row.
@@ -100,7 +100,7 @@ def compiled(
 def saving(type: BoundType, backend: Backend) -> Saving | None:
     """How nodes of a type run when a backward run will follow; None if nothing is worth saving."""
     if "saving" not in type.derivatives:
-        type.derivatives["saving"] = _saving(type.type, backend) if _saved(type.type) else None
+        type.derivatives["saving"] = _saving(type.type, backend)
     found: Saving | None = type.derivatives["saving"]
     return found
 
@@ -119,9 +119,13 @@ def compiled_outputs(type: BoundType, live: frozenset[int], backend: Backend) ->
 
 def _saved(type: NodeType) -> tuple[int, ...]:
     """The nodes of a type's body that are worth saving."""
-    if not isinstance(type.op, CellOp) and type.op.composite is None:
+    if not _has_body(type):
         return ()  # its one value is its result
     return made_for(type, "saved", lambda of: worth_saving(*body_of_type(of)))
+
+
+def _has_body(type: NodeType) -> bool:
+    return isinstance(type.op, CellOp) or type.op.composite is not None
 
 
 def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | None:
@@ -143,10 +147,17 @@ def _compiled(
     type: NodeType, what: Hashable, make: Callable[[NodeType], Derivative], backend: Backend
 ) -> CompiledDerivative:
     made = cache(make)  # once for what it leaves, and once for how that is computed
-    flows = made_for(type, what, lambda of: _flows(made(of)))
-    program = None
-    if flows.computes:
-        program = Program(type, what, lambda of: (made(of).body, made(of).columns), backend)
+    program = Program(type, what, lambda of: (made(of).body, made(of).columns), backend)
+
+    def both(of: NodeType) -> tuple[Flows, Linked | None]:
+        flows = _flows(made(of))
+        return flows, program.linked(of) if flows.computes else None
+
+    key = "derivative", what, current_options().fuse
+    flows, linked = made_for(type, key, both, backend, lambda found: found[1] is None or found[1].is_right)
+    if linked is None:
+        return CompiledDerivative(flows, None)
+    program.take(linked)
     return CompiledDerivative(flows, program)
 
 
@@ -156,9 +167,21 @@ def _flows(found: Derivative) -> Flows:
     return Flows(found.width, found.given, found.operands, found.terms, bool(found.body.outputs), reads)
 
 
-def _saving(type: NodeType, backend: Backend) -> Saving:
-    places, width = made_for(type, "places", _places)
-    return Saving(Program(type, "saving", _saving_body, backend), places, width)
+def _saving(type: NodeType, backend: Backend) -> Saving | None:
+    if not _has_body(type):
+        return None
+    program = Program(type, "saving", _saving_body, backend)
+
+    def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Linked] | None:
+        return (*_places(of), program.linked(of)) if _saved(of) else None
+
+    key = "saving", current_options().fuse
+    found = made_for(type, key, all_of, backend, lambda found: found is None or found[2].is_right)
+    if found is None:
+        return None
+    places, width, linked = found
+    program.take(linked)
+    return Saving(program, places, width)
 
 
 def _places(type: NodeType) -> tuple[dict[int, tuple[int, Spec]], int]:

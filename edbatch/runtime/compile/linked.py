@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -19,8 +18,7 @@ from edbatch.kernels.language.ir import Kernel
 from edbatch.kernels.program import KERNEL, STEP
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(NamedTuple):
     """What the interpreter reads of one program (see `kernels.program`).
 
     Attributes:

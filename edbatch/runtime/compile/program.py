@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from operator import attrgetter
 
 from edbatch.graph.cell.body import Body, Value, joined, operands_of, spec_of_value
 from edbatch.graph.cell.passes import open_lists, rows_for_steps
@@ -58,19 +59,28 @@ class Program:
 
     def variant(self) -> Variant:
         """The program under the options in force."""
-        fuse = current_options().fuse
-        if fuse not in self._variants:
-            what = "program", self._what, fuse
-            linked = made_for(self._type, what, self._linked, self._backend, lambda found: found.is_right)
-            self._variants[fuse] = Variant(linked, lambda: self._link(self._type, fuse), self._backend)
-        return self._variants[fuse]
+        known = self._variants.get(current_options().fuse)
+        if known is not None:
+            return known
+        what = "program", self._what, current_options().fuse
+        return self.take(made_for(self._type, what, self.linked, self._backend, _is_right))
 
-    def _linked(self, type: NodeType) -> Linked:
+    def take(self, linked: Linked) -> Variant:
+        """Have this program under the options in force."""
+        fuse = current_options().fuse
+        made = self._variants[fuse] = Variant(linked, lambda: self._link(self._type, fuse), self._backend)
+        return made
+
+    def linked(self, type: NodeType) -> Linked:
+        """The program of a type of this structure, under the options in force."""
         found = vectors_side_by_side(type) if self._what == FORWARD else None
         return found or self._link(type, current_options().fuse).linked()
 
     def _link(self, type: NodeType, fuse: bool) -> Link:
         return link_of(*self._body(type), self._backend, fuse)
+
+
+_is_right: Callable[[Linked], bool] = attrgetter("is_right")
 
 
 class Variant:

@@ -22,7 +22,7 @@ from edbatch.graph.cell.body import Node, Value
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import Attributes, NodeType
 from edbatch.graph.op import Kind, Op
-from edbatch.graph.shape_rules import checked_result
+from edbatch.graph.shape_rules import checked_result, is_ours
 from edbatch.graph.spec import ParameterSpec, Spec, spec_of
 from edbatch.graph.views import VIEWS, View, view_of
 
@@ -167,7 +167,7 @@ def _ops_of(type: NodeType) -> set[Op]:
 def _is_ours(op: Op) -> bool:
     sizes = None if op.equations is None else op.equations.sizes
     written = (op.shape, op.forward, op.places, op.composite, op.unrolled, op.gradient, sizes)
-    return all(getattr(one, "__module__", "").startswith("edbatch.") for one in written if one is not None)
+    return all(is_ours(one) for one in written if one is not None)
 
 
 def _parts_of(type: NodeType) -> tuple[Any, ...]:

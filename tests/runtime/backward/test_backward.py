@@ -415,7 +415,8 @@ def test_nothing_is_computed_where_no_gradient_is_asked_for(model):
         graph._evaluation.table.bound[kind].type.op.name: graph._evaluation.table.bound[kind] for kind in names.tolist()
     }
     assert not any(key[0] == (True,) for key in bound["sin"].derivatives)
-    found = derivatives.compiled(bound["matmul"], [False], True, frozenset([0]), None)
+    backend = graph._evaluation.table.backend
+    found = derivatives.compiled(bound["matmul"], [False], True, frozenset([0]), backend)
     assert found.flows.operands == (None,)
 
 
