@@ -9,13 +9,14 @@ from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edbatch.base.blocks import Block, Blocks
+from edbatch.base.numbers import checked_integer
 from edbatch.errors import EdBatchError, checked_flag, shown, warn
 from edbatch.graph.opened import graphs
 
 if TYPE_CHECKING:
     from edbatch.graph.columns import Columns
 
-_NOT_OF_TRACES = ("cells", "split", "recompute", "record", "share", "trace_lines", "profile")
+_NOT_OF_TRACES = ("cells", "split", "recompute", "record", "share", "trace_lines", "profile", "threads")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Options:
             to 25 microseconds a batch more.
         precision: of matrix products of float32 on a GPU: "float32", "tf32" (10 bits of mantissa) or "bf16" (7 bits);
             sums are of float32 in any case. On the CPU always float32.
+        threads: that compute on the CPU, at most; 0: as many as EDBATCH_THREADS says, or as there are cores that this
+            process may use (4 at most, and 1 in processes that `multiprocessing` has started). Large batches are cut
+            at places that do not depend on the number, so that values and gradients have the same bits for all. While
+            other programs use the cores, as few compute as are faster than one; `report()` says how many.
     """
 
     cells: bool = True
@@ -65,6 +70,7 @@ class Options:
     trace_lines: bool = False
     profile: bool = False
     precision: str = "float32"
+    threads: int = 0
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -79,10 +85,11 @@ class Options:
         return "".join(f"_{name}" for name in self.without)
 
 
+MOST_THREADS = 64
 PRECISIONS = ("float32", "tf32", "bf16")
 
 _DEFAULT = Options()
-_Changes: TypeAlias = tuple[tuple[str, bool | str], ...]
+_Changes: TypeAlias = tuple[tuple[str, bool | str | int], ...]
 # Those that a graph has from where it was opened.
 _OF_GRAPHS = ("cells", "merge", "batch", "stack", "layout", "share", "training", "trace_lines")
 
@@ -138,7 +145,7 @@ class _OptionsBlock(ContextDecorator):
             )
 
 
-def options(*given: Any, **changes: bool | str) -> AbstractContextManager[Options]:
+def options(*given: Any, **changes: bool | str | int) -> AbstractContextManager[Options]:
     """Graphs opened and run inside the block have these options; what is not named stays as it is.
 
     A graph that is open already keeps `training`, `cells` and whatever else says how it is recorded; a warning says so.
@@ -165,7 +172,9 @@ def options(*given: Any, **changes: bool | str) -> AbstractContextManager[Option
     for name, value in changes.items():
         if name not in known:
             raise EdBatchError(f"there is no option {name!r}; there are {', '.join(known)}")
-        if name != "precision":
+        if name == "threads":
+            changes[name] = checked_integer("options", name, value, least=0, most=MOST_THREADS)
+        elif name != "precision":
             changes[name] = checked_flag(f"option {name}", value)
         elif not isinstance(value, str) or value not in PRECISIONS:
             raise EdBatchError(f"option precision={shown(value)}: expected one of {', '.join(PRECISIONS)}")

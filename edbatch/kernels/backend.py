@@ -120,8 +120,11 @@ class Backend(Protocol):
     def active(self) -> AbstractContextManager[Any]:
         """In its block, arrays of this device are computed with there."""
 
-    def computing(self, record: bool, precision: str) -> AbstractContextManager[Any]:
+    def computing(self, record: bool, precision: str, threads: int) -> AbstractContextManager[Any]:
         """The same for a run, of which there is one at a time, under these options; see `graph.options.Options`."""
+
+    def threads(self, asked: int) -> str:
+        """How many threads of the host compute, for a report; empty: it is not the host that does."""
 
     def synchronize(self) -> None:
         """Wait until everything that was begun is done."""

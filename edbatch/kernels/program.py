@@ -155,7 +155,7 @@ class Over(IntEnum):
     LISTS = 2
 
 
-OVER_ELEMENTS, OVER_LISTS = int(Over.ELEMENTS), int(Over.LISTS)
+OVER_CALLS, OVER_ELEMENTS, OVER_LISTS = map(int, Over)
 
 
 class KernelStep(NamedTuple):

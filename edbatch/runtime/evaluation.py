@@ -384,7 +384,7 @@ class Evaluation:
     def _computing(self) -> AbstractContextManager[Any]:
         """In its block, what is computed is computed on the device, under the options in force."""
         options = current_options()
-        return self.table.backend.computing(options.record, options.precision)
+        return self.table.backend.computing(options.record, options.precision, options.threads)
 
 
 def rows_to_host(array: Any, rows: np.ndarray, backend: Backend) -> np.ndarray:

@@ -37,6 +37,7 @@ class Report:
     Attributes:
         policy: name of the policy.
         device: where it ran.
+        threads: how many compute on the CPU now, of how many at most; see `edbatch.options`.
         nodes, edges, types: of the scheduled graph: without sources and views, which cost no batch; a cell that was
             split around a recurrence counts as its parts.
         batches: number of kernels; `lower_bound` is the least any schedule needs (path reading; appendix A.3).
@@ -70,6 +71,7 @@ class Report:
 
     policy: str = ""
     device: str = "cpu"
+    threads: str = ""
     nodes: int = 0
     edges: int = 0
     types: int = 0
@@ -138,6 +140,8 @@ class Report:
             rows.insert(1, ("device", self.device))
         if self.shared:
             rows.insert(-1, ("nodes shared with equal ones", f"{sum(self.shared.values()):,}"))
+        if self.threads:
+            rows.insert(1, ("threads", self.threads))
         if self.fallbacks:
             rows.append(("states unknown to the FSM", f"{self.fallbacks:,}"))
         if self.rounds:

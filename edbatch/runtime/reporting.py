@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edbatch.graph.options import current_options
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
 from edbatch.policy.typed_graph import TypedGraph
@@ -13,8 +14,12 @@ from edbatch.runtime.report import Report
 def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     """What has run so far; `policy`: of the graph."""
     plan, nodes, ran = evaluation.plan.tables, evaluation.nodes, evaluation.ran
+    device = evaluation.table.device
     report = Report(
-        device=evaluation.table.device.name, seconds=evaluation.clock.seconds, fallbacks=evaluation.fallbacks
+        device=device.name,
+        threads=device.backend.threads(current_options().threads),
+        seconds=evaluation.clock.seconds,
+        fallbacks=evaluation.fallbacks,
     )
     report._count_operands(plan, evaluation.table.windows)
     graphs = [evaluation.typed_graph(nodes, one.begin.nodes, one.end.nodes)[1] for one in ran]

@@ -173,7 +173,7 @@ class Trainer:
             optimizer.check()
         rates = [optimizer.learning_rate for optimizer in optimizers]
         options = current_options()
-        with backend_of(next(iter(group_of))).computing(options.record, options.precision):
+        with backend_of(next(iter(group_of))).computing(options.record, options.precision, options.threads):
             due = self._due_of(group_of)
             self.gradient_norm = due.norm()
             if not math.isfinite(self.gradient_norm):

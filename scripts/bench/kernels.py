@@ -52,7 +52,7 @@ def called(kernel: Kernel, n: int, sizes: list[int], places: list[Any], *given: 
     words_address = array.ctypes.data
 
     def run(_alive: Any = (alive, scratch, array)) -> None:
-        function(n, words_address)
+        function(0, n, words_address)
 
     return run
 

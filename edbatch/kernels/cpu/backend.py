@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from edbatch.kernels.tables import Memory
 
 # Numba takes time to import: only who runs something pays.
-_blas_threads = Later("edbatch.kernels.cpu.blas_threads")
 _emitter = Later("edbatch.kernels.cpu.emitter")
 _machine_code = Later("edbatch.kernels.cpu.machine_code")
 _pointers = Later("edbatch.kernels.cpu.pointers")
+_pool = Later("edbatch.kernels.cpu.pool")
 _products = Later("edbatch.kernels.cpu.products")
 _updates = Later("edbatch.kernels.cpu.updates")
 
@@ -111,7 +111,7 @@ class NumPyBackend:
     ) -> None:  # fmt: skip
         """See `Backend`."""
         _emitter.run_batches(
-            _products.gemms(), first, stop, indices, scratch, plan.entries, memory.entries, programs.directory.entries
+            _pool.device(), first, stop, indices, scratch, plan.entries, memory.entries, programs.directory.entries
         )
 
     def add_all(self, rows: Any, whole: Any) -> None:
@@ -160,9 +160,14 @@ class NumPyBackend:
         return nullcontext()
 
     @staticmethod
-    def computing(record: bool, precision: str) -> AbstractContextManager[Any]:
-        """BLAS computes with one thread; options are of GPUs."""
-        return _blas_threads.OneThread()
+    def computing(record: bool, precision: str, threads: int) -> AbstractContextManager[Any]:
+        """See `Backend`; the others are of GPUs."""
+        return _pool.Computing(threads)
+
+    @staticmethod
+    def threads(asked: int) -> str:
+        """See `Backend`."""
+        return _pool.said(asked)
 
     @staticmethod
     def synchronize() -> None:
@@ -191,7 +196,7 @@ def _adding_lists(dtype: np.dtype) -> int:
 
 def _call(kernel: int, n: int, words: list[int]) -> None:
     given = np.array(words, np.int64)
-    _pointers.call_kernel(kernel, n, NumPyBackend.address(given))
+    _pointers.call_kernel(kernel, 0, n, NumPyBackend.address(given))
 
 
 def _by_address(rows: Any) -> bool:

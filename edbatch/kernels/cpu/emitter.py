@@ -1,4 +1,7 @@
-"""What a CPU does with the steps of programs: it calls BLAS and kernels, at once; see `kernels.interpreter`."""
+"""What a CPU does with the steps of programs: it calls BLAS and kernels, at once; see `kernels.interpreter`.
+
+Here, and nowhere above, a step is cut into parts for several threads. What is too small for that is done as it is.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,24 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.gather import move_rows
+from edbatch.kernels.cpu.jobs import (
+    COLUMNS,
+    KERNEL,
+    LEAST_BYTES,
+    LEAST_ENTRIES,
+    MOVE,
+    NONE,
+    PRODUCT,
+    Job,
+    entry_parts,
+    product_parts,
+    row_parts,
+)
 from edbatch.kernels.cpu.pointers import call_kernel, int64_address
 from edbatch.kernels.cpu.products import Gemm, multiply, multiply_each
+from edbatch.kernels.cpu.share import share
 from edbatch.kernels.interpreter import Emitter, interpreter
-from edbatch.kernels.program import OVER_LISTS
+from edbatch.kernels.program import OVER_CALLS, OVER_LISTS
 from edbatch.kernels.tables import (
     PLACE,
     Integers,
@@ -28,50 +45,73 @@ from edbatch.memory.plan.format import GATHER, SHARED
 
 
 @compiled(small=True, error_model="numpy")
-def _multiply(gemms: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
-    multiply(Gemm(gemms[itemsize // 8], itemsize), sizes, x, w, out, add)
+def _multiply(device: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+    parts = product_parts(sizes, itemsize)
+    if parts == 1:
+        multiply(Gemm(device[itemsize // 8], itemsize), sizes, x, w, out, add)
+    else:
+        share(device, Job(PRODUCT, parts, device[itemsize // 8], itemsize, sizes, x, w, out, add))
 
 
 @compiled(small=True, error_model="numpy")
 def _multiply_each(
-    gemms: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
+    device: np.ndarray, itemsize: int, calls: int, sizes: Sizes, a: Matrices, b: Matrices, out: Matrices
 ) -> None:
-    multiply_each(Gemm(gemms[itemsize // 8], itemsize), calls, sizes, a, b, out)
+    multiply_each(Gemm(device[itemsize // 8], itemsize), calls, sizes, a, b, out)
 
 
 @compiled(small=True, error_model="numpy")
-def _kernel(gemms: np.ndarray, kernel: int, step: np.void, given: np.ndarray, integers: Integers) -> None:
+def _kernel(device: np.ndarray, kernel: int, step: np.void, given: np.ndarray, integers: Integers) -> None:
+    n, elements = given[0], given[0]
+    if step["over"] != OVER_CALLS:
+        elements = integers.elements
+    parts = row_parts(n, elements * step["groups"] * step["entries"], LEAST_ENTRIES)
     most = integers.longest if step["over"] == OVER_LISTS else 1
+    if parts > 1:
+        scratch = step["scratch"] * step["entries"] * most
+        words = Matrix(int64_address(given) + given.itemsize, 0, 0)
+        sizes = Sizes(n, len(given) - 1, scratch)
+        share(device, Job(KERNEL, parts, kernel, 0, sizes, words, NONE.w, NONE.out, 0))
+        given[0] = 0  # or it would be freed before: Numba does not know that it is used
+        return
     kept = np.empty(step["scratch"] * step["entries"] * most + 1, np.float64)
     given[-1] = int64_address(kept)
-    call_kernel(kernel, given[0], int64_address(given) + given.itemsize)
-    given[0], kept[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
+    call_kernel(kernel, 0, n, int64_address(given) + given.itemsize)
+    given[0], kept[0] = 0, 0  # or they would be freed before the call
 
 
 @compiled(small=True, error_model="numpy")
-def _move(gemms: np.ndarray, moves: np.ndarray, count: int, source: Listed, target: Listed, n: int) -> int:
-    move_rows(n, source, target)
+def _move(device: np.ndarray, moves: np.ndarray, count: int, source: Listed, target: Listed, n: int) -> int:
+    width = target.rows.width
+    parts = row_parts(n, n * width, LEAST_BYTES)
+    if parts == 1:
+        move_rows(n, source, target)
+    else:
+        sizes = Sizes(n, width, 0)
+        x = Matrix(source.rows.address, source.rows.stride, source.list)
+        out = Matrix(target.rows.address, target.rows.stride, target.list)
+        share(device, Job(MOVE, parts, 0, 0, sizes, x, NONE.w, out, 0))
     return count
 
 
 @compiled(small=True, error_model="numpy")
-def _flush(gemms: np.ndarray, moves: np.ndarray, count: int) -> None:
+def _flush(device: np.ndarray, moves: np.ndarray, count: int) -> None:
     """All moves were done at once."""
 
 
 @compiled(small=True, error_model="numpy")
-def _read_scattered(gemms: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
+def _read_scattered(device: np.ndarray, memory: Memory, window: int, n: int, there: Listed, here: Listed) -> None:
     """Copy n rows of a window whose entries do not lie side by side to rows where they do."""
     kernel = memory.scattered[memory.windows[window]["scattered"]]
     given = memory.words[kernel["read_given"] : kernel["read_end"]].copy()
     placed(given, kernel["axes"], there.rows, there.list)
     placed(given, kernel["axes"] + PLACE, here.rows, here.list)
-    call_kernel(kernel["read"], n, int64_address(given))
+    call_kernel(kernel["read"], 0, n, int64_address(given))
     given[0] = 0  # or it would be freed before the call
 
 
 @compiled(small=True, error_model="numpy")
-def _add_to_operand(gemms: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
+def _add_to_operand(device: np.ndarray, task: np.void, one: np.void, sources: Sources, rows: Rows) -> None:
     """Add rows, in the order of the list of them if there is one, to the rows of an operand of one window."""
     operand, indices, memory = sources.operands[one["operand"]], sources.indices, sources.memory
     target, source = operand_rows(operand, 0, memory), Listed(rows, at_index(indices, one["offsets"]))
@@ -98,11 +138,17 @@ def _add_to_operand(gemms: np.ndarray, task: np.void, one: np.void, sources: Sou
             given = memory.words[of["add_given"] : of["add_end"]].copy()
         placed(given, axes, rows, source.list)
         placed(given, axes + PLACE, target, at_index(indices, operand["first"]) if operand["access"] == GATHER else 0)
-    call_kernel(kernel, n, int64_address(given))
+    width, place = given[0], axes + 1 if operand["access"] == SHARED else axes
+    parts = entry_parts(width, one["n"] * width, LEAST_ENTRIES) if scattered < 0 else 1
+    if parts == 1:
+        call_kernel(kernel, 0, n, int64_address(given))
+    else:
+        words, sizes = Matrix(int64_address(given), place, 2), Sizes(n, len(given), width)
+        share(device, Job(COLUMNS, parts, kernel, task["itemsize"], sizes, words, NONE.w, NONE.out, 0))
     given[0], offsets[0] = 0, 0  # or they would be freed before the call
 
 
-#: See `kernels.interpreter`; the table of a CPU is `products.gemms`.
+#: See `kernels.interpreter`; the table of a CPU is `pool.device`.
 run_batches = interpreter(
     Emitter(
         multiply=_multiply,

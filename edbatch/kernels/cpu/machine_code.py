@@ -97,7 +97,10 @@ def _known(function: str) -> None:
 
 @cache
 def address_of(kernel: Kernel) -> int:
-    """The address of a kernel, compiled once for all processes: void f(int64 n, int64 *given), see `language.given`."""
+    """The address of a kernel, compiled once for all processes.
+
+    It is void f(int64 first, int64 stop, int64 *given), see `language.llvm` and `language.given`.
+    """
     return address_of_text(llvm.source_of(kernel))
 
 

@@ -29,27 +29,34 @@ def words_at(context, address):
     return types.CPointer(types.int32)(types.int64), _pointer
 
 
-# What kernels look like: rows, and the address of what else is given (see `language.given`).
-KERNEL = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
+@intrinsic
+def int64s_at(context, address):
+    """The same of 8 bytes."""
+    return types.CPointer(types.int64)(types.int64), _pointer
 
 
-def _call_kernel(function: int, n: int, given: int) -> None:
-    KERNEL(int(function))(int(n), int(given))
+# What kernels look like: the first row, the row to stop before, and the address of what else is given (see
+# `language.given`).
+KERNEL = ctypes.PYFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+def _call_kernel(function: int, first: int, stop: int, given: int) -> None:
+    KERNEL(int(function))(int(first), int(stop), int(given))
 
 
 @intrinsic(python=_call_kernel)
-def call_kernel(context, function, n, given):
-    """function(n, given) of a kernel; `given` is an address."""
+def call_kernel(context, function, first, stop, given):
+    """function(first, stop, given) of a kernel; `given` is an address."""
 
     def generate(context, builder, signature, args):
-        function, n, given = args
+        function, first, stop, given = args
         words = context.get_value_type(types.CPointer(types.int64))
-        # Numba's C functions are plain C functions: void f(int64, int64 *).
-        kind = ir.FunctionType(ir.VoidType(), [n.type, words])
-        builder.call(builder.inttoptr(function, kind.as_pointer()), [n, builder.inttoptr(given, words)])
+        # Numba's C functions are plain C functions: void f(int64, int64, int64 *).
+        kind = ir.FunctionType(ir.VoidType(), [first.type, stop.type, words])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), [first, stop, builder.inttoptr(given, words)])
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64), generate
+    return types.void(*(types.int64,) * 4), generate
 
 
 @intrinsic

@@ -54,7 +54,7 @@ def _addresses(*names: str) -> np.ndarray:
 
 @compiled(error_model="numpy")
 def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
-    """out = x @ w; `add`: is added to what `out` holds. Neither x nor `out` is turned."""
+    """out = x @ w; `add`: is added to what `out` holds. `out` is not turned."""
     m, n, k = sizes
     piece = k
     if m * n * k > SMALL >= m * n * (LEAST_PIECE_TRANSPOSED if w.turned else LEAST_PIECE):
@@ -63,7 +63,7 @@ def multiply(gemm: Gemm, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: i
         call_gemm(
             gemm,
             Sizes(m, n, min(piece, k - at)),
-            Matrix(x.address + gemm.itemsize * at, x.distance, 0),
+            Matrix(x.address + gemm.itemsize * (at * x.distance if x.turned else at), x.distance, x.turned),
             Matrix(w.address + gemm.itemsize * (at if w.turned else at * w.distance), w.distance, w.turned),
             out,
             1 if at > 0 or add else 0,

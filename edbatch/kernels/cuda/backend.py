@@ -76,7 +76,7 @@ class CudaBackend(CudaArrays):
         return self._own.gpu
 
     @contextmanager
-    def computing(self, record: bool, precision: str) -> Iterator[None]:
+    def computing(self, record: bool, precision: str, threads: int) -> Iterator[None]:
         """See `Backend`; options hold for what this thread enqueues in the block."""
         own = self._own
         before = own.record, own.gpu[Gpu.COMPUTE]
@@ -86,6 +86,11 @@ class CudaBackend(CudaArrays):
                 yield
         finally:
             own.record, own.gpu[Gpu.COMPUTE] = before
+
+    @staticmethod
+    def threads(asked: int) -> str:
+        """See `Backend`."""
+        return ""
 
     def handles(self, wanted: Sequence[Kernel]) -> list[int]:
         """The handles of generated kernels; those that are new are compiled together."""

@@ -1,6 +1,7 @@
 """How a kernel is called, on every device: the number of rows, and ONE array of int64 with all else.
 
-kernel(n, given)     on a CPU, given's address; on a GPU, the array itself as the second parameter
+kernel(n, given)     on a GPU, the array itself as the second parameter; on a CPU given's address, as the third, after
+                     the first row and the row to stop before
 
 sizes      per axis its size; of the list axis, the address of the offsets of all rows' lists
 places     per place base (an address), distance between rows (bytes), list (its address, or 0)

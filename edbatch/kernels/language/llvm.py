@@ -1,5 +1,6 @@
-"""Kernels for the CPU, in LLVM's language: void kernel(int64 n, int64 *given), see `given`.
+"""Kernels for the CPU, in LLVM's language: void kernel(int64 first, int64 stop, int64 *given), see `given`.
 
+They compute the rows from `first` on, up to `stop`, so that several threads can share one call.
 Rows, and the groups of a row, follow one another. Without reductions each entry is a turn of the innermost loop, along
 the axis where most entries are neighbours in memory. With reductions a group takes a few passes over its entries (see
 `analysis`). Is the innermost loop over the entries of one group, a sum adds up blocks of BLOCK in the kernel's dtype,
@@ -50,10 +51,12 @@ class _Writer(Values):
             if isinstance(step, Load) and step.place in self.rows and not any(step.strides):
                 self.value(number)
         once = self.known
-        with code.loop(Value("i64", "%n")) as i:
+        begin = Value("i64", "%first")
+        with code.loop(code.operation("sub nsw", Value("i64", "%stop"), begin)) as at:
             self.known = once.copy()
-            self._of_row(i)
-        head = f'define void @kernel(i64 %n, {pointer("i64")} noalias %given) nounwind "prefer-vector-width"="512" {{'
+            self._of_row(code.add(begin, at))
+        given = f'i64 %first, i64 %stop, {pointer("i64")} noalias %given'
+        head = f'define void @kernel({given}) nounwind "prefer-vector-width"="512" {{'
         lines = [head, "entry:", *code.begin, *code.lines, "  ret void", "}", *code.metadata]
         return "\n".join([self.calls.text(), *lines, ""])
 

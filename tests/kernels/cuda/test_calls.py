@@ -106,6 +106,6 @@ def test_precisions(cuda, precision, bits):
     assert set(PRECISIONS) == {"float32", "tf32", "bf16"}
     backend = cuda.backend
     there, (at_x, at_w, at_out) = placed(backend, np.float32, np.array([1 + 2.0**-bits]), np.ones(1), np.zeros(1))
-    with backend.computing(True, precision):
+    with backend.computing(True, precision, 0):
         calls.multiply(backend._gpu, 4, Sizes(1, 1, 1), *(Matrix(at, 1, 0) for at in (at_x, at_w, at_out)), 0)
     assert backend.to_host(there[2])[0] == 1 + 2.0**-bits

@@ -240,7 +240,7 @@ def test_a_key_is_all_that_launches_depend_on(cuda, keys):
             *(now[name] for name in ("windows", "arenas", "results")), now["kept"].copy(), now["scattered"],
             now["words"],
         )  # fmt: skip
-        with cuda.backend.computing(True, now["precision"]):
+        with cuda.backend.computing(True, now["precision"], 0):
             cuda.backend.run_batches(0, now["stop"], tables, indices, Directory(memory), table, now["scratch"])
         return keys.pop()
 

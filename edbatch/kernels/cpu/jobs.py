@@ -1,0 +1,173 @@
+"""What several threads can do together, and where it is cut.
+
+A product is cut over the columns of its result, or over its rows where it has many more of these; kernels and copies
+over rows; rows that are added to others over their entries, each of which has its sum in one order. Never over what is
+added up. Where the cuts are follows from the sizes alone, and one thread makes them too: a BLAS may well give other
+bits for a part of a product than for the whole (OpenBLAS does, but for processors with AVX-512), so that nothing else
+gives the same bits for every number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edbatch.compiling.compiled import compiled
+from edbatch.kernels.cpu.gather import move_rows
+from edbatch.kernels.cpu.pointers import call_kernel, int64_address, int64s_at
+from edbatch.kernels.cpu.products import Gemm, multiply
+from edbatch.kernels.tables import PLACE, Listed, Matrix, Rows, Sizes
+
+PRODUCT, KERNEL, COLUMNS, MOVE = range(4)
+
+# A product of fewer multiplications (about 50 us) is not cut. Each part copies the other operand into another order once
+# more: in two parts 1.5 % of the time of [64, 256] x [256, 1280], in four 3.5 %; of [64, 1024] x [1024, 256], 3 and 7.
+LEAST_PRODUCT = 2_000_000
+MOST_PARTS, WIDE = 4, 1024  # of a product; so many columns are worth more than two parts
+ALIGNED = 16  # what parts begin at: a line of the cache, and the columns that a BLAS computes at a time
+# Entries of a kernel (about 10 us), and bytes of a copy; a part has half of that at least.
+LEAST_ENTRIES, LEAST_BYTES = 8192, 1 << 17
+
+
+class Job(NamedTuple):
+    """A step on some rows.
+
+    Attributes:
+        kind: PRODUCT; KERNEL; COLUMNS, a kernel that is cut over the entries of a row; or MOVE.
+        parts: in which it is done.
+        function: the address of a BLAS' function, or of the kernel.
+        itemsize: bytes of an entry.
+        sizes: of a product. Of a kernel: rows, words that it is given, and entries of scratch, or of a row. Of a copy:
+            rows, and bytes of one.
+        x, w, out: of a product. Of a kernel x: the address of what it is given, the first place that is cut, and how
+            many are. Of a copy x and `out`: address, stride and list.
+        add: of a product, whether it is added.
+    """
+
+    kind: int
+    parts: int
+    function: int
+    itemsize: int
+    sizes: Sizes
+    x: Matrix
+    w: Matrix
+    out: Matrix
+    add: int
+
+
+#: No job, of the type of all.
+NONE = Job(0, 0, 0, 0, Sizes(0, 0, 0), Matrix(0, 0, 0), Matrix(0, 0, 0), Matrix(0, 0, 0), 0)
+
+
+@compiled(small=True)
+def product_parts(sizes: Sizes, itemsize: int) -> int:
+    """In how many parts a product is computed."""
+    along = cut_along(sizes)
+    if sizes.m * sizes.n * sizes.k * itemsize < 4 * LEAST_PRODUCT or along < 4 * ALIGNED:
+        return 1
+    return MOST_PARTS if along >= WIDE else 2
+
+
+@compiled(small=True)
+def cut_along(sizes: Sizes) -> int:
+    """Of what is cut, how much there is: columns, or rows."""
+    return sizes.n if cut_columns(sizes) else sizes.m
+
+
+@compiled(small=True)
+def cut_columns(sizes: Sizes) -> bool:
+    """Whether columns of a product are cut, and not rows."""
+    return 2 * sizes.n >= sizes.m
+
+
+@compiled(small=True)
+def row_parts(n: int, size: int, least: int) -> int:
+    """In how many parts n rows are computed that are of some size together, where less than `least` is not cut."""
+    return min(MOST_PARTS, n, 2 * size // least) if size >= least else 1
+
+
+@compiled(small=True)
+def entry_parts(n: int, size: int, least: int) -> int:
+    """The same of the n entries of a row."""
+    return row_parts(n // ALIGNED, size, least) if n >= 2 * ALIGNED else 1
+
+
+@compiled(error_model="numpy")
+def cut(n: int, parts: int, part: int, aligned: int) -> int:
+    """Where a part of n begins, and the one before it ends."""
+    width = -(-n // (parts * aligned)) * aligned
+    return min(n, part * width)
+
+
+@compiled(error_model="numpy")
+def do_part(job: Job, part: int) -> None:
+    """Do one part of a job."""
+    if job.kind == PRODUCT:
+        _multiply_part(job, part)
+    elif job.kind == MOVE:
+        n, parts = job.sizes.m, job.parts
+        first, stop = cut(n, parts, part, 1), cut(n, parts, part + 1, 1)
+        move_rows(stop - first, _rows_from(job.x, job.sizes.n, first), _rows_from(job.out, job.sizes.n, first))
+    elif job.kind == KERNEL:
+        _call_with_rows(job, part)
+    else:
+        _call_with_columns(job, part)
+
+
+@compiled(error_model="numpy")
+def _multiply_part(job: Job, part: int) -> None:
+    (m, n, k), x, w, out, itemsize = job.sizes, job.x, job.w, job.out, job.itemsize
+    along = cut_along(job.sizes)
+    first, stop = cut(along, job.parts, part, ALIGNED), cut(along, job.parts, part + 1, ALIGNED)
+    if first == stop:
+        return
+    if cut_columns(job.sizes):
+        n = stop - first
+        w = Matrix(w.address + itemsize * first * (w.distance if w.turned else 1), w.distance, w.turned)
+        out = Matrix(out.address + itemsize * first, out.distance, 0)
+    else:
+        m = stop - first
+        x = Matrix(x.address + itemsize * first * (1 if x.turned else x.distance), x.distance, x.turned)
+        out = Matrix(out.address + itemsize * first * out.distance, out.distance, 0)
+    multiply(Gemm(job.function, itemsize), Sizes(m, n, k), x, w, out, job.add)
+
+
+@compiled(error_model="numpy")
+def _rows_from(given: Matrix, width: int, first: int) -> Listed:
+    """Rows of a copy from number `first` on."""
+    address, stride, listed = given
+    if listed != 0:
+        return Listed(Rows(address, stride, width), listed + 4 * first)
+    return Listed(Rows(address + first * stride, stride, width), 0)
+
+
+@compiled(error_model="numpy")
+def _call_with_rows(job: Job, part: int) -> None:
+    n, words, kept = job.sizes
+    given, scratch = _copied(job.x.address, words), np.empty(kept + 1, np.float64)
+    given[words - 1] = int64_address(scratch)
+    first, stop = cut(n, job.parts, part, 1), cut(n, job.parts, part + 1, 1)
+    call_kernel(job.function, first, stop, int64_address(given))
+    given[0], scratch[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
+
+
+@compiled(error_model="numpy")
+def _call_with_columns(job: Job, part: int) -> None:
+    n, words, width = job.sizes
+    given = _copied(job.x.address, words)
+    first, stop = cut(width, job.parts, part, ALIGNED), cut(width, job.parts, part + 1, ALIGNED)
+    given[0] = stop - first
+    for place in range(job.x.turned):
+        given[job.x.distance + PLACE * place] += job.itemsize * first
+    call_kernel(job.function, 0, n, int64_address(given))
+    given[0] = 0  # or it would be freed before the call
+
+
+@compiled(error_model="numpy")
+def _copied(address: int, words: int) -> np.ndarray:
+    """What a kernel is given, to be changed by one thread."""
+    there, given = int64s_at(address), np.empty(words, np.int64)
+    for at in range(words):
+        given[at] = there[at]
+    return given
