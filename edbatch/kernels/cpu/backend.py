@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Numba takes time to import: only who runs something pays.
 _emitter = Later("edbatch.kernels.cpu.emitter")
+_jobs = Later("edbatch.kernels.cpu.jobs")
 _machine_code = Later("edbatch.kernels.cpu.machine_code")
 _pointers = Later("edbatch.kernels.cpu.pointers")
 _pool = Later("edbatch.kernels.cpu.pool")
@@ -125,11 +126,16 @@ class NumPyBackend:
         else:
             whole += rows.sum(axis=0, dtype=np.float64)
 
-    @staticmethod
-    def add_product(left: Any, right: Any, whole: Any, fresh: bool) -> None:
+    def add_product(self, left: Any, right: Any, whole: Any, fresh: bool) -> None:
         """See `Backend`."""
         # Matrices are stored by columns: the transpose is what lies row by row.
-        if len(left) == 1:  # `matmul` does without BLAS then, and takes five times as long
+        (k, m), n = left.shape, right.shape[1]
+        if k * m * n * left.itemsize >= 4 * _jobs.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
+            (left, x), (right, w) = _by_rows(left), _by_rows(right)
+            out = (self.address(whole), whole.strides[1] // whole.itemsize, 0)
+            tables = _emitter.Matrix(*w)._replace(turned=1), _emitter.Matrix(*x), _emitter.Matrix(*out)
+            _emitter.multiply_rows(_pool.device(), left.itemsize, _emitter.Sizes(n, m, k), *tables, int(not fresh))
+        elif len(left) == 1:  # `matmul` does without BLAS then, and takes five times as long
             if fresh and whole.flags.f_contiguous:
                 np.dot(right.T, left, out=whole.T)
             else:
@@ -197,6 +203,14 @@ def _adding_lists(dtype: np.dtype) -> int:
 def _call(kernel: int, n: int, words: list[int]) -> None:
     given = np.array(words, np.int64)
     _pointers.call_kernel(kernel, 0, n, NumPyBackend.address(given))
+
+
+def _by_rows(matrix: Any) -> tuple[Any, tuple[int, int, int]]:
+    """A matrix whose entries lie side by side in each row, copied if they do not; and it as a `Matrix`."""
+    rows, columns = matrix.shape
+    if matrix.strides[1] != matrix.itemsize or matrix.strides[0] < columns * matrix.itemsize:
+        matrix = np.ascontiguousarray(matrix)
+    return matrix, (NumPyBackend.address(matrix), matrix.strides[0] // matrix.itemsize, 0)
 
 
 def _by_address(rows: Any) -> bool:

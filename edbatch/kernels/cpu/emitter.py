@@ -45,7 +45,8 @@ from edbatch.memory.plan.format import GATHER, SHARED
 
 
 @compiled(small=True, error_model="numpy")
-def _multiply(device: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+def multiply_rows(device: np.ndarray, itemsize: int, sizes: Sizes, x: Matrix, w: Matrix, out: Matrix, add: int) -> None:
+    """See `Emitter`; a large product is cut."""
     parts = product_parts(sizes, itemsize)
     if parts == 1:
         multiply(Gemm(device[itemsize // 8], itemsize), sizes, x, w, out, add)
@@ -151,7 +152,7 @@ def _add_to_operand(device: np.ndarray, task: np.void, one: np.void, sources: So
 #: See `kernels.interpreter`; the table of a CPU is `pool.device`.
 run_batches = interpreter(
     Emitter(
-        multiply=_multiply,
+        multiply=multiply_rows,
         multiply_each=_multiply_each,
         kernel=_kernel,
         move=_move,
