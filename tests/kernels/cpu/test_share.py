@@ -1,0 +1,161 @@
+"""Jobs that threads share: right, and with the same bits, for every number of threads."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from edbatch.errors import EdBatchError
+from edbatch.kernels.cpu import cores, emitter, jobs, pool
+from edbatch.kernels.cpu.backend import NumPyBackend
+from edbatch.kernels.tables import Listed, Matrix, Rows, Sizes
+from tests.threads import THREADS, bits_by_threads
+
+pytestmark = pytest.mark.cpu
+DTYPES = [np.float32, np.float64]
+
+
+def random_matrix(random, rows, columns, dtype, gap):
+    return random.standard_normal((rows, columns + gap)).astype(dtype)
+
+
+def product(m, n, k, turned, add, dtype):
+    """A function that multiplies, and what it should find."""
+    random = np.random.default_rng(m + n + k)
+    x = random_matrix(random, m, k, dtype, 3)
+    stored = random_matrix(random, *((n, k) if turned else (k, n)), dtype, 2)
+    out = random_matrix(random, m, n, dtype, 5)
+    w = stored[:, :k].T if turned else stored[:, :n]
+    want = x[:, :k].astype(np.float64) @ w + (out[:, :n] if add else 0)
+    want = np.concatenate([want, out[:, n:]], 1)  # nothing else is written to
+
+    def run():
+        got = out.copy()
+        matrices = (Matrix(of.ctypes.data, of.shape[1], at) for of, at in ((x, 0), (stored, turned), (got, 0)))
+        emitter.multiply_rows(pool.device(), out.itemsize, Sizes(m, n, k), *matrices, add)
+        return [got]
+
+    return run, want
+
+
+SIZES = [(64, 256, 640), (64, 1280, 256), (65, 1037, 77), (1000, 96, 50), (3000, 50, 33), (16, 256, 1300), (2, 2100, 600)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("turned", "add"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+@pytest.mark.parametrize(("m", "n", "k"), SIZES)
+def test_products(m, n, k, turned, add, dtype):
+    assert jobs.product_parts(Sizes(m, n, k), np.dtype(dtype).itemsize) > 1
+    run, want = product(m, n, k, turned, add, dtype)
+    found = bits_by_threads(run)
+    unit = 1 if dtype == np.float32 else 1e-8
+    np.testing.assert_allclose(run()[0], want, rtol=1e-4 * unit, atol=1e-4 * unit)
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize(("k", "m", "n"), [(1243, 256, 100), (300, 5, 2048), (64, 1280, 256), (3000, 64, 17), (1, 2000, 1500)])
+def test_products_of_gradients(k, m, n, fresh, dtype):
+    random = np.random.default_rng(k)
+    left, right = random_matrix(random, k, m, dtype, 4)[:, 2 : m + 2], random_matrix(random, k, n, dtype, 0)
+    before = np.asfortranarray(random_matrix(random, m, n, dtype, 0)) * (not fresh)
+
+    def run():
+        whole = before.copy(order="F")
+        NumPyBackend().add_product(left, right, whole, fresh)
+        return [whole]
+
+    found = bits_by_threads(run)
+    want = left.astype(np.float64).T @ right + before
+    np.testing.assert_allclose(run()[0], want, rtol=1e-4 if dtype == np.float32 else 1e-11, atol=1e-3 if dtype == np.float32 else 1e-11)
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize("n", [700, 9001])
+def test_copies(n, reads, writes):
+    random = np.random.default_rng(n)
+    source = random.standard_normal((n, 60)).astype(np.float32)
+    lists = [random.permutation(n).astype(np.int32) for _ in range(2)]
+
+    def run():
+        target = np.zeros_like(source)
+        listed = [rows.ctypes.data if used else 0 for rows, used in zip(lists, (reads, writes), strict=True)]
+        there, here = (Listed(Rows(of.ctypes.data, 240, 240), at) for of, at in zip((source, target), listed, strict=True))
+        emitter._move(pool.device(), np.empty((0, 0), np.int64), 0, there, here, n)
+        return [target]
+
+    want = np.zeros_like(source)
+    want[lists[1] if writes else slice(None)] = source[lists[0] if reads else slice(None)]
+    np.testing.assert_array_equal(run()[0], want)
+    assert len(set(bits_by_threads(run))) == 1
+
+
+def test_parts_follow_one_another():
+    for n in (1, 15, 16, 17, 100, 1024, 4999):
+        for parts in (1, 2, 3, 4):
+            for aligned in (1, 16):
+                ends = [jobs.cut(n, parts, part, aligned) for part in range(parts + 1)]
+                assert ends[0] == 0
+                assert ends[-1] == n
+                assert ends == sorted(ends)
+
+
+def test_many_jobs_in_a_row():
+    """Nobody takes a part of a job that is over, or takes one twice."""
+    out = np.zeros((512, 64), np.float32)
+    lines = [np.full_like(out, number) for number in range(7)]
+    with pool.Computing(4):
+        for turn in range(3000):
+            source = lines[turn % 7]
+            there, here = (Listed(Rows(of.ctypes.data, 256, 256), 0) for of in (source, out))
+            emitter._move(pool.device(), np.empty((0, 0), np.int64), 0, there, here, 512)
+            assert out[0, 0] == out[-1, -1] == out[200, 3] == turn % 7
+
+
+def test_without_a_pool_nothing_is_shared():
+    with pool.Computing(1):
+        assert pool.device()[pool.SHARED] == 0
+    with pool.Computing(2):
+        assert pool.device()[pool.SHARED] > 0
+        with pool.Computing(1):
+            assert pool.device()[pool.SHARED] == 0
+        assert pool.device()[pool.SHARED] > 0
+    assert pool.device()[pool.SHARED] == 0
+
+
+def test_a_closed_pool_leaves_no_threads():
+    pool.close()
+    before = threading.active_count()
+    with pool.Computing(3):
+        assert threading.active_count() == before + 2
+    pool.close()
+    assert threading.active_count() == before
+
+
+def test_cores_that_a_control_group_is_granted(tmp_path):
+    assert cores.granted(tmp_path) == []
+    (tmp_path / "cpu.max").write_text("250000 100000\n")
+    assert cores.granted(tmp_path) == [2]
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert cores.granted(tmp_path) == []
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    for name, value in (("quota", 300000), ("period", 100000)):
+        (tmp_path / "cpu" / f"cpu.cfs_{name}_us").write_text(f"{value}\n")
+    assert cores.granted(tmp_path) == [3]
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
+    assert cores.granted(tmp_path) == []
+
+
+def test_the_environment_says_how_many(monkeypatch):
+    monkeypatch.setattr(pool, "_default", None)
+    monkeypatch.setenv("EDBATCH_THREADS", "3")
+    assert pool.number(0) == 3
+    assert pool.number(2) == 2
+    for wrong in ("0", "-1", "many", "1.5"):
+        monkeypatch.setenv("EDBATCH_THREADS", wrong)
+        with pytest.raises(EdBatchError, match=r"EDBATCH_THREADS: threads=.*expected an integer of at least 1"):
+            cores.asked()
+    assert THREADS == (1, 2, 3, 4)
