@@ -183,10 +183,14 @@ def test_python_ends_while_threads_wait():
 
 def test_workers_of_multiprocessing_compute_alone_unless_asked():
     code = PROGRAM.replace("eb.options(threads=3), ", "")
-    code = "from multiprocessing import get_context\n" + code.replace("print", "lines.append") + """
+    code = (
+        "from multiprocessing import get_context\n"
+        + code.replace("print", "lines.append")
+        + """
 def work(asked):
     return pool.number(asked)
 """
+    )
     code = code.replace("import threading", "import threading\nlines = []").replace(
         "lines.append(graph.report().threads, threading.active_count())", ""
     )

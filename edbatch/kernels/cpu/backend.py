@@ -27,6 +27,7 @@ _machine_code = Later("edbatch.kernels.cpu.machine_code")
 _pointers = Later("edbatch.kernels.cpu.pointers")
 _pool = Later("edbatch.kernels.cpu.pool")
 _products = Later("edbatch.kernels.cpu.products")
+_tables = Later("edbatch.kernels.tables")
 _updates = Later("edbatch.kernels.cpu.updates")
 
 
@@ -133,8 +134,8 @@ class NumPyBackend:
         if k * m * n * left.itemsize >= 4 * _jobs.LEAST_PRODUCT and whole.strides[0] == whole.itemsize:
             (left, x), (right, w) = _by_rows(left), _by_rows(right)
             out = (self.address(whole), whole.strides[1] // whole.itemsize, 0)
-            tables = _emitter.Matrix(*w)._replace(turned=1), _emitter.Matrix(*x), _emitter.Matrix(*out)
-            _emitter.multiply_rows(_pool.device(), left.itemsize, _emitter.Sizes(n, m, k), *tables, int(not fresh))
+            matrices = _tables.Matrix(*w)._replace(turned=1), _tables.Matrix(*x), _tables.Matrix(*out)
+            _emitter.multiply_rows(_pool.device(), left.itemsize, _tables.Sizes(n, m, k), *matrices, int(not fresh))
         elif len(left) == 1:  # `matmul` does without BLAS then, and takes five times as long
             if fresh and whole.flags.f_contiguous:
                 np.dot(right.T, left, out=whole.T)
@@ -207,7 +208,7 @@ def _call(kernel: int, n: int, words: list[int]) -> None:
 
 def _by_rows(matrix: Any) -> tuple[Any, tuple[int, int, int]]:
     """A matrix whose entries lie side by side in each row, copied if they do not; and it as a `Matrix`."""
-    rows, columns = matrix.shape
+    columns = matrix.shape[1]
     if matrix.strides[1] != matrix.itemsize or matrix.strides[0] < columns * matrix.itemsize:
         matrix = np.ascontiguousarray(matrix)
     return matrix, (NumPyBackend.address(matrix), matrix.strides[0] // matrix.itemsize, 0)

@@ -21,10 +21,11 @@ from edbatch.kernels.tables import PLACE, Listed, Matrix, Rows, Sizes
 
 PRODUCT, KERNEL, COLUMNS, MOVE = range(4)
 
-# A product of fewer multiplications (about 50 us) is not cut. Each part copies the other operand into another order once
-# more: in two parts 1.5 % of the time of [64, 256] x [256, 1280], in four 3.5 %; of [64, 1024] x [1024, 256], 3 and 7.
+# A product of fewer multiplications (about 50 us) is not cut. A BLAS copies the other operand into another order for
+# each part, which takes 1.5 to 5 % longer in two parts; in four 3 to 7, but for few rows, whose parts are small enough
+# to be multiplied as they lie (see `products`): [64, 256] x [256, 1024] in four parts takes 326 us, in one 406.
 LEAST_PRODUCT = 2_000_000
-MOST_PARTS, WIDE = 4, 1024  # of a product; so many columns are worth more than two parts
+MOST_PARTS, WIDE, FEW = 4, 1024, 128  # so many columns of so few rows, or twice as many, are worth more than two parts
 ALIGNED = 16  # what parts begin at: a line of the cache, and the columns that a BLAS computes at a time
 # Entries of a kernel (about 10 us), and bytes of a copy; a part has half of that at least.
 LEAST_ENTRIES, LEAST_BYTES = 8192, 1 << 17
@@ -66,7 +67,7 @@ def product_parts(sizes: Sizes, itemsize: int) -> int:
     along = cut_along(sizes)
     if sizes.m * sizes.n * sizes.k * itemsize < 4 * LEAST_PRODUCT or along < 4 * ALIGNED:
         return 1
-    return MOST_PARTS if along >= WIDE else 2
+    return MOST_PARTS if along >= (WIDE if min(sizes.m, sizes.n) <= FEW else 2 * WIDE) else 2
 
 
 @compiled(small=True)

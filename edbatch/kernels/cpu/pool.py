@@ -190,7 +190,7 @@ class Computing:
         threads: see `number`.
     """
 
-    __slots__ = ("_blas", "_before", "_threads")
+    __slots__ = ("_before", "_blas", "_threads")
 
     def __init__(self, threads: int) -> None:
         self._threads = threads

@@ -55,8 +55,8 @@ class _Writer(Values):
         with code.loop(code.operation("sub nsw", Value("i64", "%stop"), begin)) as at:
             self.known = once.copy()
             self._of_row(code.add(begin, at))
-        given = f'i64 %first, i64 %stop, {pointer("i64")} noalias %given'
-        head = f'define void @kernel({given}) nounwind "prefer-vector-width"="512" {{'
+        arguments = f"i64 %first, i64 %stop, {pointer('i64')} noalias %given"
+        head = f'define void @kernel({arguments}) nounwind "prefer-vector-width"="512" {{'
         lines = [head, "entry:", *code.begin, *code.lines, "  ret void", "}", *code.metadata]
         return "\n".join([self.calls.text(), *lines, ""])
 

@@ -38,7 +38,15 @@ def product(m, n, k, turned, add, dtype):
     return run, want
 
 
-SIZES = [(64, 256, 640), (64, 1280, 256), (65, 1037, 77), (1000, 96, 50), (3000, 50, 33), (16, 256, 1300), (2, 2100, 600)]
+SIZES = [
+    (64, 256, 640),
+    (64, 1280, 256),
+    (65, 1037, 77),
+    (1000, 96, 50),
+    (3000, 50, 33),
+    (16, 256, 1300),
+    (2, 2100, 600),
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -55,7 +63,9 @@ def test_products(m, n, k, turned, add, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("fresh", [True, False])
-@pytest.mark.parametrize(("k", "m", "n"), [(1243, 256, 100), (300, 5, 2048), (64, 1280, 256), (3000, 64, 17), (1, 2000, 1500)])
+@pytest.mark.parametrize(
+    ("k", "m", "n"), [(1243, 256, 100), (300, 5, 2048), (64, 1280, 256), (3000, 64, 17), (1, 2000, 1500)]
+)
 def test_products_of_gradients(k, m, n, fresh, dtype):
     random = np.random.default_rng(k)
     left, right = random_matrix(random, k, m, dtype, 4)[:, 2 : m + 2], random_matrix(random, k, n, dtype, 0)
@@ -68,7 +78,9 @@ def test_products_of_gradients(k, m, n, fresh, dtype):
 
     found = bits_by_threads(run)
     want = left.astype(np.float64).T @ right + before
-    np.testing.assert_allclose(run()[0], want, rtol=1e-4 if dtype == np.float32 else 1e-11, atol=1e-3 if dtype == np.float32 else 1e-11)
+    np.testing.assert_allclose(
+        run()[0], want, rtol=1e-4 if dtype == np.float32 else 1e-11, atol=1e-3 if dtype == np.float32 else 1e-11
+    )
     assert len(set(found)) == 1
 
 
@@ -82,7 +94,9 @@ def test_copies(n, reads, writes):
     def run():
         target = np.zeros_like(source)
         listed = [rows.ctypes.data if used else 0 for rows, used in zip(lists, (reads, writes), strict=True)]
-        there, here = (Listed(Rows(of.ctypes.data, 240, 240), at) for of, at in zip((source, target), listed, strict=True))
+        there, here = (
+            Listed(Rows(of.ctypes.data, 240, 240), at) for of, at in zip((source, target), listed, strict=True)
+        )
         emitter._move(pool.device(), np.empty((0, 0), np.int64), 0, there, here, n)
         return [target]
 
