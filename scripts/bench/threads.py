@@ -11,6 +11,7 @@ the table of products: the same, in one piece. Without EDBATCH_DATA the samples 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import subprocess
 import sys
@@ -74,6 +75,7 @@ def model(name: str, hidden: int, batch: int, rounds: int) -> list[dict[str, Any
     """One mini-batch, forward, and a step of training."""
     task = MODELS[name](data_folder())
     own, samples = Own(task, hidden, optimizer=lambda model: eb.Adam(model, lr=1e-4)), task.samples[:batch]
+    gc.freeze()  # the data is no garbage
     runs = {"forward": lambda: own.loss(samples).value(), "training": lambda: own.step(samples)}
     about = {"model": name, "hidden": hidden, "batch": batch}
     return [row(by_threads(run, rounds), **about, run=what) for what, run in runs.items()]
