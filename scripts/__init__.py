@@ -13,10 +13,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-# One BLAS thread: two on a busy machine can be 100 times slower. And no pinned instruction set: it would halve the
+# One thread, of BLAS and of EdBatch, unless a script asks for more: two of a BLAS on a busy machine can be 100 times
+# slower, and processor time is that of one thread. And no pinned instruction set: it would halve the
 # matrix products, and flatter everything that is divided by them.
 UNPINNED = dict(os.environ)
-for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "EDBATCH_THREADS"):
     UNPINNED.pop(_name, None)
     os.environ.pop(_name, None)
     if _name.endswith("THREADS"):

@@ -3,9 +3,9 @@
     EDBATCH_DATA=... python -m scripts.bench.threads [--json] [--rounds 15] [--hidden 256] [--batch 64] [--busy 2]
 
 All from recording on, of one mini-batch, for each number of threads in turns: the fastest of all rounds, since whoever
-else computes makes the others slower; the load that there was is said. Default is what runs without the option; with
-`--busy` so many processes compute beside it. What one thread takes to compute at places where it need not cut is in
-the table of products: the same, in one piece. Without EDBATCH_DATA the samples are made up.
+else computes makes the others slower; the load that there was is said. With `--busy` so many processes compute beside
+it. What cuts cost one thread is in the table of products: the same product in one piece. Without EDBATCH_DATA the
+samples are made up.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scripts.bench.mini_batches import source
 from scripts.bench.report import Tables, command
 from scripts.peers.tasks import MODELS, Own
 
-THREADS = {"1 thread": 1, "2 threads": 2, "4 threads": 4, "default": 0}
+THREADS = {"1 thread": 1, "2 threads": 2, "4 threads": 4}
 PRODUCTS = ((64, 256, 1024), (64, 1024, 256), (64, 512, 2048), (256, 256, 1024), (1024, 256, 1024))
 MULTIPLICATIONS = 200_000_000  # of a timed run of products
 
