@@ -31,6 +31,7 @@ SMALL = (
     "cli",
     "training",
     "vertices",
+    "dynet",
 )  # folders all of whose functions are
 
 

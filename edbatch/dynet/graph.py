@@ -1,0 +1,119 @@
+"""The implicit graph, as DyNet's programs ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from edbatch.dynet.implicit import DynetError, implicit
+
+
+class ComputationGraph:
+    """The implicit graph; `dy.cg()` is it."""
+
+    def renew(self, immediate_compute: bool = False, check_validity: bool = False) -> ComputationGraph:
+        """As `renew_cg`."""
+        implicit.renew()
+        return self
+
+    def version(self) -> int:
+        """As `cg_version`."""
+        return implicit.version
+
+    def checkpoint(self) -> None:
+        """As `cg_checkpoint`."""
+        cg_checkpoint()
+
+    def revert(self) -> None:
+        """As `cg_revert`."""
+        cg_revert()
+
+    def forward(self) -> None:
+        """Compute everything."""
+        implicit.opened().run()
+
+    inc_forward = forward
+
+    def backward(self, expression: Any) -> None:
+        """As of the expression."""
+        expression.backward()
+
+    def print_graphviz(self) -> None:
+        """As `print_text_graphviz`."""
+        print_text_graphviz()
+
+
+_GRAPH = ComputationGraph()
+
+
+def cg() -> ComputationGraph:
+    """The implicit graph."""
+    return _GRAPH
+
+
+def renew_cg(immediate_compute: bool = False, check_validity: bool = False) -> ComputationGraph:
+    """Begin a new graph; expressions of the one before are refused from now on."""
+    implicit.renew()
+    return _GRAPH
+
+
+def close_cg() -> None:
+    """Leave the implicit graph open no longer, for programs that go on with EdBatch's own; not in DyNet."""
+    implicit.close()
+
+
+def cg_version() -> int:
+    """How often the graph was renewed."""
+    return implicit.version
+
+
+def cg_checkpoint() -> None:
+    """Remember how far the graph is, for `cg_revert`."""
+    implicit.checkpoints.append(implicit.opened().n)
+
+
+def cg_revert() -> None:
+    """Go back to the last checkpoint: what was recorded since may not be used any more."""
+    if not implicit.checkpoints:
+        raise DynetError("cg_revert: there is no checkpoint to go back to")
+    implicit.checkpoints.pop()
+
+
+def forward(expressions: Sequence[Any], recalculate: bool = False) -> None:
+    """Compute several expressions."""
+    for expression in expressions:
+        expression.forward(recalculate)
+        recalculate = False
+
+
+def values(expressions: Sequence[Any], recalculate: bool = False) -> list[Any]:
+    """The values of several expressions, each as `value()` gives it."""
+    forward(expressions, recalculate)
+    return [expression.value() for expression in expressions]
+
+
+def npvalues(expressions: Sequence[Any], recalculate: bool = False) -> list[np.ndarray]:
+    """The values of several expressions as arrays."""
+    forward(expressions, recalculate)
+    return [expression.npvalue() for expression in expressions]
+
+
+def print_text_graphviz() -> None:
+    """Print the nodes of the graph, and which are whose operands."""
+    graph = implicit.opened().typed_graph()
+    print("digraph G {")
+    for node in range(len(graph)):
+        print(f'  N{node} [label="{graph.types[node]}"];')
+    print("}")
+
+
+def print_graphviz(**_: Any) -> None:
+    """As `print_text_graphviz`."""
+    print_text_graphviz()
+
+
+def dump_cg() -> None:
+    """As `print_text_graphviz`."""
+    print_text_graphviz()

@@ -1,0 +1,119 @@
+"""The graph that a program in DyNet's style records into without naming it: opened, renewed, computed anew."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.errors import EdBatchError
+from edbatch.graph.columns import current_graph
+from edbatch.graph.expression import Expression
+from edbatch.graph.opened import graphs
+from edbatch.graph.sources import INPUT
+
+STALE = "Stale Expression (created before renewing the Computation Graph)."
+
+
+class DynetError(EdBatchError, RuntimeError):
+    """What DyNet raises a RuntimeError for."""
+
+
+class DynetIndexError(EdBatchError, IndexError):
+    """What DyNet raises an IndexError for."""
+
+
+class _Stale(list[int]):
+    """The column of types of a graph that was renewed: recording appends to it, and is refused."""
+
+    def append(self, _: Any) -> NoReturn:
+        raise DynetError(STALE)
+
+    extend = append
+
+
+class Implicit:
+    """The implicit graph and what is known of it.
+
+    Attributes:
+        handle: the class of its expressions.
+        policy: of the graphs that are opened from now on, by name; None: EdBatch decides.
+        version: how often it was renewed.
+        settable: by the id of its node, the array of an input that may be set.
+        outdated: whether one was set after it had been read.
+        checkpoints: how many nodes there were at each.
+    """
+
+    handle: type[Expression]
+
+    def __init__(self) -> None:
+        self.graph: Any = None
+        self.policy: str | None = None
+        self.version = 0
+        self.settable: dict[int, np.ndarray] = {}
+        self.outdated = False
+        self.checkpoints: list[int] = []
+
+    def opened(self) -> Any:
+        """The graph, which is opened before it is first used, and remains open."""
+        if self.graph is None:
+            self.graph = eb.Graph(self.policy)
+            self.graph.handle = self.handle
+            self.graph.__enter__()
+        return self.graph
+
+    def recorded_into(self) -> Any:
+        """Where inputs go: the innermost graph that is open, which may be one of EdBatch's or the body of a cell."""
+        return self.opened() if graphs.innermost() is None else current_graph()
+
+    def renew(self) -> None:
+        """Begin anew: expressions of before are refused from now on."""
+        self.version += 1
+        self.settable.clear()
+        self.checkpoints.clear()
+        self.outdated = False
+        old = self.graph
+        if old is None:
+            self.opened()
+        elif old.n:
+            self.graph = old.successor(STALE)
+            self.graph.handle = self.handle
+            old.types = _Stale()
+
+    def close(self) -> None:
+        """Leave the graph open no longer; the next use opens another."""
+        graph, self.graph = self.graph, None
+        if graph is not None:
+            graph.successor(STALE).__exit__(None, None, None)
+            graph.types = _Stale()
+
+    def recalculate(self) -> None:
+        """Have everything computed once more, with inputs and parameters as they are now, when it is next read."""
+        self.outdated = False
+        graph = self.graph
+        if graph is None or graph._evaluation is None:
+            return
+        evaluation = graph._taken_over()
+        nodes, types = evaluation.nodes, [bound.type for bound in evaluation.table.bound]
+        recorded, args = [types[number] for number in nodes.types[: nodes.n]], nodes.args[: nodes.n_args].tolist()
+        inputs: list[Any] = []
+        for node, type in enumerate(recorded):
+            if type.op is not INPUT:
+                continue
+            at = int(nodes.starts[node])
+            if node in self.settable:
+                found: Any = self.settable[node]
+            elif node < evaluation.done:
+                found = np.asarray(evaluation.value(node))
+            else:
+                found = graph.inputs[args[at]]
+            args[at] = len(inputs)
+            inputs.append(found)
+        evaluation.release(whole=True)
+        graph._evaluation = None
+        graph.n = len(recorded)
+        graph.types[:], graph.args[:], graph.inputs[:] = [type.id for type in recorded], args, inputs
+
+
+implicit = Implicit()

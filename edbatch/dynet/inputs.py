@@ -1,0 +1,169 @@
+"""What enters the graph: arrays, numbers that may be set anew, constants, random numbers, rows of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.dynet.draws import generator
+from edbatch.dynet.expression import Expression, one_or_batch
+from edbatch.dynet.implicit import STALE, DynetError, implicit
+from edbatch.dynet.parameters import LookupParameters, Parameters, lookup_row
+from edbatch.errors import EdBatchError
+from edbatch.graph.record import array_input
+
+
+class SettableExpression(Expression, gc=False, eq=False):
+    """An input whose value may be set anew; what depends on it is computed again when it is next read."""
+
+    def set(self, value: Any) -> None:
+        """Give it another value of as many entries."""
+        held = implicit.settable.get(self.id)
+        if held is None or self.graph is not implicit.graph:
+            raise DynetError(STALE)
+        held[...] = np.reshape(value, held.shape, order="F")
+        implicit.outdated = True
+
+
+def _settable(value: np.ndarray) -> Any:
+    graph: Any = implicit.recorded_into()
+    made = array_input(graph, value)
+    if graph is not implicit.graph:
+        return made
+    implicit.settable[made.id] = graph.inputs[-1]
+    return SettableExpression(graph, made.id, made.spec)
+
+
+def scalarInput(s: float, device: str = "") -> Any:
+    """A number, which may be `set`."""
+    return _settable(np.full(1, float(s)))
+
+
+def vecInput(dim: int, device: str = "") -> Any:
+    """A vector of zeros, which is to be `set`."""
+    return _settable(np.zeros(dim))
+
+
+def inputVector(v: Any, device: str = "") -> Any:
+    """A vector, which may be `set`."""
+    found = np.array(v, np.float32)
+    return _settable(found if found.ndim == 1 else found.reshape(-1))
+
+
+def inputTensor(arr: Any, batched: bool = False, device: str = "") -> Any:
+    """An array; `batched`: the last axis is of a mini-batch."""
+    found = np.asarray(arr)
+    if not found.ndim or found.dtype.kind not in "fiub":
+        raise TypeError("Input Tensor should be a numpy.ndarray or a valid list of floats")
+    if not batched:
+        return _settable(found)
+    implicit.recorded_into()
+    rows = np.moveaxis(found, -1, 0)
+    return one_or_batch(eb.array(np.ascontiguousarray(rows if rows.ndim > 1 else rows[:, None])))
+
+
+def matInput(d1: int, d2: int) -> Any:
+    """A matrix of zeros, which is to be `set`, column by column."""
+    return _settable(np.zeros((d1, d2)))
+
+
+def inputMatrix(v: Sequence[float], d: tuple[int, int]) -> Any:
+    """A matrix, of its entries column by column."""
+    return _settable(np.reshape(np.asarray(v, np.float32), d, order="F"))
+
+
+def sparse_inputTensor(
+    idxs: Sequence[Sequence[int]], values: Sequence[float], shape: Sequence[int], batched: bool = False,
+    defval: float = 0.0, device: str = "",
+) -> Any:  # fmt: skip
+    """An array that is `defval` but for some entries, whose numbers `idxs` lists axis by axis."""
+    dense = np.full(tuple(shape), defval, np.float32)
+    dense[tuple(np.asarray(axis, np.int64) for axis in idxs)] = values
+    return inputTensor(dense, batched)
+
+
+def _filled(dim: Any, batch_size: int, make: Any) -> Any:
+    """What a function makes of a shape; of several if it is to be a mini-batch."""
+    shape = (int(dim),) if np.ndim(dim) == 0 else tuple(int(size) for size in dim)
+    implicit.recorded_into()
+    if batch_size == 1:
+        return eb.input(np.asarray(make(shape), np.float32))
+    return eb.array(np.asarray(make((batch_size, *shape)), np.float32))
+
+
+def zeros(dim: Any, batch_size: int = 1) -> Any:
+    """Zeros."""
+    if batch_size > 1:
+        return _filled(dim, batch_size, np.zeros)
+    implicit.recorded_into()
+    return eb.zeros(dim)
+
+
+def ones(dim: Any, batch_size: int = 1) -> Any:
+    """Ones."""
+    if batch_size > 1:
+        return _filled(dim, batch_size, np.ones)
+    implicit.recorded_into()
+    return eb.ones(dim)
+
+
+zeroes = zeros
+
+
+def constant(dim: Any, val: float, batch_size: int = 1) -> Any:
+    """The same number everywhere."""
+    return _filled(dim, batch_size, lambda shape: np.full(shape, val))
+
+
+def one_hot(d: int, idx: int, device: str = "") -> Any:
+    """Zeros, and a one."""
+    return _filled(d, 1, lambda shape: np.eye(d)[idx])
+
+
+def random_normal(dim: Any, mean: float = 0.0, stddev: float = 1.0, batch_size: int = 1) -> Any:
+    """Gaussian numbers."""
+    return _filled(dim, batch_size, lambda shape: generator().normal(mean, stddev, shape))
+
+
+def random_bernoulli(dim: Any, p: float, scale: float = 1.0, batch_size: int = 1) -> Any:
+    """`scale` with probability p, else 0."""
+    return _filled(dim, batch_size, lambda shape: scale * (generator().random(shape) < p))
+
+
+def random_uniform(dim: Any, left: float, right: float, batch_size: int = 1) -> Any:
+    """Numbers in [left, right)."""
+    return _filled(dim, batch_size, lambda shape: generator().uniform(left, right, shape))
+
+
+def random_gumbel(dim: Any, mu: float = 0.0, beta: float = 1.0, batch_size: int = 1) -> Any:
+    """Numbers of Gumbel's distribution."""
+    return _filled(dim, batch_size, lambda shape: generator().gumbel(mu, beta, shape))
+
+
+def lookup(p: LookupParameters, index: int = 0, update: bool = True) -> Any:
+    """A row of a table; with `update=False` no gradient reaches it."""
+    implicit.recorded_into()
+    found = lookup_row(p, index)
+    return found if update else eb.stop_gradient(found)
+
+
+def lookup_batch(p: LookupParameters, indices: Sequence[int], update: bool = True) -> Any:
+    """Rows of a table, as a mini-batch."""
+    return p.batch(indices, update)
+
+
+def parameter(*parameters: Any) -> Any:
+    """The parameter itself, of several a tuple: they are expressions."""
+    for one in parameters:
+        if not isinstance(one, Parameters | LookupParameters):
+            raise EdBatchError(f"Only Parameters and LookupParameters are accepted, got {type(one).__name__}")
+    found = tuple(x.expr() if isinstance(x, LookupParameters) else x for x in parameters)
+    return found[0] if len(found) == 1 else found
+
+
+def const_parameter(p: Any) -> Any:
+    """The value of a parameter, through which no gradient flows."""
+    return p.expr(False)

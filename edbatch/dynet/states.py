@@ -1,0 +1,217 @@
+"""Recurrent states and what all builders share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.dynet.collection import ParameterCollection
+from edbatch.dynet.draws import generator
+from edbatch.dynet.implicit import DynetError, implicit
+from edbatch.dynet.parameters import Parameters
+
+Layers = list[Any]
+
+
+class RNNState:
+    """A state of a recurrence, from which any number of next ones are made.
+
+    Args:
+        builder: of the recurrence.
+        cells: of each layer its memory (None before the first step), for recurrences that have one.
+        outputs: of each layer its output; None before the first step.
+        prev: the state that this one follows.
+    """
+
+    def __init__(self, builder: RNNBuilder, cells: Layers, outputs: Layers, prev: RNNState | None = None) -> None:
+        self._builder, self._cells, self._outputs, self._prev = builder, cells, outputs, prev
+
+    def add_input(self, x: Any) -> RNNState:
+        """The state after an input."""
+        return RNNState(self._builder, *self._builder.step(self._cells, self._outputs, x), prev=self)
+
+    def add_inputs(self, xs: Sequence[Any]) -> list[RNNState]:
+        """The states after each of several inputs."""
+        states, state = [], self
+        for x in xs:
+            state = state.add_input(x)
+            states.append(state)
+        return states
+
+    def transduce(self, xs: Sequence[Any]) -> list[Any]:
+        """The outputs after each of several inputs."""
+        outputs, cells, states = [], self._cells, self._outputs
+        step = self._builder.step
+        for x in xs:
+            cells, states = step(cells, states, x)
+            outputs.append(states[-1])
+        return outputs
+
+    def output(self) -> Any:
+        """The output of the last layer; None before the first step."""
+        return self._outputs[-1]
+
+    def h(self) -> tuple[Any, ...]:
+        """The outputs of all layers; none before the first step."""
+        return tuple(x for x in self._outputs if x is not None)
+
+    def s(self) -> tuple[Any, ...]:
+        """The memories of all layers, if there are any, and their outputs."""
+        return (*(x for x in self._cells if x is not None), *self.h())
+
+    def prev(self) -> RNNState | None:
+        """The state that this one follows."""
+        return self._prev
+
+    def b(self) -> RNNBuilder:
+        """The builder."""
+        return self._builder
+
+    def set_h(self, es: Sequence[Any] | None = None) -> RNNState:
+        """The state with other outputs."""
+        outputs = list(es) if es is not None else self._outputs
+        self._builder.expect_layers(outputs, 1)
+        return RNNState(self._builder, self._cells, outputs, prev=self)
+
+    def set_s(self, es: Sequence[Any] | None = None) -> RNNState:
+        """The state with other memories and outputs."""
+        found = self._builder.split(list(es)) if es is not None else (self._cells, self._outputs)
+        return RNNState(self._builder, *found, prev=self)
+
+
+class RNNBuilder:
+    """What all recurrences share: their parameters, layer by layer, and dropout.
+
+    Args:
+        layers: how many.
+        input_dim, hidden_dim: sizes of the input and of each layer's output.
+        model: to which a part with the parameters is added.
+    """
+
+    part: ClassVar[str]
+    has_cells: ClassVar[bool] = True
+
+    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection) -> None:
+        self.layers, self.input_dim, self.hidden_dim = int(layers), int(input_dim), int(hidden_dim)
+        self._model = model.add_subcollection(self.part)
+        self._parameters = [
+            self.added(self.input_dim if layer == 0 else self.hidden_dim, model) for layer in range(self.layers)
+        ]
+        self._rates = (0.0, 0.0)
+        self._masks: list[tuple[Any, Any]] | None = None
+
+    def added(self, size: int, model: ParameterCollection) -> list[Parameters]:
+        """Add the parameters of a layer with inputs of a size."""
+        raise NotImplementedError
+
+    def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+        """Memory and output of a layer after an input."""
+        raise NotImplementedError
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        """What it is made again from, but for its parameters."""
+        return self.layers, self.input_dim, self.hidden_dim
+
+    @classmethod
+    def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
+        """A builder like another."""
+        layers, input_dim, hidden_dim, *others = spec
+        return cls(layers, input_dim, hidden_dim, model, *others)
+
+    def whoami(self) -> str:
+        """Its name."""
+        return type(self).__name__
+
+    def param_collection(self) -> ParameterCollection:
+        """Its parameters."""
+        return self._model
+
+    def get_parameters(self) -> list[list[Parameters]]:
+        """The parameters of each layer."""
+        return [list(of_layer) for of_layer in self._parameters]
+
+    def get_parameter_expressions(self) -> list[list[Any]]:
+        """The parameters of each layer, which are expressions."""
+        if implicit.graph is None:
+            raise DynetError("Attempt to use parameters before calling initial_state")
+        return self.get_parameters()
+
+    def initial_state(self, vecs: Sequence[Any] | None = None, update: bool = True) -> RNNState:
+        """The state before the first step; `vecs`: its memories and outputs; `update`: whether trainers change it."""
+        self._update = update
+        self._masks = None
+        if any(self._rates):
+            self.set_dropout_masks(1)
+        if vecs is None or not len(vecs):
+            return RNNState(self, [None] * self.layers, [None] * self.layers)
+        return RNNState(self, *self.split(list(vecs)))
+
+    def initial_state_from_raw_vectors(self, vecs: Sequence[Any], update: bool = True) -> RNNState:
+        """`initial_state` of numbers."""
+        implicit.recorded_into()
+        return self.initial_state([eb.input(np.asarray(vec, np.float32)) for vec in vecs], update)
+
+    def step(self, cells: Layers, outputs: Layers, x: Any) -> tuple[Layers, Layers]:
+        """Memories and outputs of all layers after an input."""
+        new_cells, new_outputs = [], []
+        for number in range(self.layers):
+            c, x = self.layer(number, cells[number], outputs[number], x)
+            new_cells.append(c)
+            new_outputs.append(x)
+        return new_cells, new_outputs
+
+    def split(self, es: Layers) -> tuple[Layers, Layers]:
+        """Memories and outputs, of one list of both."""
+        if not self.has_cells:
+            self.expect_layers(es, 1)
+            return [None] * self.layers, es
+        self.expect_layers(es, 2)
+        return es[: self.layers], es[self.layers :]
+
+    def expect_layers(self, es: Layers, times: int) -> None:
+        """Check how many expressions there are."""
+        if len(es) != times * self.layers:
+            raise DynetError(f"{self.whoami()}: expected {times * self.layers} expressions, got {len(es)}")
+
+    def set_dropout(self, f: float) -> None:
+        """The dropout rate of inputs and outputs."""
+        self.set_dropouts(f, f)
+
+    def set_dropouts(self, d: float, d_r: float) -> None:
+        """The dropout rates of inputs and of outputs, whose masks are the same at all steps (Gal 2016)."""
+        if not (0 <= d <= 1 and 0 <= d_r <= 1):
+            raise DynetError("dropout rate must be a probability (>=0 and <=1)")
+        self._rates = (d, d_r)
+
+    def disable_dropout(self) -> None:
+        """No dropout."""
+        self._rates, self._masks = (0.0, 0.0), None
+
+    def set_dropout_masks(self, batch_size: int = 1) -> None:
+        """Draw masks, for each entry of a mini-batch its own; after `initial_state`."""
+        sizes = [self.input_dim, *[self.hidden_dim] * (self.layers - 1)]
+        self._masks = [
+            (_mask(size, self._rates[0], batch_size), _mask(self.hidden_dim, self._rates[1], batch_size))
+            for size in sizes
+        ]
+
+    def masked(self, number: int, x: Any, h: Any) -> tuple[Any, Any]:
+        """What dropout leaves of a layer's input and output."""
+        if self._masks is None:
+            return x, h
+        of_x, of_h = self._masks[number]
+        x = x if of_x is None else eb.multiply(x, of_x)
+        return x, h if of_h is None or h is None else eb.multiply(h, of_h)
+
+
+def _mask(size: int, rate: float, batch_size: int) -> Any:
+    """Numbers 0 and 1 / (1 - rate); None if all are 1."""
+    if not rate:
+        return None
+    implicit.recorded_into()
+    drawn = (generator().random((batch_size, size)) >= rate) / (1 - rate if rate < 1 else 1)
+    return eb.array(drawn.astype(np.float32)) if batch_size > 1 else eb.input(drawn[0])
