@@ -75,16 +75,11 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
             raise EdBatchError(f"backward() can only be called on scalar nodes, but node has dimension: {self.dim()}")
         if self.graph is not implicit.graph:
             raise DynetError(STALE)
-        if implicit.outdated:
+        if implicit.outdated or implicit.is_behind():
             implicit.recalculate()
-        one = np.ones(self.spec.shape)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EdBatchWarning)
-            try:
-                self.graph.backward(self, one)
-            except EdBatchError:  # parameters have changed since it was computed
-                implicit.recalculate()
-                self.graph.backward(self, one)
+            self.graph.backward(self, np.ones(self.spec.shape))
 
     def gradient(self) -> np.ndarray:
         """The gradient of what `backward` was last called on with respect to this."""

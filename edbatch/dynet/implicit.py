@@ -10,6 +10,7 @@ import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.writes import now
 from edbatch.graph.opened import graphs
 from edbatch.graph.sources import INPUT
 
@@ -70,23 +71,33 @@ class Implicit:
     def renew(self) -> None:
         """Begin anew: expressions of before are refused from now on."""
         self.version += 1
-        self.settable.clear()
-        self.checkpoints.clear()
-        self.outdated = False
+        self._forget()
         old = self.graph
         if old is None:
             self.opened()
         elif old.n:
             self.graph = old.successor(STALE)
             self.graph.handle = self.handle
+            self.graph.first_draw = self.graph.next_draw = -1  # masks are of each graph's own
             old.types = _Stale()
 
     def close(self) -> None:
         """Leave the graph open no longer; the next use opens another."""
+        self._forget()
         graph, self.graph = self.graph, None
         if graph is not None:
             graph.successor(STALE).__exit__(None, None, None)
             graph.types = _Stale()
+
+    def _forget(self) -> None:
+        self.settable.clear()
+        self.checkpoints.clear()
+        self.outdated = False
+
+    def is_behind(self) -> bool:
+        """Whether parameters have changed since something was computed."""
+        evaluation = None if self.graph is None else self.graph._evaluation
+        return bool(evaluation and evaluation.ran and evaluation.ran[0].time < now())
 
     def recalculate(self) -> None:
         """Have everything computed once more, with inputs and parameters as they are now, when it is next read."""

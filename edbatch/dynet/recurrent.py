@@ -140,12 +140,12 @@ class CoupledLSTMBuilder(RNNBuilder):
     """LSTM whose forget gate is what the input gate leaves, and whose gates see the memory."""
 
     part = "lstm-builder"
-    diagonal = False
+    sees_memory = True
 
     def added(self, size: int, model: ParameterCollection) -> list[Parameters]:
         """Of the gates i and o each Wx, Wh, Wc, b; of the candidate Wx, Wh, b."""
         n, add = self.hidden_dim, self._model.add_parameters
-        of_c = (n, 1) if self.diagonal else (n, n)
+        of_c = (n, n) if self.sees_memory else (n, 1)
         made = []
         for _ in range(2):
             made += [add((n, size)), add((n, n)), add(of_c), add(n, init=0.0)]
@@ -153,9 +153,7 @@ class CoupledLSTMBuilder(RNNBuilder):
 
     def _seen(self, sums: Any, W: Any, c: Any) -> Any:
         """Sums plus what a gate sees of the memory."""
-        if c is None:
-            return sums
-        return add(sums, multiply(eb.reshape(W, (self.hidden_dim,)), c) if self.diagonal else product(W, c))
+        return sums if c is None or not self.sees_memory else add(sums, product(W, c))
 
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
@@ -169,14 +167,14 @@ class CoupledLSTMBuilder(RNNBuilder):
 
 
 class FastLSTMBuilder(CoupledLSTMBuilder):
-    """`CoupledLSTMBuilder` whose gates see each entry of the memory by itself."""
+    """`CoupledLSTMBuilder` whose gates do not see the memory; the parameters for that are there, as in DyNet."""
 
     part = "fast-lstm-builder"
-    diagonal = True
+    sees_memory = False
 
 
 class GRUBuilder(RNNBuilder):
-    """Gated recurrent unit: h' = z h + (1 - z) tanh(...)."""
+    """Gated recurrent unit: h' = (1 - z) h + z tanh(...)."""
 
     part = "gru-builder"
     has_cells = False
@@ -194,12 +192,11 @@ class GRUBuilder(RNNBuilder):
         Wzx, Wzh, bz, Wrx, Wrh, br, Whx, Whh, bh = self._parameters[number]
         x, h = self.masked(number, x, h)
         z = eb.sigmoid(_sums(bz, Wzx, x, Wzh, h))
-        keep = eb.subtract(1.0, z)
         if h is None:
-            return None, eb.multiply(keep, eb.tanh(_sums(bh, Whx, x, Whh, None)))
+            return None, eb.multiply(z, eb.tanh(_sums(bh, Whx, x, Whh, None)))
         r = eb.sigmoid(_sums(br, Wrx, x, Wrh, h))
         new = eb.tanh(_sums(bh, Whx, x, Whh, eb.multiply(r, h)))
-        return None, eb.add(eb.multiply(z, h), eb.multiply(keep, new))
+        return None, eb.add(eb.multiply(eb.subtract(1.0, z), h), eb.multiply(z, new))
 
 
 class SimpleRNNBuilder(RNNBuilder):

@@ -153,12 +153,12 @@ class CyclicalSGDTrainer(SimpleSGDTrainer):
 
     def _update(self, parameters: list[Any]) -> None:
         super()._update(parameters)
-        self._iteration += 1
         low, high = self._range
         cycle = math.floor(1 + self._iteration / (2 * self._step_size))
         x = abs(self._iteration / self._step_size - 2 * cycle + 1)
         rise = 1 - x
         self.learning_rate = low + ((high - low) * rise * self._gamma**self._iteration if rise > 0 else 0)
+        self._iteration += 1
 
 
 class MomentumSGDTrainer(Trainer):

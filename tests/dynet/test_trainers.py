@@ -1,0 +1,145 @@
+"""Trainers, beside what `test_programs` compares with DyNet's own."""
+
+import numpy as np
+import pytest
+
+import edbatch.dynet as dy
+
+TRAINERS = [
+    dy.SimpleSGDTrainer, dy.CyclicalSGDTrainer, dy.MomentumSGDTrainer, dy.AdagradTrainer, dy.AdadeltaTrainer,
+    dy.RMSPropTrainer, dy.AdamTrainer, dy.AmsgradTrainer,
+]  # fmt: skip
+
+
+@pytest.fixture
+def model():
+    return dy.ParameterCollection()
+
+
+def step(W, x=1.0):
+    """A gradient of x for every entry."""
+    dy.renew_cg()
+    dy.sum_elems(W * x).backward()
+
+
+@pytest.mark.parametrize("make", TRAINERS)
+class TestAll:
+    def test_go_down(self, model, make):
+        W = model.add_parameters(3, init=1.0)
+        trainer = make(model)
+        for _ in range(5):
+            step(W)
+            trainer.update()
+        assert (W.as_array() < 1).all()
+        assert not W.has_grad
+        assert trainer.whoami() == make.__name__
+
+    def test_restart(self, model, make):
+        W = model.add_parameters(3, init=1.0)
+        trainer = make(model)
+
+        def run():
+            W.set_value(np.ones(3))
+            for x in (1.0, 2.0, 0.5):
+                step(W, x)
+                trainer.update()
+            return W.as_array()
+
+        first = run()
+        if not isinstance(trainer, dy.CyclicalSGDTrainer):
+            trainer.restart()
+            assert np.array_equal(run(), first)
+        trainer.restart(0.5)
+        assert trainer.learning_rate == 0.5
+
+    def test_nothing_to_update_is_no_error(self, model, make):
+        W = model.add_parameters(2, init=1.0)
+        make(model).update()
+        assert W.as_array().tolist() == [1.0, 1.0]
+
+    def test_parameters_may_come_later(self, model, make):
+        trainer = make(model)
+        first = model.add_parameters(2, init=1.0)
+        step(first)
+        trainer.update()
+        second = model.add_parameters(2, init=1.0)
+        step(second)
+        trainer.update()
+        assert (second.as_array() < 1).all()
+
+
+class TestClipping:
+    def test_of_five_by_default(self, model):
+        W = model.add_parameters(4, init=0.0)
+        trainer = dy.SimpleSGDTrainer(model, 1.0)
+        assert trainer.get_clip_threshold() == 5.0
+        step(W, 10.0)
+        trainer.update()
+        np.testing.assert_allclose(W.as_array(), [-2.5] * 4, rtol=1e-5)
+
+    @pytest.mark.parametrize("threshold", [0, -1])
+    def test_off(self, model, threshold):
+        W = model.add_parameters(4, init=0.0)
+        trainer = dy.SimpleSGDTrainer(model, 1.0)
+        trainer.set_clip_threshold(threshold)
+        step(W, 10.0)
+        trainer.update()
+        assert W.as_array().tolist() == [-10.0] * 4
+
+    def test_status(self, model, capsys):
+        W = model.add_parameters(4, init=0.0)
+        trainer = dy.SimpleSGDTrainer(model)
+        for x in (10.0, 1.0):
+            step(W, x)
+            trainer.update()
+        trainer.status()
+        trainer.status()
+        assert capsys.readouterr().err == "[lr=0.1 clips=1 updates=2] [lr=0.1 clips=0 updates=0] "
+
+
+class TestTables:
+    @pytest.mark.parametrize("sparse", [True, False])
+    def test_momentum_of_rows_that_were_not_looked_up(self, model, sparse):
+        table = model.lookup_parameters_from_numpy(np.zeros((2, 1)))
+        trainer = dy.MomentumSGDTrainer(model, learning_rate=1.0, mom=0.5)
+        trainer.set_sparse_updates(sparse)
+        for row in (0, 1):
+            dy.renew_cg()
+            dy.sum_elems(table[row]).backward()
+            trainer.update()
+        assert table.as_array().tolist() == [[-1.0 if sparse else -1.5], [-1.0]]
+
+
+def test_weight_decay(model):
+    W, table = model.add_parameters(2, init=1.0), model.add_lookup_parameters((2, 1), init=1.0)
+    model.set_weight_decay(0.5)
+    assert (model.get_weight_decay(), model.add_subcollection().get_weight_decay()) == (0.5, 0.5)
+    step(W, 0.0)
+    dy.SimpleSGDTrainer(model).update()
+    assert (W.as_array().tolist(), table.as_array().tolist()) == ([0.5, 0.5], [[0.5], [0.5]])
+
+
+def test_a_subset(model):
+    W, b, table = (
+        model.add_parameters(1, init=0.0),
+        model.add_parameters(1, init=0.0),
+        model.add_lookup_parameters((2, 1), init=0.0),
+    )
+    dy.renew_cg()
+    dy.sum_elems(W + b + table[0]).backward()
+    dy.SimpleSGDTrainer(model, 1.0).update_subset([1], [0])
+    assert [x.as_array().ravel().tolist() for x in (W, b, table)] == [[0.0], [-1.0], [-1.0, 0.0]]
+
+
+def test_learning_rates_may_be_set(model):
+    W = model.add_parameters(1, init=0.0)
+    trainer = dy.SimpleSGDTrainer(model)
+    trainer.learning_rate = 0.5
+    step(W)
+    trainer.update()
+    trainer.set_learning_rate(0.25)
+    step(W)
+    trainer.update()
+    assert W.as_array().tolist() == [-0.75]
+    with pytest.raises(DeprecationWarning):
+        trainer.update_epoch(1.0)
