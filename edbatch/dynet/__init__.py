@@ -1,6 +1,24 @@
-"""DyNet's Python API over EdBatch: `import edbatch.dynet as dy` in place of `import dynet as dy`."""
+"""DyNet's Python API over EdBatch: `import edbatch.dynet as dy` in place of `import dynet as dy`.
+
+Unchanged programs run after `edbatch.dynet.install()`, or by `python -m edbatch.dynet script.py`. Names, arguments and
+meaning are DyNet's; what differs is said in docs/from-dynet.md.
+
+Example:
+    >>> import edbatch.dynet as dy
+    >>> model = dy.ParameterCollection()
+    >>> W, trainer = model.add_parameters((1, 2), init=1.0), dy.SimpleSGDTrainer(model, learning_rate=0.125)
+    >>> for _ in range(2):
+    ...     ignored = dy.renew_cg()
+    ...     loss = dy.square(W * dy.inputVector([1, 1]) - 1)
+    ...     loss.backward()
+    ...     trainer.update()
+    >>> loss.value(), W.value()
+    (0.25, array([[0.625, 0.625]]))
+    >>> dy.close_cg()
+"""
 
 from edbatch.dynet.bidirectional import BiRNNBuilder, StackedRNNState
+from edbatch.dynet.boxes import FloatValue, FloatVectorValue, UnsignedValue, UnsignedVectorValue
 from edbatch.dynet.collection import Model, ParameterCollection
 from edbatch.dynet.draws import reset_random_seed
 from edbatch.dynet.elementwise import (
@@ -26,6 +44,7 @@ from edbatch.dynet.inputs import (
     parameter, random_bernoulli, random_gumbel, random_normal, random_uniform, scalarInput, sparse_inputTensor,
     vecInput, zeroes, zeros,
 )  # fmt: skip
+from edbatch.dynet import config as dynet_config
 from edbatch.dynet.linear import (
     affine_transform, circ_conv, circ_corr, contract3d_1d, contract3d_1d_1d, contract3d_1d_1d_bias, contract3d_1d_bias,
     conv2d, conv2d_bias, filter1d_narrow, inverse, logdet, maxpooling2d,
@@ -47,6 +66,9 @@ from edbatch.dynet.reduce import (
     sum_batches, sum_dim, sum_elems, trace_of_product,
 )  # fmt: skip
 from edbatch.dynet.saving import load, load_generator, save
+from edbatch.dynet.setup import (
+    ERRMSG, HAVE_CUDA, DeviceInfo, DynetParams, available_devices, get_device_info, init, init_from_params, install,
+)  # fmt: skip
 from edbatch.dynet.shape import (
     concatenate, concatenate_cols, concatenate_to_batch, fold_rows, kmax_pooling, kmh_ngram, pick, pick_batch,
     pick_batch_elem, pick_batch_elems, pick_range, pickrange, reshape, select_cols, select_rows, strided_select,
@@ -61,4 +83,5 @@ from edbatch.dynet.trainers import (
 
 __version__ = "2.1"
 __gitversion__ = "edbatch"
+init()  # the flags of the command line, which are taken out of it as DyNet does
 __all__ = [name for name in globals() if not name.startswith("_")]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from edbatch.dynet.collection import ParameterCollection
-from edbatch.dynet.implicit import DynetError
 from edbatch.dynet.shape import concatenate
 
 
@@ -27,7 +26,7 @@ class BiRNNBuilder:
         builder_layers: list[Any] | None = None,
     ) -> None:  # fmt: skip
         if num_layers < 1 or hidden_dim % 2:
-            raise DynetError(f"BiRNNBuilder: {num_layers} layers of size {hidden_dim}, expected some of an even size")
+            raise AssertionError(f"BiRNN hidden dimension must be even: {hidden_dim}, of {num_layers} layers")
         self.spec = num_layers, input_dim, hidden_dim, rnn_builder_factory, builder_layers
         self._model = model.add_subcollection("birnn")
         self.builder_layers = builder_layers or [

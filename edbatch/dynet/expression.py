@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -75,15 +76,13 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
             raise EdBatchError(f"backward() can only be called on scalar nodes, but node has dimension: {self.dim()}")
         if self.graph is not implicit.graph:
             raise DynetError(STALE)
-        if implicit.outdated or implicit.is_behind():
-            implicit.recalculate()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EdBatchWarning)
-            self.graph.backward(self, np.ones(self.spec.shape))
+            implicit.go_back(self, np.ones(self.spec.shape))
 
     def gradient(self) -> np.ndarray:
         """The gradient of what `backward` was last called on with respect to this."""
-        return reads.np_value(eb.Expression.gradient(self), 1)
+        return reads.np_value(_gradient(eb.Expression.gradient, self), 1)
 
     def __getitem__(self, key: Any) -> Any:
         return item(self, key)
@@ -106,8 +105,7 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
     def _array(self, recalculate: bool) -> Any:
         if self.graph is not implicit.graph:
             raise DynetError(STALE)
-        if recalculate or implicit.outdated:
-            implicit.recalculate()
+        implicit.compute(recalculate)
         return self.graph.value(self)
 
 
@@ -132,7 +130,7 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):
 
     def gradient(self) -> np.ndarray:
         """As of one expression; the entries along the last axis."""
-        return reads.np_value(ExpressionArray.gradient(plain(self)), len(self))
+        return reads.np_value(_gradient(ExpressionArray.gradient, plain(self)), len(self))
 
     def __getitem__(self, key: Any) -> Any:
         return item(self, key)
@@ -144,14 +142,20 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):
         base: Any = self.graph.base
         if base is not implicit.graph:
             raise DynetError(STALE)
-        if recalculate or implicit.outdated:
-            implicit.recalculate()
+        implicit.compute(recalculate)
         found: Any = base.rows(self.ids, self.spec)
         return found[0] if len(found) == 1 else found
 
 
 Expression.of_arrays = BatchedExpression
 implicit.handle = Expression
+
+
+def _gradient(gradient: Callable[[Any], Any], x: Any) -> Any:
+    try:
+        return gradient(x)
+    except EdBatchError as error:
+        raise DynetError(str(error)) from None
 
 
 def plain(xs: Any) -> ExpressionArray:
@@ -169,6 +173,8 @@ def item(x: Any, key: Any) -> Any:
     if not x.spec.shape:
         x = eb.reshape(x, (1,))
     parts = key if isinstance(key, tuple) else (key,)
+    if len(parts) > len(shape):
+        return _entries(x, parts)
     for part, size in zip(parts, shape, strict=False):
         if isinstance(part, slice):
             if part.stop is not None and part.stop > size:
@@ -178,6 +184,15 @@ def item(x: Any, key: Any) -> Any:
     if isinstance(x, ExpressionArray):
         return ExpressionArray.__getitem__(x, (_ALL, *parts))
     return eb.Expression.__getitem__(x, key)
+
+
+def _entries(x: Any, parts: tuple[Any, ...]) -> Any:
+    """`x[..., entries]`: the axis behind the last is the mini-batch."""
+    *parts_of_each, entries = parts
+    found = item(x, tuple(parts_of_each))
+    if not isinstance(found, ExpressionArray) or len(parts_of_each) != len(reads.dim_of(x.spec.shape)):
+        raise DynetIndexError(f"expected at most {len(reads.dim_of(x.spec.shape))} indices, got {len(parts)}")
+    return one_or_batch(plain(found)[entries])
 
 
 def one_or_batch(xs: Any) -> Any:

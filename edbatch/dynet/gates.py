@@ -8,17 +8,15 @@ from typing import Any
 import edbatch as eb
 from edbatch.dynet.arithmetic import add, multiply, product
 from edbatch.dynet.draws import generator
-from edbatch.dynet.expression import item
 from edbatch.dynet.numeric import node
 from edbatch.dynet.shape import concatenate
 
 
 def _gates(sums: Any, std: float) -> Any:
     """Sigmoids of i, f + 1 and o, tanh of the candidate, of their sums."""
-    size = sums.spec.shape[0] // 4
     if std:
         sums = eb.add(sums, generator().normal(0, std, sums.spec.shape))
-    i, f, o, g = (item(sums, slice(part * size, (part + 1) * size)) for part in range(4))
+    i, f, o, g = eb.split(sums, 4)
     return eb.concatenate([eb.sigmoid(i), eb.sigmoid(eb.add(f, 1.0)), eb.sigmoid(o), eb.tanh(g)])
 
 
@@ -57,9 +55,7 @@ def vanilla_lstm_gates_dropout_concat(
 
 
 def _part(gates_t: Any, number: int) -> Any:
-    gates_t = node(gates_t)
-    size = gates_t.spec.shape[0] // 4
-    return item(gates_t, slice(number * size, (number + 1) * size))
+    return eb.split(node(gates_t), 4)[number]
 
 
 def vanilla_lstm_c(c_tm1: Any, gates_t: Any) -> Any:

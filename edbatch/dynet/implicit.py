@@ -43,6 +43,7 @@ class Implicit:
         version: how often it was renewed.
         settable: by the id of its node, the array of an input that may be set.
         outdated: whether one was set after it had been read.
+        goes_back: whether there was a way back through the last graph: then what runs keeps what that will read.
         checkpoints: how many nodes there were at each.
     """
 
@@ -54,6 +55,8 @@ class Implicit:
         self.version = 0
         self.settable: dict[int, np.ndarray] = {}
         self.outdated = False
+        self.goes_back = False
+        self._went_back = False
         self.checkpoints: list[int] = []
 
     def opened(self) -> Any:
@@ -89,12 +92,26 @@ class Implicit:
             graph.successor(STALE).__exit__(None, None, None)
             graph.types = _Stale()
 
+    def compute(self, recalculate: bool = False) -> None:
+        """Run what is pending; once more, all of it, if something was set since."""
+        if recalculate or self.outdated:
+            self.recalculate()
+        self.graph._ran(saving=self.goes_back)
+
+    def go_back(self, expression: Expression, gradient: Any) -> None:
+        """Compute the gradients of an expression."""
+        self.goes_back = self._went_back = True
+        if self.outdated or self._is_behind():
+            self.recalculate()
+        self.graph.backward(expression, gradient)
+
     def _forget(self) -> None:
+        self.goes_back, self._went_back = self._went_back, False
         self.settable.clear()
         self.checkpoints.clear()
         self.outdated = False
 
-    def is_behind(self) -> bool:
+    def _is_behind(self) -> bool:
         """Whether parameters have changed since something was computed."""
         evaluation = None if self.graph is None else self.graph._evaluation
         return bool(evaluation and evaluation.ran and evaluation.ran[0].time < now())

@@ -18,7 +18,9 @@ from edbatch.graph.expression_array import ExpressionArray
 def affine_transform(exprs: Sequence[Any]) -> Any:
     """bias + weight · x + ..., of a list [bias, weight, x, weight, x, ...]."""
     bias, *pairs = exprs
-    if len(pairs) % 2 or not pairs:
+    if not pairs:
+        return node(bias)
+    if len(pairs) % 2:
         raise EdBatchError(f"affine_transform: expected a bias and pairs of a weight and x, got {len(exprs)} of them")
     first, x = pairs[0], pairs[1]
     if bias.spec.shape == first.spec.shape[:1] and len(x.spec.shape) == 1 and not isinstance(bias, ExpressionArray):

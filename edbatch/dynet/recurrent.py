@@ -9,7 +9,6 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet.arithmetic import add, multiply, product
 from edbatch.dynet.collection import ParameterCollection
-from edbatch.dynet.expression import item
 from edbatch.dynet.gates import vanilla_lstm_c, vanilla_lstm_gates, vanilla_lstm_h
 from edbatch.dynet.linear import affine_transform
 from edbatch.dynet.losses import layer_norm
@@ -54,10 +53,6 @@ class VanillaLSTMBuilder(RNNBuilder):
         add = self._model.add_parameters
         return [add((4 * n, size)), add((4 * n, n)), add(4 * n, init=0.0)]
 
-    def weights(self, number: int) -> Any:
-        """Wx, Wh, b of a layer."""
-        return self._parameters[number]
-
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
         Wx, Wh, b = self.weights(number)
@@ -77,8 +72,7 @@ class VanillaLSTMBuilder(RNNBuilder):
 
     def gates(self, sums: Any) -> Any:
         """The four parts of the sums."""
-        n = self.hidden_dim
-        return (item(sums, slice(part * n, (part + 1) * n)) for part in range(4))
+        return eb.split(sums, 4)
 
 
 LSTMBuilder = VanillaLSTMBuilder
@@ -97,10 +91,10 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
             mask.set_updated(False)
         return [Wx, Wh, add(4 * n, init=0.0), *masks]
 
-    def weights(self, number: int) -> Any:
+    def weights(self, number: int) -> list[Any]:
         """Wx, Wh, b of a layer; what is masked is 0."""
-        Wx, Wh, b, mask_x, mask_h = self._parameters[number]
-        return multiply(Wx, mask_x.expr(False)), multiply(Wh, mask_h.expr(False)), b
+        Wx, Wh, b, mask_x, mask_h = super().weights(number)
+        return [multiply(Wx, mask_x.expr(False)), multiply(Wh, mask_h.expr(False)), b]
 
     def set_sparsity(self, percent: float) -> None:
         """Mask so many of the weights of each matrix, the smallest."""
@@ -126,7 +120,7 @@ class CompactVanillaLSTMBuilder(RNNBuilder):
         x, h = self.masked(number, x, h)
         h = eb.zeros(self.hidden_dim) if h is None else h
         c = eb.zeros(self.hidden_dim) if c is None else c
-        Wx, Wh, b = self._parameters[number]
+        Wx, Wh, b = self.weights(number)
         gates = vanilla_lstm_gates(x, h, Wx, Wh, b, self._noise)
         c = vanilla_lstm_c(c, gates)
         return c, vanilla_lstm_h(c, gates)
@@ -157,7 +151,7 @@ class CoupledLSTMBuilder(RNNBuilder):
 
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
-        Wix, Wih, Wic, bi, Wox, Woh, Woc, bo, Wcx, Wch, bc = self._parameters[number]
+        Wix, Wih, Wic, bi, Wox, Woh, Woc, bo, Wcx, Wch, bc = self.weights(number)
         x, h = self.masked(number, x, h)
         i = eb.sigmoid(self._seen(_sums(bi, Wix, x, Wih, h), Wic, c))
         g = eb.multiply(i, eb.tanh(_sums(bc, Wcx, x, Wch, h)))
@@ -189,7 +183,7 @@ class GRUBuilder(RNNBuilder):
 
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """None, and the output of a layer after an input."""
-        Wzx, Wzh, bz, Wrx, Wrh, br, Whx, Whh, bh = self._parameters[number]
+        Wzx, Wzh, bz, Wrx, Wrh, br, Whx, Whh, bh = self.weights(number)
         x, h = self.masked(number, x, h)
         z = eb.sigmoid(_sums(bz, Wzx, x, Wzh, h))
         if h is None:
@@ -212,6 +206,6 @@ class SimpleRNNBuilder(RNNBuilder):
 
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """None, and the output of a layer after an input."""
-        Wx, Wh, b = self._parameters[number]
+        Wx, Wh, b = self.weights(number)
         x, h = self.masked(number, x, h)
         return None, eb.tanh(_sums(b, Wx, x, Wh, h))

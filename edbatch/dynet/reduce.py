@@ -9,7 +9,6 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.arithmetic import multiply, subtract
-from edbatch.dynet.expression import BatchedExpression
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
 
@@ -45,38 +44,22 @@ def of_list(name: str, call: Callable[[list[Any]], Any]) -> Callable[[Sequence[A
         xs = xs if isinstance(xs, list) else list(xs)
         if not xs:
             raise AssertionError(f"List is empty, nothing to {name}.")
-        if len({x.spec.shape for x in xs}) > 1 or len({x.__class__ for x in xs} & {BatchedExpression}) == 1:
-            xs = alike(xs)
+        first = xs[0]
+        graph, spec = first.graph, first.spec
+        for x in xs:
+            if x.graph is not graph or x.spec is not spec:
+                xs = alike(xs)
+                break
         return call(xs)
 
     listed.__name__ = listed.__qualname__ = name
     return listed
 
 
-def _folded(pair: Callable[[Any, Any], Any], whole: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Lists of single expressions are one node; of mini-batches, pairs."""
-
-    def call(xs: list[Any]) -> Any:
-        if not isinstance(xs[0], ExpressionArray):
-            return whole(xs)
-        found = xs[0]
-        for x in xs[1:]:
-            found = pair(found, x)
-        return found
-
-    return call
-
-
-def _logaddexp(a: Any, b: Any) -> Any:
-    low, high = eb.minimum(a, b), eb.maximum(a, b)
-    return eb.add(high, eb.softplus(eb.subtract(low, high)))
-
-
-_sum = _folded(eb.add, eb.sum)
-esum = of_list("esum", _sum)
-average = of_list("average", lambda xs: eb.multiply(_sum(xs), 1.0 / len(xs)))
-emax = of_list("emax", _folded(eb.maximum, lambda xs: eb.maximum(xs)))
-logsumexp = of_list("logsumexp", _folded(_logaddexp, lambda xs: eb.logsumexp(xs)))
+esum = of_list("esum", lambda xs: eb.sum(xs))
+average = of_list("average", lambda xs: eb.multiply(eb.sum(xs), 1.0 / len(xs)))
+emax = of_list("emax", lambda xs: eb.maximum(xs))
+logsumexp = of_list("logsumexp", lambda xs: eb.logsumexp(xs))
 
 
 def _axes(x: Any) -> tuple[int, ...]:

@@ -171,7 +171,7 @@ def select_cols(x: Any, cs: Sequence[int]) -> Any:
 
 def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (), range_to: Sequence[int] = ()) -> Any:
     """Every so manieth entry from one up to another, axis by axis."""
-    sizes = dim_of(x.spec.shape)
+    sizes = (*dim_of(x.spec.shape), *((len(x),) if isinstance(x, ExpressionArray) else ()))
     begin, end = [*range_from, *[0] * len(sizes)], [*range_to, *sizes[len(range_to) :]]
     step = [*strides, *[1] * len(sizes)]
     return item(node(x), tuple(slice(begin[a], end[a], step[a]) for a in range(len(sizes))))

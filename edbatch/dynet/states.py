@@ -74,11 +74,11 @@ class RNNState:
         """The state with other outputs."""
         outputs = list(es) if es is not None else self._outputs
         self._builder.expect_layers(outputs, 1)
-        return RNNState(self._builder, self._cells, outputs, prev=self)
+        return RNNState(self._builder, self._builder.begun(self._cells), outputs, prev=self)
 
     def set_s(self, es: Sequence[Any] | None = None) -> RNNState:
         """The state with other memories and outputs."""
-        found = self._builder.split(list(es)) if es is not None else (self._cells, self._outputs)
+        found = (self._cells, self._outputs) if es is None else self._builder.split(list(es), self._outputs)
         return RNNState(self._builder, *found, prev=self)
 
 
@@ -100,7 +100,7 @@ class RNNBuilder:
         self._parameters = [
             self.added(self.input_dim if layer == 0 else self.hidden_dim, model) for layer in range(self.layers)
         ]
-        self._rates = (0.0, 0.0)
+        self._rates, self._updates = (0.0, 0.0), True
         self._masks: list[tuple[Any, Any]] | None = None
 
     def added(self, size: int, model: ParameterCollection) -> list[Parameters]:
@@ -110,6 +110,11 @@ class RNNBuilder:
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
         raise NotImplementedError
+
+    def weights(self, number: int) -> list[Any]:
+        """The parameters of a layer, as constants if `initial_state` said so."""
+        found = self._parameters[number]
+        return found if self._updates else [x.expr(False) for x in found]
 
     @property
     def spec(self) -> tuple[Any, ...]:
@@ -142,13 +147,13 @@ class RNNBuilder:
 
     def initial_state(self, vecs: Sequence[Any] | None = None, update: bool = True) -> RNNState:
         """The state before the first step; `vecs`: its memories and outputs; `update`: whether trainers change it."""
-        self._update = update
+        self._updates = update
         self._masks = None
         if any(self._rates):
             self.set_dropout_masks(1)
         if vecs is None or not len(vecs):
             return RNNState(self, [None] * self.layers, [None] * self.layers)
-        return RNNState(self, *self.split(list(vecs)))
+        return RNNState(self, *self.split(list(vecs), [None] * self.layers))
 
     def initial_state_from_raw_vectors(self, vecs: Sequence[Any], update: bool = True) -> RNNState:
         """`initial_state` of numbers."""
@@ -164,11 +169,17 @@ class RNNBuilder:
             new_outputs.append(x)
         return new_cells, new_outputs
 
-    def split(self, es: Layers) -> tuple[Layers, Layers]:
-        """Memories and outputs, of one list of both."""
+    def begun(self, cells: Layers) -> Layers:
+        """Memories, of zeros before the first step."""
+        return [eb.zeros(self.hidden_dim) if c is None and self.has_cells else c for c in cells]
+
+    def split(self, es: Layers, outputs: Layers) -> tuple[Layers, Layers]:
+        """Memories and outputs, of one list of both; of memories alone, if that is as long as there are layers."""
         if not self.has_cells:
             self.expect_layers(es, 1)
             return [None] * self.layers, es
+        if len(es) == self.layers:
+            return es, outputs
         self.expect_layers(es, 2)
         return es[: self.layers], es[self.layers :]
 
