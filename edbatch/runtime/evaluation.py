@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.records import packing
 from edbatch.base.stopwatch import Clock, booked
-from edbatch.devices import Device
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED
 from edbatch.graph.model.writes import expect_unwritten, now
@@ -27,16 +27,15 @@ from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Executor
 from edbatch.runtime.learned import default_policy, waits
-from edbatch.runtime.lines import Lines
 from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.programs.choice import Choice
-from edbatch.runtime.remembered import Remembered, plans
+from edbatch.runtime.remembered import Plans, Remembered
 from edbatch.runtime.sharing import Sharing
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
-from edbatch.runtime.type_table import shared_table
+from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
 NOTHING = Used(0, 0, 0, 0, 0)
@@ -46,34 +45,39 @@ class Evaluation:
     """What has become of the nodes that a graph recorded.
 
     Args:
-        device: where it runs.
+        table: the types, windows and programs.
         options: of the graph.
         check_nan: raise after the first batch with a NaN.
         clock: what takes how long.
+        known: what became of another graph that recorded the same; None: there was none.
 
     Attributes:
         policy: that was used last.
-        table: the types, windows and programs.
+        table: as given.
         arenas: the values.
         nodes: those that were taken over; the first `done` have run.
         plan, ran: what has run, and when.
         fallbacks: steps at which a policy did not know the state.
         clock: what takes how long; profile: seconds of the batches of each type, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
-        key: under which the plan of what was taken over is to be remembered, if it is.
+        key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
+            whether the device follows from the key.
         sharing: which nodes stand for which, under `options(share=True)`.
     """
 
-    def __init__(self, device: Device, options: Options, check_nan: bool, clock: Clock) -> None:
+    def __init__(
+        self, table: TypeTable, options: Options, check_nan: bool, clock: Clock, known: Remembered | None = None
+    ) -> None:
         self.policy: Policy | None = None
-        self.table = shared_table(device)
-        self._store = store = self.table.stores.take()
-        self.nodes, self.plan, self.arenas = store.nodes, store.plan, store.arenas
+        self.table = table
+        self._store = store = table.stores.take()
+        self.arenas = store.arenas
         self.done = 0
         self._args_done = 0
-        self._known: Remembered | None = None
         self._waiting: tuple[frozenset[str], int] | None = None  # types for which no policy was learned yet, and nodes
         self.key: Hashable = None
+        self.plans: Plans | None = None
+        self.fixes_device = False
         self.ran: list[Ran] = []
         self._n_sources = 0
         self.choice: Choice | None = None
@@ -81,16 +85,22 @@ class Evaluation:
         self.clock = clock
         self.fallbacks = 0
         self.lines: dict[int, str] = {}
-        where = Lines(self.lines if options.trace_lines else None, store.nodes)
-        self._state = GraphState(self.table, store.nodes, store.arenas, check_nan, where)
+        records = store if known is None else known
+        self.nodes, self.plan = records.nodes, records.plan
+        recorded = self.lines if options.trace_lines else None
+        self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known)
         self.profile: dict[int, float] | None = {} if options.profile else None
         self._executor = Executor(self._state, store, self.profile)
         self._backward: Any = None
         if options.share and store.sharing is None:
-            store.sharing = Sharing(self.table)
+            store.sharing = Sharing(table)
         self.sharing = store.sharing if options.share else None
         self._went_back_from: tuple[int, Any] = (0, None)  # and the gradient that was given
         self._unshared: tuple[Evaluation, np.ndarray] | None = None  # and per node its place there
+        if known is not None:
+            self.policy, self.fallbacks = known.policy, known.fallbacks
+            if self.sharing is not None and known.recorded is not None:
+                self.sharing.restore(known.recorded)
 
     def release(self, whole: bool) -> None:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
@@ -109,11 +119,17 @@ class Evaluation:
         Args:
             types, args: see `Columns`; lists or arrays.
         """
+        if self._state.known is not None:
+            self._part_from_known()
         nodes, table = self.nodes, self.table
         first, base = nodes.n, nodes.n_args
         nodes.reserve(len(types), len(args))
-        nodes.types[first : nodes.n] = types
-        nodes.args[base : nodes.n_args] = args
+        if isinstance(types, list):
+            packing("i", len(types)).pack_into(nodes.types.data, nodes.types.itemsize * first, *types)
+            packing("q", len(args)).pack_into(nodes.args.data, nodes.args.itemsize * base, *args)
+        else:
+            nodes.types[first : nodes.n] = types
+            nodes.args[base : nodes.n_args] = args
         read = decode(first, base, nodes.directory, table.directory)
         while read == UNKNOWN:
             table.number(nodes.types[first : nodes.n])
@@ -150,17 +166,16 @@ class Evaluation:
 
     def note_lines(self, lines: list[str]) -> None:
         """Note where the nodes that are taken over next were recorded, if that is asked for."""
-        if lines:
-            self.lines.update(enumerate(lines, self.nodes.n))
+        self.lines.update(enumerate(lines, self.nodes.n))
 
-    def restore(self, known: Remembered) -> None:
-        """Have the nodes and the plan of another graph that recorded the same."""
-        self.arenas.see_layouts()
-        self._known = known
-        known.put(self.nodes, self.plan, self.arenas)
-        if self.sharing is not None:
-            self.sharing.restore(known.recorded)
-        self.policy, self.fallbacks = known.policy, known.fallbacks
+    def _part_from_known(self) -> None:
+        """Have records of its own, which may grow."""
+        store, state = self._store, self._state
+        store.nodes.put(self.nodes)
+        store.plan.reserve(self.nodes.n, self.nodes.n_args)
+        store.plan.put(self.plan)
+        self.nodes, self.plan = state.nodes, state.plan = store.nodes, store.plan
+        state.known = None
 
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
         """Run the nodes that were taken over last.
@@ -170,11 +185,11 @@ class Evaluation:
             inputs: arrays of the input nodes, found by payload.
             saving: keep what a backward run will read.
         """
-        nodes, arenas, clock, known = self.nodes, self.arenas, self.clock, self._known
+        nodes, clock, known = self.nodes, self.clock, self._state.known
         begin = self.ran[-1].end if self.ran else NOTHING
         if known is not None:
-            n_sources, self._known = known.n_sources, None
-            arenas.make_room()
+            n_sources = known.n_sources
+            self.arenas.put(known.used)
         else:
             n_sources = self._planned(policy)
         clock.stop("planning")
@@ -189,7 +204,7 @@ class Evaluation:
         if self.sharing is not None:
             self.sharing.share(nodes, first, self._args_done)
             self.clock.stop("lowering")
-        if nodes.n - first <= FEW and is_known(policy):
+        if nodes.n - first <= FEW and (policy is None or is_known(policy)):
             plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
         if n_sources < 0:
@@ -198,11 +213,11 @@ class Evaluation:
             n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
-        if key is not None and first == 0 and plans.wants(key):
+        if key is not None and first == 0 and (plans := self.plans) is not None and plans.wants(key):
             found = self.policy, self._waiting, self.fallbacks
-            recorded = () if self.sharing is None else self.sharing.recorded.kept()
-            made = Remembered.of(self.table, nodes, plan, self.arenas, n_sources, *found)
-            plans.keep(key, made._replace(recorded=recorded))
+            used, recorded = self.arenas.rows["used"], None if self.sharing is None else self.sharing.recorded
+            made = Remembered(self.table, nodes, plan, used, n_sources, *found, self.fixes_device, recorded)
+            plans.keep(key, made)
         self.key = None
         return n_sources
 
@@ -252,14 +267,14 @@ class Evaluation:
         """The value of an expression with this id, that has run."""
         if self.sharing is not None:
             id = self.sharing.stands_for(id)
-        node, code, table = id & NODE_MASK, id >> NODE_BITS, self.table
+        node, code, table, nodes = id & NODE_MASK, id >> NODE_BITS, self.table, self.nodes
         if not code:
-            window = table.window.item(self.nodes.types.item(node))
+            window = table.window.item(nodes.types.item(node))
         else:
             if code >= len(table.view_windows) or table.view_windows.item(code) < 0:
                 table.see(np.array([id], np.int64))
             window = table.view_windows.item(code)
-        found = table.backend.to_host(self.arenas.array(window)[self.nodes.row.item(node)])
+        found = table.backend.to_host(self.arenas.array(window)[nodes.row.item(node)])
         return found.copy() if found.shape else found[()]
 
     def values(self, ids: np.ndarray) -> list[Any]:
@@ -303,7 +318,9 @@ class Evaluation:
         if self.sharing is not None:
             id = self.sharing.stands_for(id)
         backward = Backward(self._state, self._store, self.ran, id, seed)
-        clock, token = Clock(self.clock.seconds), booked.set(self.clock.seconds)
+        clock = self.clock
+        clock.restart()
+        token = booked.set(clock.seconds)
         try:
             with self._computing():
                 backward.run(sources)
@@ -369,7 +386,7 @@ class Evaluation:
             kinds = np.unique(self.nodes.types[ran.begin.nodes : ran.end.nodes]).tolist()
             expect_unwritten([spec for kind in kinds for spec in self.table.bound[kind].type.parameters], ran.time)
         alone = sharing.alone()
-        made = Evaluation(self.table.device, replace(self._options, share=False, trace_lines=False), False, Clock({}))
+        made = Evaluation(self.table, replace(self._options, share=False, trace_lines=False), False, Clock({}))
         made.take_over(alone.types, alone.args)
         made.run(get_policy("sufficient"), self.values(alone.inputs), saving=True)
         id, seed = self._went_back_from

@@ -58,8 +58,15 @@ class Executor:
         if first == end:
             return used
         programs, backend = types.programs, self._backend
-        _held = programs.prepare(set(plan.types[first:end].tolist()), types)
-        scratch, _ = self._store.scratch.take(programs.scratch(plan, first, end), _BYTES)
+        known = self._graph.known if types is self._table else None
+        if known is not None and known.ready is not None and (_held := known.ready.held(programs)) is not None:
+            size = known.ready.scratch
+        else:
+            kinds = set(plan.types[first:end].tolist())
+            _held, size = programs.prepare(kinds, types), programs.scratch(plan, first, end)
+            if known is not None:
+                known.ready = programs.ready(kinds, size)
+        scratch, _ = self._store.scratch.take(size, _BYTES)
         memory, indices = self._memory(types), backend.indices(plan, begin.indices)
         if not self._graph.check_nan and self._profile is None:
             backend.run_batches(first, end, plan, indices, memory, programs, scratch)

@@ -41,10 +41,13 @@ from edbatch.runtime.report import Report
 
 if TYPE_CHECKING:
     from edbatch.runtime.evaluation import Evaluation
+    from edbatch.runtime.remembered import Remembered
+    from edbatch.runtime.type_table import TypeTable
 
 backward = Later("edbatch.runtime.backward.backward")
 reporting = Later("edbatch.runtime.reporting")
 running = Later("edbatch.runtime.evaluation")
+tables = Later("edbatch.runtime.type_table")
 joining = Later("edbatch.runtime.join")
 remembering = Later("edbatch.runtime.remembered")
 
@@ -131,7 +134,8 @@ class Graph(Columns):
 
     def value(self, expression: Expression) -> Any:
         """The value of one expression; see `Expression.value`."""
-        self._check_own("value", expression)
+        if expression.__class__ is not Expression or expression.graph is not self:
+            self._check_own("value", expression)
         try:
             with lock:
                 evaluation = self._evaluation
@@ -162,11 +166,11 @@ class Graph(Columns):
         """Compute the gradients of one expression; see `Expression.backward`."""
         self._check_own("backward", expression)
         seed = backward.seed_of(expression.spec, gradient)
-        saving = not (self.options.recompute or current_options().recompute)
-        evaluation = self._run(saving)
+        evaluation = self._evaluation
+        if evaluation is None or self.n != evaluation.done or self._failed is not None:
+            evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
         with Fitting():
             evaluation.backward(expression.id, seed)
-        self._clock.restart()  # what is recorded from now on is construction
         if evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
@@ -316,14 +320,11 @@ class Graph(Columns):
         if self._failed is not None:
             raise EdBatchError(f"this graph has no values: {self._failed}")
 
-    @exclusive
-    def _ran(self, saving: bool) -> Evaluation:
-        return self._run(saving)
-
     def _run(self, saving: bool) -> Evaluation:
         """All that was recorded, after it has run; `saving`: what runs now keeps what a backward run will read."""
-        self._check()
-        with Failing(self._fail):
+        if self._failed is not None:
+            self._check()
+        try:
             evaluation = self._evaluation
             if evaluation is None or self.n != evaluation.done:
                 self._clock.stop("construction")
@@ -338,18 +339,26 @@ class Graph(Columns):
                 self.n = evaluation.done  # what is recorded later comes after parts that were split off
                 self.inputs.clear()
             return evaluation
+        except BaseException:
+            with Failing(self._fail):
+                raise
+
+    _ran = exclusive(_run)
 
     def _taken_over(self, plans: bool = False) -> Evaluation:
         """The evaluation, with all that was recorded; `plans`: and with its plan, if that is known."""
         evaluation = self._evaluation
         taken = self.take()
         is_first = evaluation is None or not evaluation.nodes.n
-        key = self._key(taken) if plans and is_first and isinstance(taken, Pieces) else None
-        known = None if key is None else remembering.plans.find(key)
+        key = self._key(taken) if plans and is_first and self.n else None
+        kept = None if key is None else remembering.plans_for(taken)
+        known = None if kept is None else kept.find(key)
         if known is not None:
-            evaluation = self._evaluation = self._begun(known.table().device)
-            evaluation.note_lines(taken.lines)
-            evaluation.restore(known)
+            if evaluation is not None:
+                evaluation.release(whole=True)
+            evaluation = self._evaluation = self._begun(known.table(), known)
+            if taken.lines:
+                evaluation.lines.update(enumerate(taken.lines))
             return evaluation
         first = 0 if evaluation is None else evaluation.nodes.n
         types, args, lines = taken if isinstance(taken, Recorded) else self.joined(taken, first)
@@ -358,21 +367,23 @@ class Graph(Columns):
         if evaluation is None or is_first:
             kinds = dict.fromkeys(types) if isinstance(types, list) else _present(types)
             of_parameters = (x for type in kinds if (x := TYPES[type].device) is not None)
-            device = self._device or next(of_parameters, None) or current_device()
-            evaluation = self._evaluation = self._begun(device)
-        evaluation.note_lines(lines)
+            device = self._device or next(of_parameters, None)
+            evaluation = self._evaluation = self._begun(tables.shared_table(device or current_device()))
+            evaluation.fixes_device = device is not None
+        if lines:
+            evaluation.note_lines(lines)
         evaluation.take_over(types, args)
-        evaluation.key = key
+        evaluation.key, evaluation.plans = key, kept
         return evaluation
 
-    def _begun(self, device: Device) -> Evaluation:
-        return running.Evaluation(device, self.options, self._check_nan, self._clock)
+    def _begun(self, table: TypeTable, known: Remembered | None = None) -> Evaluation:
+        return running.Evaluation(table, self.options, self._check_nan, self._clock, known)
 
-    def _key(self, pieces: Pieces) -> Hashable:
+    def _key(self, taken: Recorded | Pieces) -> Hashable:
         """What the plan of the first run follows from."""
-        if self.n != pieces.n:
+        if self.n != (taken.n if isinstance(taken, Pieces) else len(taken.types)):
             raise EdBatchError(DAMAGED)
-        return remembering.key_of(pieces, self._policy, self.options, self._device, current_device())
+        return remembering.key_of(taken, self._policy, (self.options.split, self.options.share), self._device)
 
 
 def _present(types: np.ndarray) -> list[int]:

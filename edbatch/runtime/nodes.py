@@ -86,27 +86,22 @@ class Nodes:
         self._entries = Directory((types, starts, counts, self.args, *more)).entries
         self._lengths = self._entries["length"]
 
-    def kept(self) -> tuple[np.ndarray, ...]:
-        """Copies of all columns and integers that are in use."""
-        return *(getattr(self, name)[: self.n].copy() for name in self.PER_NODE), self.args[: self.n_args].copy()
-
-    def put(self, kept: tuple[np.ndarray, ...]) -> None:
-        """Have the nodes, and no others, of which these are the copies."""
-        self.clear()
-        *columns, args = kept
-        self.reserve(len(columns[0]), len(args))
-        for name, column in zip(self.PER_NODE, columns, strict=True):
-            getattr(self, name)[: self.n] = column
-        self.args[: self.n_args] = args
-
     def copy(self) -> Self:
-        """The same nodes in arrays of their own."""
+        """The same nodes in arrays of their own, without room for more."""
         made = type(self)()
-        made.n, made.n_args, made.args = self.n, self.n_args, self.args.copy()
+        made.n, made.n_args, made.args = self.n, self.n_args, self.args[: self.n_args].copy()
         for name in self.PER_NODE:
-            setattr(made, name, getattr(self, name).copy())
+            setattr(made, name, getattr(self, name)[: self.n].copy())
         made._renew()
         return made
+
+    def put(self, other: Nodes) -> None:
+        """Have the nodes of another, and no others."""
+        self.clear()
+        self.reserve(other.n, other.n_args)
+        for name in self.PER_NODE:
+            getattr(self, name)[: self.n] = getattr(other, name)[: self.n]
+        self.args[: self.n_args] = other.args[: self.n_args]
 
 
 def _grown(column: np.ndarray, used: int, size: int) -> np.ndarray:

@@ -1,77 +1,79 @@
-"""Plans of mini-batches that were made of recordings: when the same come in the same order, all is as it was."""
+"""Plans of small graphs, and of mini-batches made of recordings: when the same is recorded, all is as it was."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
 
 from edbatch.base.exclusive import lock
-from edbatch.graph.columns import Pieces, Placed
-from edbatch.memory.plan.arenas import Arenas
+from edbatch.base.records import packing
+from edbatch.devices import current_device
+from edbatch.graph.columns import Pieces, Placed, Recorded
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import is_known
+from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.learned import still_waits
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.type_table import TypeTable, shared_table
 
-MOST_BYTES = 1 << 26  # of all plans together
-MOST_IN_VAIN = 256  # plans that are forgotten unused before only what has been seen is kept
-MOST_SEEN = 1 << 14  # mini-batches
+if TYPE_CHECKING:
+    from edbatch.runtime.backward.way import Flowed
+
+MOST_BYTES = 1 << 26  # of all plans of one kind together
+MOST_NODES = 1000  # of a graph that is found by all that was recorded: to go through it takes 20 ns a node
+MOST_IN_VAIN = 1000  # plans that are kept, and not used, before only what has been seen is kept
+MOST_SEEN = 1 << 14  # graphs
+MOST_WAYS = 4  # back through one run, from several expressions and for several sets of gradients
 
 
-class Remembered(NamedTuple):
-    """What became of a graph's first run.
+class Remembered:
+    """What became of a graph's first run; graphs that record the same have its records, as long as they do not grow.
 
-    Attributes:
-        table: of its types, while it is there.
-        nodes: the columns of `Nodes`, and the integers.
-        plan: the tables of a `GrowingPlan`.
+    Args:
+        table: of its types.
+        nodes, plan: its records, which are copied.
         used: rows in use of each arena.
         n_sources, policy, fallbacks: see `Evaluation`.
         waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
-        recorded: the columns of `sharing.Recorded`, where equal nodes are computed once.
+        recorded: all nodes as they were recorded, where equal ones are computed once; copied, too.
+        fixes_device: whether its device follows from what was recorded, and is not the one in force then.
+
+    Attributes:
+        ready: the programs that ran it, unless they saved.
+        ways: gone back through it, see `runtime.backward`.
+        bytes: of all arrays, and of the key, about.
+        plans: where graphs find it; None: nowhere any more.
     """
 
-    table: ref[TypeTable]
-    nodes: tuple[np.ndarray, ...]
-    plan: tuple[np.ndarray, ...]
-    used: np.ndarray
-    n_sources: int
-    policy: Policy | None
-    waiting: tuple[frozenset[str], int] | None
-    fallbacks: int
-    recorded: tuple[np.ndarray, ...] = ()
+    __slots__ = (
+        "bytes", "fallbacks", "fixes_device", "n_sources", "nodes", "plan", "plans", "policy", "ready", "recorded",
+        "table", "used", "waiting", "ways",
+    )  # fmt: skip
 
-    @classmethod
-    def of(
-        cls, table: TypeTable, nodes: Nodes, plan: GrowingPlan, arenas: Arenas, n_sources: int,
-        policy: Policy | None, waiting: tuple[frozenset[str], int] | None, fallbacks: int,
-    ) -> Remembered:  # fmt: skip
-        """What became of a first run, once it is planned."""
-        used = arenas.rows["used"].copy()
-        return cls(ref(table), nodes.kept(), plan.copies(), used, n_sources, policy, waiting, fallbacks)
-
-    def put(self, nodes: Nodes, plan: GrowingPlan, arenas: Arenas) -> None:
-        """Put it into the empty records of another graph."""
-        nodes.put(self.nodes)
-        plan.reserve(nodes.n, nodes.n_args)
-        plan.put(self.plan)
-        arenas.rows["used"][: len(self.used)] = self.used
-
-    @property
-    def bytes(self) -> int:
-        """Of all arrays, about."""
-        return 1000 + sum(array.nbytes for array in (*self.nodes, *self.recorded, *self.plan, self.used))
+    def __init__(
+        self, table: TypeTable, nodes: Nodes, plan: GrowingPlan, used: np.ndarray, n_sources: int,
+        policy: Policy | None, waiting: tuple[frozenset[str], int] | None, fallbacks: int, fixes_device: bool,
+        recorded: Nodes | None,
+    ) -> None:  # fmt: skip
+        self.table, self.fixes_device = ref(table), fixes_device
+        self.nodes, self.plan, self.used = nodes.copy(), plan.copy(), used.copy()
+        self.n_sources, self.policy, self.waiting, self.fallbacks = n_sources, policy, waiting, fallbacks
+        self.recorded = None if recorded is None else recorded.copy()
+        self.ready: Ready | None = None
+        self.ways: dict[Hashable, Flowed] = {}
+        self.plans: Plans | None = None
+        copied = 0 if self.recorded is None else self.recorded.bytes
+        self.bytes = 4000 + copied + 2 * self.nodes.bytes + self.plan.bytes + self.used.nbytes
 
 
 class Plans:
-    """Those of the process, no more than so many bytes; what was not used for longest is forgotten."""
+    """Those of one kind, no more than so many bytes; what was not used for longest is forgotten."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self.bytes = 0
@@ -88,17 +90,19 @@ class Plans:
             if found is None:
                 return None
             table = found.table()
-            is_over = table is None or shared_table(table.device) is not table
-            if is_over or (found.waiting is not None and not still_waits(*found.waiting)):
+            is_current = table is not None and shared_table(table.device) is table
+            if table is not None and not found.fixes_device:
+                is_current = is_current and table.device is current_device()
+            if not is_current or (found.waiting is not None and not still_waits(*found.waiting)):
                 self._forget(key)
                 return None
             self._plans.move_to_end(key)
             self.hits += 1
-            self._in_vain = 0
+            self._in_vain = max(0, self._in_vain - 1)
             return found
 
     def wants(self, key: Hashable) -> bool:
-        """Whether a plan had better be kept: where mini-batches are mixed anew in each epoch, none comes again."""
+        """Whether a plan had better be kept: where samples differ, or are mixed in each epoch, none comes again."""
         if self._in_vain < MOST_IN_VAIN:
             return True
         number = hash(key)
@@ -114,36 +118,61 @@ class Plans:
         with lock:
             if key in self._plans:
                 self._forget(key)
-            self._plans[key] = made
+            self._plans[key], made.plans = made, self
             self.bytes += made.bytes
-            while self.bytes > self._most:
-                self._forget(next(iter(self._plans)))
-                self._in_vain += 1
+            self._in_vain += 1
+            self._shrink()
+
+    def keep_way(self, made: Remembered, key: Hashable, way: Flowed) -> None:
+        """Keep a way back through what is kept."""
+        with lock:
+            if made.plans is self and len(made.ways) < MOST_WAYS:
+                made.ways[key] = way
+                made.bytes += way.bytes
+                self.bytes += way.bytes
+                self._shrink()
+
+    def _shrink(self) -> None:
+        while self.bytes > self._most:
+            self._forget(next(iter(self._plans)))
 
     def _forget(self, key: Hashable) -> None:
-        self.bytes -= self._plans.pop(key).bytes
+        made = self._plans.pop(key)
+        made.plans = None
+        self.bytes -= made.bytes
 
 
-plans = Plans()
+#: Of mini-batches that were made of recordings, and of small graphs: whether one kind comes again says nothing of the
+#: other.
+of_recordings, of_graphs = Plans(), Plans()
 
 
-def key_of(pieces: Pieces, policy: Policy | None, *told: Hashable) -> Hashable:
-    """What is equal for two graphs if their first runs have one plan; None if nobody can tell.
+def plans_for(taken: Recorded | Pieces) -> Plans:
+    """Where the plan of what was recorded is kept."""
+    return of_recordings if isinstance(taken, Pieces) else of_graphs
+
+
+def key_of(taken: Recorded | Pieces, policy: Policy | None, *told: Hashable) -> Hashable:
+    """What is equal for two graphs if their first runs have one plan; None if nobody can tell, or it takes too long.
 
     Args:
-        pieces: all that was recorded.
+        taken: all that was recorded.
         policy: of the graph.
         told: options and the like.
     """
-    if not pieces.has_recordings:
-        return None
-    if any(chunk.recording.drawn for chunk in pieces.chunks if isinstance(chunk, Placed)):
-        return None  # masks are other ones each time
     known: Any = policy
     if type(policy) is Heuristic:
         known = policy.name
     elif not is_known(policy):
         return None
-    return (
-        pieces.rows.tobytes(), tuple(pieces.bases), pieces.types.tobytes(), pieces.args.tobytes(), known, *told
-    )  # fmt: skip
+    if isinstance(taken, Recorded):
+        if not isinstance(taken.types, list) or len(taken.types) > MOST_NODES:
+            return None
+        types, args = taken.types, taken.args
+        # Bytes are told apart in a tenth of the time that tuples of integers are.
+        return packing("i", len(types)).pack(*types), packing("q", len(args)).pack(*args), known, *told
+    if not taken.has_recordings:
+        return None
+    if any(chunk.recording.drawn for chunk in taken.chunks if isinstance(chunk, Placed)):
+        return None  # masks are other ones each time
+    return taken.rows.tobytes(), tuple(taken.bases), taken.types.tobytes(), taken.args.tobytes(), known, *told

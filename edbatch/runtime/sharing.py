@@ -162,7 +162,7 @@ class Sharing:
         args[recorded.starts[inputs]] = np.arange(len(inputs))
         return Alone(np.array([type.id for type in bound], np.int32)[types[is_node]], args, places, inputs)
 
-    def restore(self, kept: tuple[np.ndarray, ...]) -> None:
+    def restore(self, kept: Nodes) -> None:
         """Have what another graph that recorded the same has found."""
         self.recorded.put(kept)
         self._time = now()

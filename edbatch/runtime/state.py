@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from edbatch.memory.plan.arenas import Arenas
+from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.runtime.lines import Lines
 from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.remembered import Remembered
 from edbatch.runtime.type_table import TypeTable
 
 
-class GraphState(NamedTuple):
+@dataclass(slots=True, eq=False)
+class GraphState:
     """A graph's types, nodes and values.
 
     Attributes:
         table: its types, windows and programs.
         nodes: those that were taken over.
+        plan: what has run.
         arenas: the values.
         check_nan: whether to raise after the first batch that computes a NaN.
-        lines: where nodes were recorded, for errors.
+        recorded: by node where it was recorded; None if that is not noted.
+        known: what became of another graph that recorded the same: nodes and plan are its; None: there was none, or the
+            graph has grown.
     """
 
     table: TypeTable
     nodes: Nodes
+    plan: GrowingPlan
     arenas: Arenas
     check_nan: bool
-    lines: Lines
+    recorded: Mapping[int, str] | None
+    known: Remembered | None
+
+    @property
+    def lines(self) -> Lines:
+        """Where nodes were recorded, for errors."""
+        return Lines(self.recorded, self.nodes)

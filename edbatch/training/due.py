@@ -9,15 +9,13 @@ from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.training.arrays import backend_of, gradient_of, norm, sent
 from edbatch.training.storage import Storage, by_storage, is_whole
 
-Key = tuple[list[int], list[Parameter]]
-
 
 class Due:
     """The parameters that have gradients, by what is done to them, and where their gradients are.
 
     Args:
         parameters: these.
-        key: of each the number of its group, and the owner of its storage.
+        group_of: of these, and maybe others, the number of the group; another dictionary when that may have changed.
         updates: of each, if it had some.
         storage: of an owner.
 
@@ -30,7 +28,7 @@ class Due:
     Example:
         >>> import edbatch as eb
         >>> W, b = list(eb.ParameterCollection().add_parameters(2, name=name) for name in "Wb")
-        >>> due = Due([W, b], ([0, 1], [W, b]), {}, lambda owner: Storage(owner, eb.SGD.rule))
+        >>> due = Due([W, b], {W: 0, b: 1}, {}, lambda owner: Storage(owner, eb.SGD.rule))
         >>> due.alike == {W: 0, b: 1}, due.applied == [(W, W, W), (b, b, b)]
         (True, True)
     """
@@ -38,12 +36,13 @@ class Due:
     def __init__(
         self,
         parameters: Sequence[Parameter],
-        key: Key,
+        group_of: Mapping[Parameter, int],
         updates: Mapping[Parameter, int],
         storage: Callable[[Parameter], Storage],
     ) -> None:
-        self.parameters, self._key = parameters, key
-        ways = {x: (group, updates.get(x, 0), x.dtype) for x, group in zip(parameters, key[0], strict=True)}
+        self.parameters, self._group_of = parameters, group_of
+        self._stacks = [x.stack for x in parameters]
+        ways = {x: (group_of[x], updates.get(x, 0), x.dtype) for x in parameters}
         one_of = {way: x for x, way in ways.items()}
         self.alike = {one: way[0] for way, one in one_of.items()}
         measured: list[Parameter] = []
@@ -66,13 +65,13 @@ class Due:
         self._squares = self._backend.squares(self._entries)
         self._rows = [call.give_gradient()[0] if call.table is None else 0 for call in self._calls]
 
-    def fits(self, parameters: Sequence[Parameter], key: Key) -> bool:
+    def fits(self, parameters: Sequence[Parameter], group_of: Mapping[Parameter, int]) -> bool:
         """Whether it is what these parameters need, and their gradients are where they were."""
-        return (
-            self.parameters == parameters
-            and self._key == key
-            and all(x.gradient_array() is kept for x, kept in zip(self._owners, self._gradients, strict=True))
-        )
+        if self._group_of is not group_of or self.parameters != parameters:
+            return False
+        if [x.stack for x in parameters] != self._stacks:
+            return False
+        return all(x.gathers_in(kept) for x, kept in zip(self._owners, self._gradients, strict=True))
 
     def norm(self) -> float:
         """See `arrays.norm`: of all gradients."""

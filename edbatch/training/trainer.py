@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields
+from operator import is_
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -92,6 +93,8 @@ class Trainer:
         self._updates: dict[Parameter, int] = {}  # of each parameter that had some
         self._storages: dict[Parameter, Storage] = {}  # by owner
         self._due: Due | None = None  # at the last update
+        self._names = [field.name for field in fields(self) if field.name != "model"]
+        self._in_range: list[Any] = []  # of these names, what was last found to be
         self._grouped: tuple[list[list[Parameter]], dict[Parameter, int]] = [], {}  # what is in each group, and back
         allowed = [field.name for field in fields(self) if field.name not in ("model", "clip", "on_bad_gradient")]
         self.groups: list[Group] = groups_of(self._name, self.model, allowed)
@@ -168,9 +171,7 @@ class Trainer:
         """
         started = Moment.now()
         group_of = self._group_of()
-        optimizers = [self._with(group) for group in self.groups]
-        for optimizer in optimizers:  # hyper-parameters may have been set since the last update
-            optimizer.check()
+        optimizers = self._checked()
         rates = [optimizer.learning_rate for optimizer in optimizers]
         options = current_options()
         with backend_of(next(iter(group_of))).computing(options.record, options.precision, options.threads):
@@ -210,10 +211,9 @@ class Trainer:
                 else ("call loss.backward() first; an update, by whatever thread, forgets all gradients")
             )
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
-        key = [group_of[parameter] for parameter in parameters], [owner_of(parameter) for parameter in parameters]
-        if self._due is None or not self._due.fits(parameters, key):
+        if self._due is None or not self._due.fits(parameters, group_of):
             with Whole():  # parts that have become a stack hand over what is remembered of them
-                self._due = Due(parameters, key, self._updates, self._storage)
+                self._due = Due(parameters, group_of, self._updates, self._storage)
         return self._due
 
     @exclusive
@@ -329,6 +329,24 @@ class Trainer:
         found = object.__new__(type(self))  # a copy would be a trainer with a state of its own
         vars(found).update(vars(self) | {name: value for name, value in group.items() if name != "params"})
         return found
+
+    def _checked(self) -> list[Self]:
+        """The optimizer of each group; hyper-parameters may have been set since the last update.
+
+        To check all of them takes as long as a small update: those that are the same objects as then are in range.
+        """
+        given = [getattr(self, name) for name in self._names]
+        found = self._in_range
+        is_same = (
+            type(self.steps) is int and self.steps >= 0 and len(found) == len(given) and all(map(is_, given, found))
+        )
+        if is_same and len(self.groups) == 1 and len(self.groups[0]) == 1:
+            return [self]
+        optimizers = [self._with(group) for group in self.groups]
+        for optimizer in optimizers:
+            optimizer.check()
+        self._in_range = [getattr(self, name) for name in self._names] if optimizers == [self] else []
+        return optimizers
 
     def _group_of(self) -> dict[Parameter, int]:
         """Of all parameters the number of their group; collections may have grown, and groups may be others."""

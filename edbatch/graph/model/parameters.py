@@ -157,6 +157,10 @@ class Parameter(Operand):
         """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""
         return self._sum() if self.has_grad else self._zeros()
 
+    def gathers_in(self, array: Any) -> bool:
+        """Whether gradients are added up in this array, which `gradient_array` gave; not of parts of a stack."""
+        return self._gradient is array
+
     def set_grad(self, gradient: Any) -> None:
         """Put another gradient in the place of the sum of those that have come.
 
@@ -242,10 +246,10 @@ class Parameter(Operand):
 
         Of a stack, what is added to the rows of frozen parts is never read.
         """
-        fresh = not self.has_grad
+        fresh, stages = not self.has_grad, booked.get()
         for member in self.members():
             member._has_grad = not member._frozen
-            member.stages = booked.get()
+            member.stages = stages
         return self._sum(), fresh
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from edbatch.graph.model.parameters import Parameter
 
 _time = 0
-_shared: WeakKeyDictionary[Parameter, int] = WeakKeyDictionary()  # with other libraries, and their checksums
+# With other libraries, and their checksums; None before the first: to ask whether a dictionary of weak keys is empty
+# takes two calls.
+_shared: WeakKeyDictionary[Parameter, int] | None = None
 
 
 def note_write(parameters: Iterable[Parameter]) -> None:
@@ -36,13 +38,16 @@ def note_write(parameters: Iterable[Parameter]) -> None:
 
 def share(parameter: Parameter) -> None:
     """From now on others may write to a parameter."""
+    global _shared
     with lock:
+        if _shared is None:
+            _shared = WeakKeyDictionary()
         _shared[parameter] = _checksum(parameter)
 
 
 def is_shared(parameter: Parameter) -> bool:
     """Whether others may write to a parameter."""
-    return parameter in _shared
+    return _shared is not None and parameter in _shared
 
 
 def last_write(parameter: Parameter) -> int:
@@ -52,7 +57,7 @@ def last_write(parameter: Parameter) -> int:
 
 def now() -> int:
     """The time; what others have written until now is noted."""
-    if _shared:
+    if _shared is not None:
         with lock:
             found = {parameter: _checksum(parameter) for parameter in _shared}
             changed = [parameter for parameter, checksum in found.items() if checksum != _shared[parameter]]

@@ -28,10 +28,11 @@ class Arenas:
     def __init__(self, windows: Windows, pool: BufferPool) -> None:
         self._windows = windows
         self._pool = pool
-        self.rows = np.zeros(0, ROWS)
+        self._renew(np.zeros(0, ROWS))
         self.flats: list[Any] = []
         self.room = 0
         self._arrays: dict[int, Any] = {}
+        self._put: np.ndarray | None = None
 
     def see_layouts(self) -> bool:
         """Have an arena for every layout that there is now; returns whether there are new ones."""
@@ -41,7 +42,7 @@ class Arenas:
         self.flats += [None] * (len(layouts) - known)
         widths = self._windows.widths()
         strides = [widths[at] * layouts[at][1].itemsize for at in range(known, len(layouts))]
-        self.rows = joined(self.rows, records([Rows(0, stride) for stride in strides], ROWS))
+        self._renew(joined(self.rows, records([Rows(0, stride) for stride in strides], ROWS)))
         return True
 
     def array(self, window: int) -> Any:
@@ -57,8 +58,9 @@ class Arenas:
 
     def make_room(self) -> None:
         """Have room for all rows that are in use; what was in them stays."""
-        widths, words = self._windows.widths(), self.rows.view(np.int64).reshape(-1, len(Rows._fields))
-        for arena in np.flatnonzero(words[:, 2] > words[:, 3]).tolist():
+        words = self._words
+        for arena in (words[:, 2] > words[:, 3]).nonzero()[0].tolist():
+            widths = self._windows.widths()
             used, room = words[arena, 2:].tolist()
             width, dtype, old = widths[arena], self._windows.layouts[arena][1], self.flats[arena]
             new = self._pool.acquire(max(used, 2 * room) * width, dtype)
@@ -73,6 +75,17 @@ class Arenas:
                 self.room -= old.nbytes
                 self._pool.release(old)
 
+    def _renew(self, rows: np.ndarray) -> None:
+        self.rows, self._words = rows, rows.view(np.int64).reshape(-1, len(Rows._fields))
+
+    def put(self, used: np.ndarray) -> None:
+        """Have so many rows in use of each arena, where none are, and room for them."""
+        self.see_layouts()
+        self._words[: len(used), 2] = used
+        if self._put is not used:  # for what was put last there is
+            self.make_room()
+            self._put = used
+
     def clear(self) -> None:
         """Have no row in use, and the same room; the values are gone."""
         self.rows["used"] = 0
@@ -80,6 +93,7 @@ class Arenas:
     def release(self) -> None:
         """Give all buffers back to the pool; the values are gone."""
         self._arrays.clear()
+        self._put = None
         self.room = 0
         for arena in np.flatnonzero(self.rows["room"]).tolist():
             flat, self.flats[arena] = self.flats[arena], None

@@ -91,15 +91,18 @@ class GrowingPlan:
             tables.append(new)
         self._hold(tables)
 
-    def copies(self) -> tuple[np.ndarray, ...]:
-        """Of what is in use of each table."""
-        return tuple(table[:used].copy() for table, used in zip(self._tables, self._counts.tolist(), strict=True))
+    def copy(self) -> GrowingPlan:
+        """The same batches in tables without room for more."""
+        made = GrowingPlan()
+        made._hold([table[:used].copy() for table, used in zip(self._tables, self._counts.tolist(), strict=True)])
+        made._counts[:] = self._counts
+        return made
 
-    def put(self, tables: tuple[np.ndarray, ...]) -> None:
-        """Have these in use, in a plan that is empty and has room for them."""
-        for table, column in zip(self._tables, tables, strict=True):
-            table[: len(column)] = column
-        self._counts[:] = [len(column) for column in tables]
+    def put(self, other: GrowingPlan) -> None:
+        """Have the batches of another, in a plan that is empty and has room for them."""
+        for table, given, used in zip(self._tables, other._tables, other._counts.tolist(), strict=True):
+            table[:used] = given[:used]
+        self._counts[:] = other._counts
 
     def clear(self) -> None:
         """Have nothing in use, and the same room."""

@@ -17,15 +17,18 @@ from edbatch.base.exclusive import Whole
 from edbatch.errors import EdBatchError
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.model.writes import now
+from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
 from edbatch.runtime.backward.expression_gradients import ExpressionGradients
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
 from edbatch.runtime.backward.plan import BackwardPlan
 from edbatch.runtime.backward.reach import divide, flow_from
+from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.routes import Routes, routes_of
-from edbatch.runtime.backward.saving import Ran, stretches
+from edbatch.runtime.backward.saving import Ran, Stretch, stretches
 from edbatch.runtime.backward.static_windows import stopping_views
+from edbatch.runtime.backward.way import Flowed, Way, planned
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
 
@@ -86,28 +89,48 @@ class Backward:
         Args:
             sources: compute those of inputs and constants too, and leave the parameters' alone.
         """
-        self.release()
+        if sources:
+            self.release()  # what the first way back has left
         self.has_sources = sources
         now()  # what others have written since is noted
-        routes = routes_of(self._table)
-        if not self._flow(routes):
-            return
-        plans: list[BackwardPlan] = []
-        root, flow, store = self._root & NODE_MASK, self._store.flow, self._store
-        n_sets, nodes, ways = len(self._table.output_sets.sets), self._graph.nodes.directory, routes.ways
-        for stretch in reversed(stretches(self._ran, store.plan)):
-            divided = divide(*stretch.extent, n_sets, stretch.plan.entries, nodes, ways, flow.entries)
-            if divided[0]:
-                plan = BackwardPlan(stretch, self._graph, self.gradients, store, divided, root)
-                if not plans:
-                    self._give_seed(plan)
-                plan.run()
-                plans.append(plan)
+        plans = self._gone_back(routes_of(self._table))
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.
             with Whole():
                 for plan in plans:
                     plan.add_to_parameters()
+
+    def _gone_back(self, routes: Routes) -> list[BackwardPlan]:
+        """Compute the gradients of values, by the way that was gone when all was as it is, or by a new one."""
+        known, plans = self._graph.known, list[BackwardPlan]()
+        if known is not None:
+            ran = self._ran[0]
+            key = self._root, self.has_sources, current_options().fuse, *ran.saved
+            found = known.ways.get(key)
+            if found is not None and (again := routes.again(found.way)) is not None:
+                self.requires, self.sets = found.requires, found.sets
+                return [self._gone(Stretch(known.plan, ran, ran), found.way, *again, True)]
+        if not self._flow(routes):
+            return []
+        graph, store, n_sets = self._graph, self._store, len(self._table.output_sets.sets)
+        flow, nodes, ways = store.flow, graph.nodes.directory, routes.ways
+        for stretch in reversed(stretches(self._ran, graph.plan)):
+            divided = divide(*stretch.extent, n_sets, stretch.plan.entries, nodes, ways, flow.entries)
+            if divided[0]:
+                route, held = routes.find(flow.columns.present[: divided[1]], stretch.saved)
+                way = planned(stretch, graph, self.gradients, store, divided, self._root & NODE_MASK, route)
+                if known is not None and known.plans is not None:
+                    known.plans.keep_way(known, key, Flowed(self.requires.copy(), self.sets.copy(), way.copy()))
+                plans.append(self._gone(stretch, way, route, held, not plans))
+        return plans
+
+    def _gone(self, stretch: Stretch, way: Way, route: Route, held: list[Any], is_last: bool) -> BackwardPlan:
+        """Go back through a stretch of runs; `is_last`: the gradient that is given is of one of their nodes."""
+        plan = BackwardPlan(stretch, way, route, held, self._graph, self.gradients, self._store, self.sets)
+        if is_last:
+            self._give_seed(plan)
+        plan.run()
+        return plan
 
     def _give_seed(self, plan: BackwardPlan) -> None:
         """Put the gradient that is given where a way back begins."""
@@ -119,7 +142,7 @@ class Backward:
 
     def _flow(self, routes: Routes) -> bool:
         """Find out where gradients flow; returns whether they do."""
-        table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._store.plan
+        table, nodes, flow, plan = self._table, self._graph.nodes, self._store.flow, self._graph.plan
         root, code = self._root & NODE_MASK, self._root >> NODE_BITS
         found, n = table.output_sets, nodes.n
         number = found.of_root(table.bound, nodes.types.item(root), code)

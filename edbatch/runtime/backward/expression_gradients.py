@@ -22,6 +22,7 @@ from edbatch.runtime.backward.saving import Ran
 from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled, compiled_outputs
 from edbatch.runtime.compile.run_program import run_program
+from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.state import GraphState
 
 
@@ -51,10 +52,14 @@ class ExpressionGradients:
     """
 
     def __init__(self, graph: GraphState, ran: list[Ran], gradients: GradientArenas) -> None:
-        self._table, self._nodes, self._arenas = graph.table, graph.nodes, graph.arenas
+        self._graph, self._table, self._arenas = graph, graph.table, graph.arenas
         self._ran = ran
         self._gradients = gradients
         self._backend = graph.table.backend
+
+    @property
+    def _nodes(self) -> Nodes:
+        return self._graph.nodes
 
     def gradient(self, made: Made, sets: np.ndarray) -> Any:
         """The gradient [1, *shape] of an expression; `sets`: per node, which set of outputs gradients flow into."""

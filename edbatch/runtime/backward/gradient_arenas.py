@@ -12,6 +12,8 @@ from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.kept_buffer import KeptBuffer
 
+_NONE = np.zeros(0, ROWS)
+
 
 class GradientArenas:
     """Gradients of the values in a graph's arenas: the same rows, all zeros at first, made when first touched.
@@ -27,7 +29,7 @@ class GradientArenas:
         self._arenas = arenas
         self._pool = pool
         self._kept = kept
-        self._rows = np.zeros(0, ROWS)
+        self._rows = _NONE
         self._flats: list[tuple[int, Any]] = []  # what was acquired, by address
         self._arrays: dict[int, Any] = {}
 
@@ -72,7 +74,7 @@ class GradientArenas:
     def release(self) -> None:
         """Give all memory back to the pool; the gradients are gone."""
         self._arrays.clear()
-        self._rows = self._rows[:0]
+        self._rows = _NONE
         while len(self._flats) > 1:
             _, flat = self._flats.pop()
             self._pool.release(flat)

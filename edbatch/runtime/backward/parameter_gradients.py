@@ -17,7 +17,7 @@ from edbatch.runtime.backward.type_rows import TypeRows
 
 def add_terms(rows: TypeRows, backend: Backend) -> None:
     """Add what a type has left to the gradients of its parameters."""
-    table, n = rows.table, rows.n
+    table, n, width = rows.table, rows.n, rows.how.flows.width
     of_saved: dict[int, Any] = {}
     for term in rows.how.flows.terms:
         parameter = parameter_of(term.parameter)
@@ -31,19 +31,19 @@ def add_terms(rows: TypeRows, backend: Backend) -> None:
                 x = of_saved[part.node]
                 parts.append(x if part.view is None else part.view.look(x))
             else:
-                shape, found = part.spec.shape, table[:, part.column : part.column + part.spec.size]
+                shape, size = part.spec.shape, part.spec.size
+                found = table if size == width else table[:, part.column : part.column + size]
                 parts.append(found if len(shape) == 1 else found.reshape(n, *shape))
         _add_term(parameter, term, parts, rows, backend)
 
 
 def add_sum(parameter: Parameter, rows: Any, backend: Backend, view: View | None = None) -> None:
-    """Add the sum of rows [n, *shape] to a parameter's gradient, or to a part of it, unless it is frozen."""
-    if not parameter.frozen:
-        whole = parameter.accumulator()[0]
-        if view is None:
-            backend.add_all(rows, whole)
-        else:
-            backend.add_all(rows[:, None], view.look(whole[None]))
+    """Add the sum of rows [n, *shape] to a parameter's gradient, or to a part of it."""
+    whole = parameter.accumulator()[0]
+    if view is None:
+        backend.add_all(rows, whole)
+    else:
+        backend.add_all(rows[:, None], view.look(whole[None]))
 
 
 def _chosen(rows: TypeRows, node: int, backend: Backend) -> Any:
@@ -60,5 +60,9 @@ def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows
     elif len(parts) == 1:
         add_sum(parameter, parts[0], backend, term.view)
     else:
-        left, right = (part if part.ndim == 2 else part.reshape(-1, part.shape[-1]) for part in parts)
-        backend.add_product(left, right, *parameter.accumulator())
+        left, right = parts
+        backend.add_product(_as_matrix(left), _as_matrix(right), *parameter.accumulator())
+
+
+def _as_matrix(part: Any) -> Any:
+    return part if part.ndim == 2 else part.reshape(-1, part.shape[-1])

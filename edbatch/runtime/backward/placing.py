@@ -68,17 +68,20 @@ def _most(plan: Forward, kind: int, rows: int) -> int:
 
 
 @compiled(small=True)
-def place(base: int, width: int, values: np.ndarray, gradients: np.ndarray, route_tables: np.ndarray) -> None:
+def place(
+    base: int, width: int, values: np.ndarray, gradients: np.ndarray, begins: np.ndarray, route_tables: np.ndarray
+) -> None:
     """Fill in the addresses of what has been measured, and of the values.
 
     Args:
         base: address of the memory.
         width: bytes of an entry.
         values, gradients: the arenas, records `Rows`; those of gradients are filled in, too.
+        begins: what was measured, see `RouteTables`.
         route_tables: directory of `RouteTables`.
     """
     route = route_in(route_tables)
-    memory, begins, n = route.memory, route.begins, len(values)
+    memory, n = route.memory, len(values)
     for arena in range(n):
         if begins[arena] >= 0:
             gradients[arena]["address"] = base + width * begins[arena]

@@ -16,13 +16,13 @@ from edbatch.graph.node_type import parameter_of
 from edbatch.graph.sources import PARAMETER
 from edbatch.memory.plan.format import Plan
 from edbatch.runtime.backward.gradient_arenas import GradientArenas
-from edbatch.runtime.backward.loops import plan_back
 from edbatch.runtime.backward.parameter_gradients import add_sum, add_terms
 from edbatch.runtime.backward.placing import place
 from edbatch.runtime.backward.records import OWN, SAVED
-from edbatch.runtime.backward.routes import routes_of
+from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.saving import Stretch
 from edbatch.runtime.backward.type_rows import TypeRows
+from edbatch.runtime.backward.way import Way
 from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
@@ -35,12 +35,12 @@ class BackwardPlan:
 
     Args:
         stretch: the runs.
-        graph: its graph.
+        way: how they are gone through.
+        route, held: of the way; what is to be held meanwhile.
+        graph: their graph.
         gradients: of the graph's values; filled.
-        store: the graph's records: where gradients flow; its plan of the way back is filled in, and is that of these
-            runs until those before them have one.
-        divided: into how many parts of batches they flow, and of how many sets.
-        root: the node whose gradient is given.
+        store: the graph's records.
+        sets: per node, the number of the set of its outputs that gradients flow into.
 
     Attributes:
         plan: the batches. Types are those of the route.
@@ -48,72 +48,47 @@ class BackwardPlan:
     """
 
     def __init__(
-        self, stretch: Stretch, graph: GraphState, gradients: GradientArenas, store: Store, divided: tuple[int, int],
-        root: int,
+        self, stretch: Stretch, way: Way, route: Route, held: list[Any], graph: GraphState, gradients: GradientArenas,
+        store: Store, sets: np.ndarray,
     ) -> None:  # fmt: skip
-        self._stretch, self._graph, self._gradients, self._store = stretch, graph, gradients, store
-        self._table, self._backend, self._flow, self.plan = graph.table, graph.table.backend, store.flow, store.back
-        n_parts, n_sets = divided
-        flow = self._flow
-        routes = routes_of(graph.table)
-        self._route, self._held = routes.find(flow.columns.present[:n_sets], stretch.saved)
-        self.programs = self._route.programs
-        if self._route.has_parameters:
-            self._parts = flow.columns.parts["batch"][:n_parts].copy()
-        expect_unwritten(self._route.reads, stretch.time)
-        self._place(n_parts, root)
+        self._held, self._stretch, self._way, self._graph, self._gradients = held, stretch, way, graph, gradients
+        self._store, self._sets = store, sets
+        self._table, self._backend, self._route, self.plan = graph.table, graph.table.backend, route, way.plan
+        self.programs = route.programs
+        expect_unwritten(route.reads, stretch.time)
+        self._place()
 
-    def _place(self, n_parts: int, root: int) -> None:
-        """Make the plan, and have memory for all that it computes."""
-        graph, table, route, plan, arenas = self._graph, self._table, self._route, self.plan, self._graph.arenas
+    def _place(self) -> None:
+        """Have memory for all that is computed."""
+        table, way, route, arenas = self._table, self._way, self._route, self._graph.arenas
         arenas.see_layouts()
-        n = len(route.tables.tables.begins) - len(route.buffers)
+        n = len(way.begins) - len(route.buffers)
         values, gradients = arenas.rows[:n], self._gradients.rows(n)
-        self._arena = arena = table.arenas.item(graph.nodes.types.item(root))
-        dtype = table.windows.layouts[arena][1]
-        zeros = -1
-        while zeros < 0:
-            plan.clear()
-            zeros, entries = plan_back(
-                (*self._stretch.extent, n_parts), (arena, dtype.itemsize), self._backend.adds_in_groups,
-                self._stretch.plan.entries, self._flow.entries, route.tables.entries, values, gradients, plan.entries,
-            )  # fmt: skip
-            if zeros < 0:
-                sizes = plan.used
-                plan.clear()
-                plan.make_room(sizes)
-        address, self._flat = self._gradients.acquire(entries, zeros, dtype)
-        place(address, dtype.itemsize, values, gradients, route.tables.entries)
+        dtype = table.windows.layouts[way.arena][1]
+        address, self._flat = self._gradients.acquire(way.entries, way.zeros, dtype)
+        place(address, dtype.itemsize, values, gradients, way.begins, route.tables.entries)
         if self._stretch.saved:
             for at, buffer in enumerate(route.buffers):
                 if buffer.rows == SAVED:
                     flat = self._stretch.saved[buffer.kind].flat
                     route.words[2 * n + at, :2] = self._backend.address(flat), dtype.itemsize * buffer.width
-        begins, rows = route.tables.tables.begins, self._flow.columns.rows
-        self._begin, self._begins = begins.item(arena), begins[n:].tolist()
-        sets = self._flow.columns.sets
-        self._rows = [
-            TypeRows(
-                route.hows[number], self._flat, self._begins[route.own[number]], rows.item(number), self._stretch,
-                graph.nodes, sets, number, table.output_sets.sets[number].kind,
-            )
-            for number in route.terms
-        ]  # fmt: skip
+        self._n = n
 
     def gradient_of(self, root: int) -> Any:
         """The entries of the gradient of the node that is given one, if this is the way back that begins there."""
-        width = self._table.windows.widths()[self._arena]
-        begin = self._begin + width * self._graph.nodes.row.item(root)
+        arena = self._way.arena
+        width = self._table.windows.widths()[arena]
+        begin = self._way.begins.item(arena) + width * self._graph.nodes.row.item(root)
         return self._flat[begin : begin + width]
 
     def run(self) -> None:
         """Compute the gradients of values."""
         plan, backend = self.plan, self._backend
-        end = plan.used.batches
+        end = self._way.batches
         if not end:
             return
-        indices, size = backend.indices(plan), self.programs.scratch(plan, 0, end)
-        scratch, _ = self._store.scratch.take(size, _BYTES)
+        indices = backend.indices(plan)
+        scratch, _ = self._store.scratch.take(self._way.ready.scratch, _BYTES)
         each = 1 if self._graph.check_nan else end
         for begin in range(0, end, each):
             backend.run_batches(begin, begin + each, plan, indices, self._route.memory, self.programs, scratch)
@@ -122,17 +97,24 @@ class BackwardPlan:
 
     def add_to_parameters(self) -> None:
         """Add what the batches have left, and the gradients of nodes that are parameters."""
-        for rows in self._rows:
+        way, route, table, stretch = self._way, self._route, self._table, self._stretch
+        for number, n in zip(route.terms, way.rows, strict=True):
+            how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
+            width, kind = how.flows.width, table.output_sets.sets[number].kind
+            computed = self._flat[begin : begin + n * width].reshape(n, width)
+            rows = TypeRows(how, computed, stretch, self._graph.nodes, self._sets, number, kind)
             add_terms(rows, self._backend)
-        if not self._route.has_parameters:
+        if not route.has_parameters:
             return
-        batches, table = self._stretch.batches, self._table
-        active = np.unique(self._parts)
+        batches = stretch.batches
+        active = np.unique(self._way.parts)
         for kind, row, n, *_ in batches[active[table.is_source[batches["type"][active]]]].tolist():
             type = table.bound[kind]
             if type.type.op is PARAMETER:
                 found = self._gradients.array(type.window)[row : row + n]
-                add_sum(parameter_of(type.type.attributes[0][1]), found, self._backend)
+                parameter = parameter_of(type.type.attributes[0][1])
+                if not parameter.frozen:
+                    add_sum(parameter, found, self._backend)
 
     def _check_batch(self, plan: Plan, number: int) -> None:
         """Check a batch of derivatives, or of what flows to lists."""
@@ -140,7 +122,7 @@ class BackwardPlan:
         computed = int(self._route.of_types[kind])
         if computed < 0:
             return
-        for buffer, begin in zip(self._route.buffers, self._begins, strict=True):
+        for buffer, begin in zip(self._route.buffers, self._way.begins[self._n :].tolist(), strict=True):
             if buffer.set != computed or buffer.rows == SAVED:
                 continue
             rows, width = n, buffer.width
@@ -159,6 +141,6 @@ class BackwardPlan:
     def _nodes_of(self, type: BoundType) -> np.ndarray:
         """The nodes of a type that gradients flow into; which of them a batch has, its tables do not say."""
         nodes = self._stretch.nodes
-        nodes = nodes[self._flow.columns.sets[nodes] >= 0]
+        nodes = nodes[self._sets[nodes] >= 0]
         found: np.ndarray = nodes[self._graph.nodes.types[nodes] == self._graph.table.numbers[type.type.id]]
         return found

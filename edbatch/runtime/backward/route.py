@@ -34,6 +34,7 @@ from edbatch.runtime.backward.static_windows import StaticWindows
 from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile.derivatives import CompiledDerivative, compiled
 from edbatch.runtime.compile.list_program import ListDerivative, derivative_of
+from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.type_table import TypeTable
 
 _NOWHERE = Computed(-1, 0, 0)
@@ -58,8 +59,10 @@ class Route:
         tables: of these, directory of `RouteTables`.
         terms: the sets whose derivatives leave something for parameters.
         reads: the parameters whose values are needed.
+        windows: as given.
         of_types: per type, the number of the set that it computes; -1: none.
         programs: of the types.
+        version: of these.
         memory: where everything is; the arenas are filled in; words: the fields of these.
         has_parameters: whether some nodes are parameters.
     """
@@ -67,7 +70,7 @@ class Route:
     def __init__(
         self, table: TypeTable, windows: StaticWindows, operands: Mapping[int, int], saved: Mapping[int, Saved]
     ) -> None:
-        self._table, self._windows, self._operands, self._saved = table, windows, operands, saved
+        self._table, self.windows, self._operands, self._saved = table, windows, operands, saved
         self.hows: dict[int, CompiledDerivative] = {}
         self.own: dict[int, int] = {}
         self.buffers: list[Buffer] = []
@@ -94,22 +97,31 @@ class Route:
         self.terms = [number for number, how in self.hows.items() if how.flows.terms]
         self.reads = frozenset().union(*(how.flows.reads for how in self.hows.values()))
         self.has_parameters = any(self._type(number).type.op is PARAMETER for number in operands)
-        self._version = -1
+        self.version = -1
         self.memory: Directory[Memory]
+
+    def fill(self) -> bool:
+        """Have the windows of its buffers after those of gradients; returns whether they are where they were."""
+        self.windows.fill(self.columns)
+        return self.windows.columns is self.memory.tables.windows
+
+    def ready(self, scratch: int) -> Ready:
+        """Its programs, to be run again; see `ProgramTable.ready`."""
+        return self._table.derivative_programs.ready(self._programs, scratch)
 
     def prepare(self) -> list[Any]:
         """Have the programs ready; returns what is to be held while they run."""
         programs = self._table.derivative_programs
         held: list[Any] = programs.prepare(self._programs, programs)
-        self._windows.fill(self.columns)
+        self.windows.fill(self.columns)
         scattered = self._table.scattered.tables(adding=True)
-        if programs.version != self._version:
+        if programs.version != self.version:
             self._number(programs)
-        elif scattered[1] is self.memory.tables.words and self._windows.columns is self.memory.tables.windows:
+        elif scattered[1] is self.memory.tables.words and self.windows.columns is self.memory.tables.windows:
             return held
         kept = np.zeros(len(self.of_types), KEPT)
-        self.memory = Directory(Memory(self._windows.columns, self._arenas, self._results, kept, *scattered))
-        self._version = programs.version
+        self.memory = Directory(Memory(self.windows.columns, self._arenas, self._results, kept, *scattered))
+        self.version = programs.version
         return held
 
     def _number(self, programs: Any) -> None:
@@ -187,7 +199,7 @@ class Route:
             if output is None:
                 self._computed.append(_NOWHERE)
             elif output.given:
-                self._computed.append(Computed(self._windows.n_windows + type.window, 1, 1))
+                self._computed.append(Computed(self.windows.n_windows + type.window, 1, 1))
             else:
                 buffer = Buffer(number, kind, output.entries, NODES if output.of_each else slot)
                 window = self._window(self._buffer(buffer), 0, output.entries, type)
@@ -197,10 +209,10 @@ class Route:
     def _buffer(self, buffer: Buffer) -> int:
         """The arena that it becomes."""
         self.buffers.append(buffer)
-        return 2 * self._windows.n_arenas + len(self.buffers) - 1
+        return 2 * self.windows.n_arenas + len(self.buffers) - 1
 
     def _window(self, arena: int, column: int, width: int, type: BoundType) -> int:
         """A window of some columns of a buffer's rows."""
         itemsize = type.type.out.dtype.itemsize
         self._columns.append(Columns(arena, itemsize * column, itemsize * width))
-        return 2 * self._windows.n_windows + len(self._columns) - 1
+        return 2 * self.windows.n_windows + len(self._columns) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from edbatch.runtime.backward.route import Route
 from edbatch.runtime.backward.saving import Saved
 from edbatch.runtime.backward.static_windows import StaticWindows, stopping_views
 from edbatch.runtime.type_table import TypeTable
+
+if TYPE_CHECKING:
+    from edbatch.runtime.backward.way import Way
 
 MOST = 256
 
@@ -70,6 +73,14 @@ class Routes:
                 self._known.clear()
             found = self._known[key] = Route(self._table, self.windows, dict(present.tolist()), saved)
         return found, found.prepare()
+
+    def again(self, way: Way) -> tuple[Route, list[Any]] | None:
+        """The same for a way that was planned once and is gone again; None: windows or programs are others now."""
+        route = way.route()
+        if route is None or route.windows is not self.windows or self._columns is not self._table.windows.columns():
+            return None
+        held = way.ready.held(self._table.derivative_programs)
+        return (route, held) if held is not None and route.fill() else None
 
 
 def routes_of(table: TypeTable) -> Routes:

@@ -17,26 +17,22 @@ class TypeRows:
 
     Args:
         how: the derivative.
-        flat, begin: the rows' entries, among others, and where they begin.
-        n: how many rows.
+        table: the rows [n, width].
         stretch: the runs, and what they have saved.
         nodes: of the graph.
         sets: per node, the number of the set of its outputs that gradients flow into.
         number, kind: of the set, and of the type.
 
     Attributes:
-        table: the rows [n, width].
+        n: how many rows.
         saved: what the forward run saved of the type, if it did.
     """
 
     def __init__(
-        self, how: CompiledDerivative, flat: Any, begin: int, n: int, stretch: Stretch, nodes: Nodes, sets: np.ndarray,
-        number: int, kind: int,
+        self, how: CompiledDerivative, table: Any, stretch: Stretch, nodes: Nodes, sets: np.ndarray, number: int,
+        kind: int,
     ) -> None:  # fmt: skip
-        width = how.flows.width
-        self.how = how
-        self.n = n
-        self.table: Any = flat[begin : begin + n * width].reshape(n, width)
+        self.how, self.table, self.n = how, table, len(table)
         self.saved: Saved | None = stretch.saved.get(kind)
         self._nodes, self._sets = nodes, sets
         self._stretch, self._number, self._kind = stretch, number, kind

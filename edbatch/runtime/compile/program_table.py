@@ -60,6 +60,32 @@ SIZE = record_type(Size._fields)
 _NO_TASK, _PROGRAM = np.array([Task(NONE)], TASK), Task._fields.index("program")
 
 
+class Ready(NamedTuple):
+    """Programs that have run some batches, which come again.
+
+    Attributes:
+        version: of all programs.
+        reading: the tables by which parameters are read.
+        scratch: bytes that the largest of the batches needs.
+    """
+
+    version: int
+    reading: list[Tables]
+    scratch: int
+
+    def held(self, programs: ProgramTable) -> list[Any] | None:
+        """See `ProgramTable.prepare`; None: that is to be called, programs or parameters are not where they were."""
+        if programs.version != self.version:
+            return None
+        held: list[Any] = []
+        for tables in self.reading:
+            arrays = tables.held()
+            if arrays is None:
+                return None
+            held += arrays
+        return held
+
+
 # Programs that have been joined and are no longer read: so many, and as many as are read, before all are joined anew.
 MOST_GONE = 64
 
@@ -154,6 +180,11 @@ class ProgramTable:
         if self._new or len(self._sizes) < table.count:
             self._join(table.count)
         return held
+
+    def ready(self, kinds: Iterable[int], scratch: int) -> Ready:
+        """Programs of these types, which have been prepared, to be run again; `scratch`: bytes that they need then."""
+        found = [self._tables.get(kind) for kind in kinds]
+        return Ready(self.version, [tables for tables in found if tables is not None and tables.parameters], scratch)
 
     def scratch(self, plan: Told[Plan], first: int, stop: int) -> int:
         """Bytes of scratch that the largest of some batches of a plan needs."""
