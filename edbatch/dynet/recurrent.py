@@ -46,12 +46,12 @@ class VanillaLSTMBuilder(RNNBuilder):
 
     def added(self, size: int, model: ParameterCollection) -> list[Parameters]:
         """Wx, Wh, b."""
-        n = self.hidden_dim
+        n, add = self.hidden_dim, self._model.add_parameters
+        made = [add((4 * n, size)), add((4 * n, n)), add(4 * n, init=0.0)]
         if self.ln_lstm:
             sizes = (4 * n, 4 * n, n)
             self._norms.append([model.add_parameters(one, init=init) for one in sizes for init in (1.0, 0.0)])
-        add = self._model.add_parameters
-        return [add((4 * n, size)), add((4 * n, n)), add(4 * n, init=0.0)]
+        return made
 
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
@@ -93,7 +93,8 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
 
     def weights(self, number: int) -> list[Any]:
         """Wx, Wh, b of a layer; what is masked is 0."""
-        Wx, Wh, b, mask_x, mask_h = super().weights(number)
+        Wx, Wh, b, _, _ = super().weights(number)
+        mask_x, mask_h = self._parameters[number][3:]
         return [multiply(Wx, mask_x.expr(False)), multiply(Wh, mask_h.expr(False)), b]
 
     def set_sparsity(self, percent: float) -> None:

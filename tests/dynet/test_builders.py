@@ -1,0 +1,189 @@
+"""Builders: states, what is set in them, mini-batches, dropout; their numbers are compared in `test_programs`."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+import edbatch.dynet as dy
+
+BUILDERS = [
+    dy.VanillaLSTMBuilder, dy.CompactVanillaLSTMBuilder, dy.CoupledLSTMBuilder, dy.FastLSTMBuilder,
+    dy.SparseLSTMBuilder, dy.GRUBuilder, dy.SimpleRNNBuilder,
+]  # fmt: skip
+
+
+@pytest.fixture
+def model():
+    dy.reset_random_seed(2)
+    return dy.ParameterCollection()
+
+
+def inputs(n=3):
+    return [dy.inputVector(np.cos(np.arange(3) + 3 * k)) for k in range(n)]
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+class TestAll:
+    def test_ways_of_going_on(self, model, make):
+        builder, xs = make(2, 3, 4, model), inputs()
+        state = builder.initial_state()
+        assert (state.h(), state.s(), state.output(), state.prev()) == ((), (), None, None)
+        states, outputs = state.add_inputs(xs), state.transduce(xs)
+        for x, one, output in zip(xs, states, outputs, strict=True):
+            following = state.add_input(x)
+            assert following.prev() is state
+            state = following
+            assert state.output().value() == one.output().value() == output.value() == state.h()[-1].value()
+        assert len(state.h()) == 2
+        assert len(state.s()) == (2 if isinstance(builder, dy.GRUBuilder | dy.SimpleRNNBuilder) else 4)
+        assert state.b() is builder
+        assert builder.whoami() == make.__name__
+
+    def test_states_are_set(self, model, make):
+        builder, xs = make(2, 3, 4, model), inputs()
+        state = builder.initial_state().add_inputs(xs)[-1]
+        again = builder.initial_state(list(state.s()))
+        last = [state.add_input(xs[0]).output().value(), again.add_input(xs[0]).output().value()]
+        assert last[0] == last[1]
+        assert builder.initial_state().set_s(list(state.s())).add_input(xs[0]).output().value() == last[0]
+        other = state.set_h([dy.zeros(4), dy.ones(4)])
+        assert [h.value() for h in other.h()] == [[0.0] * 4, [1.0] * 4]
+        raw = builder.initial_state_from_raw_vectors([s.value() for s in state.s()])
+        np.testing.assert_allclose(raw.add_input(xs[0]).output().value(), last[0], rtol=1e-6)
+        with pytest.raises(RuntimeError):
+            state.set_h([dy.zeros(4)])
+
+    def test_mini_batches_are_rows(self, model, make):
+        builder = make(1, 3, 4, model)
+        arrays = np.sin(np.arange(24.0)).reshape(2, 3, 4)
+        batched = builder.initial_state().transduce([dy.inputTensor(array, batched=True) for array in arrays])[-1]
+        assert batched.dim() == ((4,), 4)
+        for k in range(4):
+            alone = builder.initial_state().transduce([dy.inputVector(array[:, k]) for array in arrays])[-1]
+            np.testing.assert_allclose(batched.npvalue()[:, k], alone.npvalue(), rtol=1e-5, atol=1e-6)
+
+    def test_as_constants(self, model, make):
+        builder = make(1, 3, 4, model)
+        output = builder.initial_state(update=False).transduce(inputs())[-1]
+        dy.sum_elems(output).backward()
+        assert not any(x.has_grad for x in model)
+
+    def test_dropout(self, model, make):
+        builder, xs = make(1, 3, 4, model), inputs()
+        plain = builder.initial_state().transduce(xs)[-1].value()
+        builder.set_dropouts(0.5, 0.5)
+        seen = {tuple(builder.initial_state().transduce(xs)[-1].value()) for _ in range(20)}
+        assert len(seen) > 5
+        builder.disable_dropout()
+        assert builder.initial_state().transduce(xs)[-1].value() == plain
+        with pytest.raises(RuntimeError, match="probability"):
+            builder.set_dropout(1.5)
+
+    def test_masks_of_a_mini_batch(self, model, make):
+        builder = make(1, 3, 4, model)
+        builder.set_dropout(0.5)
+        state = builder.initial_state()
+        builder.set_dropout_masks(batch_size=8)
+        values = state.transduce([dy.ones(3, batch_size=8)] * 2)[-1].npvalue()
+        assert len({tuple(column) for column in values.T.tolist()}) > 3
+
+    def test_parameters(self, model, make):
+        builder = make(2, 3, 4, model)
+        found = builder.get_parameters()
+        assert len(found) == 2
+        assert found[0][0] is builder.param_collection().parameters_list()[0]
+        assert builder.get_parameter_expressions() == found
+
+
+def test_layers_are_normalised(model):
+    builder = dy.VanillaLSTMBuilder(2, 3, 4, model, ln_lstm=True)
+    assert np.isfinite(builder.initial_state().transduce(inputs())[-1].npvalue()).all()
+    assert len(model.parameters_list()) == 2 * 9
+
+
+def test_sparsity(model):
+    builder = dy.SparseLSTMBuilder(1, 3, 4, model)
+    builder.set_sparsity(0.5)
+    for _, _, _, mask_x, mask_h in builder.get_parameters():
+        assert 0.4 < mask_x.as_array().mean() < 0.6
+        assert 0.4 < mask_h.as_array().mean() < 0.6
+
+
+def test_noise_of_weights(model):
+    builder = dy.CompactVanillaLSTMBuilder(1, 3, 4, model)
+    builder.set_weightnoise(0.5)
+    assert len({tuple(builder.initial_state().transduce(inputs())[-1].value()) for _ in range(5)}) == 5
+
+
+class TestBoth:
+    def test_directions(self, model):
+        builder, xs = dy.BiRNNBuilder(1, 3, 4, model, dy.GRUBuilder), inputs()
+        ((forth, back),) = builder.builder_layers
+        outputs = builder.transduce(xs)
+        first = forth.initial_state().transduce(xs)
+        second = back.initial_state().transduce(xs[::-1])[::-1]
+        for output, f, b, (state_f, state_b) in zip(outputs, first, second, builder.add_inputs(xs), strict=True):
+            assert output.value() == [*f.value(), *b.value()]
+            assert state_f.output().value() == f.value()
+            assert state_b.output().value() == b.value()
+
+    def test_dropout(self, model):
+        builder, xs = dy.BiRNNBuilder(2, 3, 4, model, dy.LSTMBuilder), inputs()
+        plain = builder.transduce(xs)[0].value()
+        builder.set_dropout(0.5)
+        assert builder.transduce(xs)[0].value() != plain
+        builder.disable_dropout()
+        assert builder.transduce(xs)[0].value() == plain
+
+    def test_odd_sizes_are_refused(self, model):
+        with pytest.raises(AssertionError, match="even"):
+            dy.BiRNNBuilder(1, 3, 5, model, dy.LSTMBuilder)
+
+
+def test_stacks(model):
+    first, second = dy.LSTMBuilder(1, 3, 4, model), dy.GRUBuilder(1, 4, 2, model)
+    stack = dy.StackedRNNState([first.initial_state(), second.initial_state()])
+    last = stack.add_inputs(inputs())[-1]
+    expected = second.initial_state().transduce(first.initial_state().transduce(inputs()))[-1]
+    assert last.output().value() == expected.value()
+    assert (len(last.h()), len(last.s())) == (2, 3)
+    assert last.prev() is not None
+
+
+class TestSoftmax:
+    def test_distributions(self, model):
+        builder, x = dy.StandardSoftmaxBuilder(3, 5, model), inputs(1)[0]
+        logs = builder.full_log_distribution(x).npvalue()
+        assert np.exp(logs).sum() == pytest.approx(1)
+        assert builder.neg_log_softmax(x, 2).value() == pytest.approx(-logs[2], rel=1e-5)
+        xs = dy.concatenate_to_batch([x, x])
+        np.testing.assert_allclose(builder.neg_log_softmax_batch(xs, [2, 3]).value(), -logs[[2, 3]], rtol=1e-5)
+        assert builder.full_logits(x).dim() == ((5,), 1)
+        assert builder.sample(x) in range(5)
+
+    def test_factored_ones(self, model, tmp_path):
+        (tmp_path / "clusters").write_text("a w0\na w1\nb w2\nb w3\nb w4\nc w5\n")
+        words = {f"w{k}": k for k in range(6)}
+        builder = dy.ClassFactoredSoftmaxBuilder(3, str(tmp_path / "clusters"), words, model)
+        x = inputs(1)[0]
+        logs = builder.full_log_distribution(x).npvalue()
+        assert np.exp(logs).sum() == pytest.approx(1)
+        for word in range(6):
+            assert builder.neg_log_softmax(x, word).value() == pytest.approx(-logs[word], rel=1e-4)
+        assert builder.class_logits(x).dim() == ((3,), 1)
+        assert builder.subclass_logits(x, 1).dim() == ((3,), 1)
+        assert builder.sample(x) in range(6)
+
+
+def test_a_builder_inside_a_cell(model):
+    builder = dy.LSTMBuilder(1, 3, 4, model)
+
+    @eb.cell
+    def step(c, h, x):
+        (c,), (h,) = builder.step([c], [h], x)
+        return c, h
+
+    expected = builder.initial_state([dy.zeros(4), dy.ones(4)]).add_input(inputs(1)[0]).output().value()
+    with eb.Graph():
+        _, h = step(eb.zeros(4), eb.ones(4), eb.input(np.cos(np.arange(3))))
+    np.testing.assert_allclose(h.value(), expected, rtol=1e-5)
