@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,10 +135,9 @@ class Stretch(NamedTuple):
 
 def stretches(ran: Sequence[Ran], plan: GrowingPlan) -> list[Stretch]:
     """The runs of a graph in as few stretches as can be, the earliest first."""
-    found: list[Stretch] = []
-    for one in ran:
-        if one.saved or not found or found[-1].saved or found[-1].time != one.time:
-            found.append(Stretch(plan, one, one))
-        else:
-            found[-1] = found[-1]._replace(last=one)
-    return found
+    begins = [
+        at
+        for at, one in enumerate(ran)
+        if not at or one.saved or (before := ran[at - 1]).saved or before.time != one.time
+    ]
+    return [Stretch(plan, ran[at], ran[end - 1]) for at, end in pairwise([*begins, len(ran)])]
