@@ -61,6 +61,7 @@ def programs() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"learning with {encoding}", partial(_learn, encoding)
     for name in workloads.WORKLOADS:
         yield name, partial(_train, name)
+    yield "threads", _share
     for name in eb.training.__all__:
         kind = getattr(eb.training, name)
         if isinstance(kind, type) and issubclass(kind, eb.training.Trainer) and kind is not eb.training.Trainer:
@@ -100,6 +101,11 @@ def _train(name: str) -> None:
         eb.forward(outputs)
         graph.report()
         model.zero_grad()
+
+
+def _share() -> None:
+    with eb.options(threads=2), eb.Graph(policy="sufficient"):
+        eb.tanh(eb.ones(3)).value()
 
 
 def _update(kind: Any) -> None:
