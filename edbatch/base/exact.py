@@ -30,12 +30,14 @@ def exact(value: Any) -> Hashable:
         6
     """
     kind = value.__class__
+    if kind in _EQUAL_IF_SAME:
+        return kind, value
     if kind is float:
         return kind, struct.pack("<d", value)
     if kind is complex:
         return kind, struct.pack("<2d", value.real, value.imag)
     if isinstance(value, tuple):
-        return (kind, *map(exact, value))
+        return (kind, *map(exact, value)) if value else (kind,)
     if isinstance(value, frozenset):
         return kind, frozenset(map(exact, value))
     if isinstance(value, np.generic):

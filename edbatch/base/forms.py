@@ -114,7 +114,8 @@ class _Written:
             return self._name(form[1].value)
         if kind is np.ndarray:
             begin, self.at = self.at, self.at + form[2]
-            return f"integers[{begin}:{self.at}].view({self._name(form[1])})"
+            given = self._name(form[1]), 8 * form[2] // form[1].itemsize, 8 * begin
+            return f"{self._name(np.frombuffer)}(integers, {', '.join(map(str, given))})"
         if kind in _parts:
             return f"{self._name(_parts[kind][1])}({self.expression(form[1])})"
         if kind is dict:

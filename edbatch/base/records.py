@@ -32,7 +32,7 @@ def records(fields: Sequence[int] | Sequence[Sequence[int]], kind: np.dtype) -> 
         >>> records([(1, 2), (3, 4)], record_type(("a", "b")))["b"], records([], record_type(("a", "b")))["b"]
         (array([2, 4]), array([], dtype=int64))
     """
-    return np.array(fields, np.int64).reshape(-1).view(kind)
+    return np.frombuffer(np.array(fields, np.int64).reshape(-1), kind)
 
 
 def joined(first: np.ndarray, then: np.ndarray) -> np.ndarray:
@@ -43,7 +43,20 @@ def joined(first: np.ndarray, then: np.ndarray) -> np.ndarray:
         >>> joined(pairs, pairs)["b"]
         array([2, 2])
     """
-    return np.concatenate([first.view(np.int64), then.view(np.int64)]).view(first.dtype)
+    return np.frombuffer(np.concatenate([words_of(first).reshape(-1), words_of(then).reshape(-1)]), first.dtype)
+
+
+def words_of(table: np.ndarray) -> np.ndarray:
+    """The fields of records of int64, [records, fields]: these are read and written in less time than records.
+
+    Of an array as bytes: for a view NumPy asks Python whether it is safe.
+
+    Example:
+        >>> words_of(records([(1, 2), (3, 4)], record_type(("a", "b"))))
+        array([[1, 2],
+               [3, 4]])
+    """
+    return np.frombuffer(table, np.int64).reshape(len(table), table.dtype.itemsize // 8)
 
 
 @lru_cache(1 << 12)

@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.np.arrayobj import make_array, populate_array
 
-from edbatch.base.records import ENTRY
+from edbatch.base.records import ENTRY, records
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.intrinsic import intrinsic
 
@@ -27,6 +27,9 @@ INT32, INT64, BOOL = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.bool_)
 
 
 T_co = TypeVar("T_co", bound=Sequence[np.ndarray], covariant=True)
+
+
+_from_buffer = ctypes.c_char.from_buffer
 
 
 class Told(Protocol[T_co]):
@@ -57,15 +60,15 @@ class Directory(Generic[T]):
     def __init__(self, tables: T) -> None:
         self.tables = tables
         words = [word for array in tables for word in (_address(array), len(array))]
-        self.entries = np.array(words, np.int64).view(ENTRY)  # records made of tuples take three times as long
+        self.entries = records(words, ENTRY)
 
 
 def _address(array: np.ndarray) -> int:
-    if array.size and array.flags.writeable:
-        memory: Any = array
-        return ctypes.addressof(ctypes.c_char.from_buffer(memory))  # takes half the time of `array.ctypes`
-    address: int = array.ctypes.data
-    return address
+    memory: Any = array
+    try:
+        return ctypes.addressof(_from_buffer(memory))  # takes half the time of `array.ctypes`
+    except (TypeError, ValueError):  # it may not be written to, or has no entries
+        return int(array.ctypes.data)
 
 
 def _array_at(address: int, length: int, dtype: np.dtype) -> np.ndarray:

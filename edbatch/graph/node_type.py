@@ -53,10 +53,9 @@ class NodeType:
         self.body: Any = None
         self.sizes: Any = None
         self.lists = len(operands) - op.singles if op.variadic else 0
-        nodes = sum(not isinstance(operand, ParameterSpec) for operand in operands)
-        self.n_args = -1 if op.variadic else nodes + op.payload
         self._name = ""
         read = [spec for spec in operands if isinstance(spec, ParameterSpec)]
+        self.n_args = -1 if op.variadic else len(operands) - len(read) + op.payload
         if attributes:
             read += [spec for _, spec in attributes if isinstance(spec, ParameterSpec)]
         if op.body is not None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.records import joined, records
+from edbatch.base.records import joined, records, words_of
 from edbatch.memory.plan.addresses import ROWS, Rows
 from edbatch.memory.plan.pool import BufferPool
 from edbatch.memory.plan.windows import Windows
@@ -76,7 +76,7 @@ class Arenas:
                 self._pool.release(old)
 
     def _renew(self, rows: np.ndarray) -> None:
-        self.rows, self._words = rows, rows.view(np.int64).reshape(-1, len(Rows._fields))
+        self.rows, self._words = rows, words_of(rows)
 
     def put(self, used: np.ndarray) -> None:
         """Have so many rows in use of each arena, where none are, and room for them."""

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.base.records import records
+from edbatch.base.records import records, words_of
 from edbatch.compiling.directory import Directory
 from edbatch.graph.cell.derivative import Given
 from edbatch.graph.sources import PARAMETER
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.program import TASK
 from edbatch.kernels.tables import Memory
-from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns, Rows
+from edbatch.memory.plan.addresses import COLUMNS, KEPT, ROWS, Columns
 from edbatch.runtime.backward.records import (
     BUFFER,
     COMPUTED,
@@ -86,10 +86,10 @@ class Route:
         self._rules[list(rules)] = list(rules.values())
         self.columns = records(self._columns, COLUMNS)
         self._arenas = np.zeros(2 * windows.n_arenas + len(self.buffers), ROWS)
-        self.words = self._arenas.view(np.int64).reshape(len(self._arenas), len(Rows._fields))
+        self.words = words_of(self._arenas)
         self.tables = Directory(
             RouteTables(
-                self._rules.reshape(-1).view(RULE), records(self._given, SOURCE), records(self._computed, COMPUTED),
+                np.frombuffer(self._rules, RULE), records(self._given, SOURCE), records(self._computed, COMPUTED),
                 windows.scattered, windows.stopped, windows.arenas, self._arenas,
                 records(self.buffers, BUFFER), np.full(windows.n_arenas + len(self.buffers), -1, np.int64),
             )

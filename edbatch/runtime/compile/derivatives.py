@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 from edbatch.graph.cell.body import Body, Node, Value
@@ -146,18 +145,27 @@ def placed_derivative(type: NodeType, needed: Sequence[bool]) -> Derivative | No
 def _compiled(
     type: NodeType, what: Hashable, make: Callable[[NodeType], Derivative], backend: Backend
 ) -> CompiledDerivative:
-    made = cache(make)  # once for what it leaves, and once for how that is computed
+    last: list[tuple[NodeType, Derivative]] = []
+
+    def made(of: NodeType) -> Derivative:
+        """Once for what it leaves, and once for how that is computed."""
+        if not last or last[0][0] is not of:
+            last[:] = [(of, make(of))]
+        return last[0][1]
+
     program = Program(type, what, lambda of: (made(of).body, made(of).columns), backend)
 
     def both(of: NodeType) -> tuple[Flows, Linked | None]:
         flows = _flows(made(of))
         return flows, program.linked(of) if flows.computes else None
 
-    key = "derivative", what, current_options().fuse
-    flows, linked = made_for(type, key, both, backend, lambda found: found[1] is None or found[1].is_right)
+    fuse = current_options().fuse
+    flows, linked = made_for(
+        type, ("derivative", what, fuse), both, backend, lambda found: found[1] is None or found[1].is_right
+    )
     if linked is None:
         return CompiledDerivative(flows, None)
-    program.take(linked)
+    program.take(linked, fuse)
     return CompiledDerivative(flows, program)
 
 
@@ -175,12 +183,12 @@ def _saving(type: NodeType, backend: Backend) -> Saving | None:
     def all_of(of: NodeType) -> tuple[dict[int, tuple[int, Spec]], int, Linked] | None:
         return (*_places(of), program.linked(of)) if _saved(of) else None
 
-    key = "saving", current_options().fuse
-    found = made_for(type, key, all_of, backend, lambda found: found is None or found[2].is_right)
+    fuse = current_options().fuse
+    found = made_for(type, ("saving", fuse), all_of, backend, lambda found: found is None or found[2].is_right)
     if found is None:
         return None
     places, width, linked = found
-    program.take(linked)
+    program.take(linked, fuse)
     return Saving(program, places, width)
 
 

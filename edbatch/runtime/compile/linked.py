@@ -9,6 +9,7 @@ from weakref import ref
 
 import numpy as np
 
+from edbatch.base.records import words_of
 from edbatch.graph.node_type import parameter_array
 from edbatch.graph.spec import ParameterSpec
 from edbatch.kernels.backend import Backend
@@ -53,7 +54,7 @@ class Tables(NamedTuple):
 
 def arrays_of(parameters: Sequence[tuple[ParameterSpec, ref[Any]]]) -> list[Any] | None:
     """See `Tables.held`."""
-    held = []
+    held: list[Any] = []
     for spec, known in parameters:
         parameter = spec.parameter()
         array = parameter_array(spec) if parameter is None else parameter.array
@@ -129,7 +130,8 @@ class Linked(NamedTuple):
     @property
     def is_right(self) -> bool:
         """Whether parameters lie where they did."""
-        return arrays_of(self.fixed.parameters) is not None
+        parameters = self.fixed.parameters
+        return not parameters or arrays_of(parameters) is not None
 
     @property
     def width(self) -> int:
@@ -145,7 +147,7 @@ class Linked(NamedTuple):
         """What the interpreter reads."""
         steps, fixed = self.steps, self.fixed
         if fixed.is_grouped:
-            words = steps.view(np.int64).reshape(len(steps), -1)
+            words = words_of(steps)
             for at, (code, kernel, groups, entries) in enumerate(words[:, _READ].tolist()):
                 if code == KERNEL:
                     words[at, _LANES] = lanes_of(fixed.analyses[kernel], groups, entries)

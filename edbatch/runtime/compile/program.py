@@ -59,15 +59,15 @@ class Program:
 
     def variant(self) -> Variant:
         """The program under the options in force."""
-        known = self._variants.get(current_options().fuse)
+        fuse = current_options().fuse
+        known = self._variants.get(fuse)
         if known is not None:
             return known
-        what = "program", self._what, current_options().fuse
-        return self.take(made_for(self._type, what, self.linked, self._backend, _is_right))
+        what = "program", self._what, fuse
+        return self.take(made_for(self._type, what, self.linked, self._backend, _is_right), fuse)
 
-    def take(self, linked: Linked) -> Variant:
-        """Have this program under the options in force."""
-        fuse = current_options().fuse
+    def take(self, linked: Linked, fuse: bool) -> Variant:
+        """Have this program under an option."""
         made = self._variants[fuse] = Variant(linked, lambda: self._link(self._type, fuse), self._backend)
         return made
 
@@ -110,7 +110,7 @@ class Variant:
         Raises:
             EdBatchError: a parameter is gone.
         """
-        if self._tables.held() is None:
+        if self._tables.parameters and self._tables.held() is None:
             if self._link is None:
                 self._link = self._make()
             self._tables = self._link.linked().tables(self._backend)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from edbatch.base.records import joined, record_type, records
+from edbatch.base.records import joined, record_type, words_of
 from edbatch.compiling.compiled import compiled
 from edbatch.compiling.directory import Directory, Told
 from edbatch.kernels.program import (
@@ -38,6 +38,10 @@ _PARTS = {
     "kernels": np.dtype(np.int64),
     "addresses": np.dtype(np.int64),
 }
+# Where an extent says where its parts begin and, of the first, end; and what else there is.
+_BEGINS = [Extent._fields.index(name) for name in _PARTS]
+_ENDS = [Extent._fields.index(f"{name}_end") for name in ("slots", "arguments", "steps")]
+_OTHERS = [Extent._fields.index(name) for name in ("calls", "itemsize", "lists")]
 
 
 class Size(NamedTuple):
@@ -108,11 +112,6 @@ class GrowingTable:
     def entries(self) -> np.ndarray:
         """Those in use."""
         return np.frombuffer(self._memory, self._dtype, self._n) if self._n else np.zeros(0, self._dtype)
-
-    @property
-    def words(self) -> np.ndarray:
-        """Their fields, [records, fields]: writing these takes less time than writing records."""
-        return self.entries.view(np.int64).reshape(self._n, -1)
 
     def append(self, more: Sequence[np.ndarray]) -> None:
         """Append records of the same dtype, as bytes: NumPy would compare the fields first."""
@@ -227,33 +226,23 @@ class ProgramTable:
 
     def _append(self, kinds: Sequence[int]) -> None:
         """Append the tables of some types."""
-        new, extents, sizes = [self._tables[kind] for kind in kinds], [], []
-        slots, arguments, steps, places, kernels, addresses = map(len, self._parts.values())
-        for kind, tables in zip(kinds, new, strict=True):
-            begins = slots, arguments, steps
-            slots, arguments, steps = (
-                slots + len(tables.slots),
-                arguments + len(tables.arguments),
-                steps + len(tables.steps),
-            )
-            extents.append(
-                Extent(
-                    begins[0], slots, begins[1], arguments, begins[2], steps, addresses, kernels, places,
-                    tables.calls, tables.itemsize, tables.lists,
-                )
-            )  # fmt: skip
-            places, kernels, addresses = (
-                places + len(tables.places), kernels + len(tables.kernels), addresses + len(tables.addresses)
-            )  # fmt: skip
-            variant = self._variants[kind]
-            elements = tables.itemsize * variant.element_width if tables.lists >= 0 else 0
-            sizes.append(Size(tables.itemsize * variant.width, tables.calls, elements, max(0, tables.lists)))
+        new, first = [self._tables[kind] for kind in kinds], len(self._extents)
+        counts = np.array([[len(getattr(tables, part)) for part in _PARTS] for tables in new])
+        ends = np.cumsum(counts, axis=0) + [len(table) for table in self._parts.values()]
+        extents = np.empty((len(kinds), len(Extent._fields)), np.int64)
+        extents[:, _BEGINS], extents[:, _ENDS] = ends - counts, ends[:, : len(_ENDS)]
+        extents[:, _OTHERS] = [(tables.calls, tables.itemsize, tables.lists) for tables in new]
         for part, table in self._parts.items():
             table.append([getattr(tables, part) for tables in new])
-        first = len(self._extents)
-        self._extents.append([records(extents, EXTENT)])
-        self._all_sizes.words[kinds] = sizes
-        self._tasks.words[kinds, _PROGRAM] = np.arange(first, first + len(kinds))
+        self._extents.append([extents])
+        sizes = [self._size(kind, tables) for kind, tables in zip(kinds, new, strict=True)]
+        words_of(self._all_sizes.entries)[kinds] = sizes
+        words_of(self._tasks.entries)[kinds, _PROGRAM] = np.arange(first, first + len(kinds))
+
+    def _size(self, kind: int, tables: Tables) -> Size:
+        variant, itemsize, lists = self._variants[kind], tables.itemsize, tables.lists
+        elements = itemsize * variant.element_width if lists >= 0 else 0
+        return Size(itemsize * variant.width, tables.calls, elements, max(0, lists))
 
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""
