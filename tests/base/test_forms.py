@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from edbatch.base.forms import form_of, made_of, with_known
+from edbatch.base.forms import form_of, made_of, maker_of, with_known
 from edbatch.base.records import record_type
 
 
@@ -52,6 +52,18 @@ def test_records():
     assert (back == table).all()
     assert last == 5
     back["a"] = 7  # it is a copy, that may be written to
+
+
+def test_tables_without_entries():
+    kind = record_type(("a", "b"))
+    tables = np.zeros(0, kind), np.zeros(2, kind), np.zeros(0, np.int64)
+    integers = []
+    make = maker_of(form_of((tables, 1), integers))
+    first, then = make(np.array(integers)), make(np.array(integers))
+    for found in (first[0], then[0]):
+        assert [(len(table), table.dtype) for table in found] == [(len(table), table.dtype) for table in tables]
+    first[0][1]["b"] = 5
+    assert not then[0][1]["b"].any()  # each has memory of its own
 
 
 @pytest.mark.parametrize(("a", "b"), [((1,), (1.0,)), ((True,), (1,)), ((0.0,), (-0.0,)), ([1], (1,)), ("1", b"1")])

@@ -8,27 +8,23 @@ believed between two types that were compiled: whatever a size is compared with 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Hashable
 from math import gcd
-from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from edbatch.base.forms import Form, form_of, made_of, maker_of, with_known
+from edbatch.base.forms import Form, form_of, made_of
 from edbatch.errors import EdBatchError
 from edbatch.graph.node_type import NodeType
+from edbatch.runtime.compile.line import LEAST, NOTHING, Line, Sample
 from edbatch.runtime.compile.structure import Structure, structure_of
 
 T = TypeVar("T")
 
-LEAST = 4  # types of a line that are compiled: a polynomial of degree 2, and one that it was not made of
 MOST = 24  # types of a family that are kept; then all are forgotten
 MOST_OPERANDS = 16  # of types whose structure is looked at: to look takes a while, and the next has one more
 FURTHER = 16  # sizes that are tried for a type beyond all others
-
-ALMOST = 1e-3  # what is not further from an integer is one
 
 enabled = True  # set by tests, which compare with what is compiled
 
@@ -80,94 +76,6 @@ def _compiled_at(structure: Structure, sizes: tuple[int, ...], make: Callable[[N
     except Exception:  # of what an op is written with, which nobody has asked for with these sizes
         return False
     return True
-
-
-NOTHING: Any = object()  # is found
-
-
-class Sample(NamedTuple):
-    """What was compiled.
-
-    Attributes:
-        at: where on a line.
-        form, integers: of what was compiled.
-    """
-
-    at: int
-    form: Form
-    integers: np.ndarray
-
-
-_AT = attrgetter("at")
-
-
-class Fitted:
-    """What lies between two samples that are alike.
-
-    Args:
-        form: of it; what does not vary is filled in.
-        polynomials: coefficients [degree + 1, integers], from the lowest on, of polynomials in the distance from...
-        origin: a place on the line.
-    """
-
-    def __init__(self, form: Form, polynomials: np.ndarray, origin: int) -> None:
-        self._make, self._polynomials, self._origin = maker_of(form), polynomials, origin
-        self._is_whole = bool((polynomials == np.rint(polynomials)).all())
-
-    def made(self, at: int) -> Any:
-        """What is made there; `NOTHING`: an integer would be none."""
-        found = _at(self._polynomials, at - self._origin)
-        if self._is_whole:
-            return self._make(found.astype(np.int64))
-        integers = np.rint(found)
-        return self._make(integers.astype(np.int64)) if np.abs(found - integers).max() < ALMOST else NOTHING
-
-
-class Line:
-    """Types of one structure whose sizes lie on a line.
-
-    Args:
-        direction, base: of the line.
-
-    Attributes:
-        samples: those that were compiled.
-        ends: whether no type was found beyond these, when one was looked for.
-    """
-
-    def __init__(self, direction: tuple[int, ...], base: tuple[int, ...]) -> None:
-        self.ends = False
-        self.samples: list[Sample] = []  # in order; another list whenever there are more
-        self._direction, self._base = direction, base
-        self._first = next(axis for axis, slope in enumerate(direction) if slope)
-        self._fitted: dict[int, Fitted | None] = {}
-
-    def add(self, sample: Sample) -> None:
-        """One more type."""
-        if all(sample.at != other.at for other in self.samples):
-            self._fitted = {}  # first: an interrupt may come at any time
-            self.samples = sorted([*self.samples, sample], key=_AT)
-
-    def place(self, at: int) -> tuple[int, ...]:
-        """The sizes of a type."""
-        return tuple([x + at * slope for x, slope in zip(self._base, self._direction, strict=True)])
-
-    def position(self, sizes: tuple[int, ...]) -> int | None:
-        """Where a type is; None: nowhere."""
-        at = sizes[self._first] // self._direction[self._first]
-        return at if self.place(at) == sizes else None
-
-    def find(self, at: int) -> Any:
-        """What lies between two that are alike; `NOTHING`: these are not, or no polynomial says it."""
-        samples = self.samples
-        next = bisect_left(samples, at, key=_AT)
-        if not 0 < next < len(samples) or samples[next - 1].form is not samples[next].form:
-            return NOTHING
-        form = samples[next].form
-        key = id(form)
-        if key not in self._fitted:
-            self._fitted[key] = _fitted([one for one in samples if one.form is form], samples[0].at)
-        fitted = self._fitted[key]
-        return NOTHING if fitted is None else fitted.made(at)
 
 
 class Family:
@@ -241,28 +149,3 @@ def _line(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[tuple[int, ...]
     here = a[first] // slope
     base = tuple(x - here * d for x, d in zip(a, direction, strict=True))
     return (direction, base), here, here - step
-
-
-def _fitted(samples: list[Sample], origin: int) -> Fitted | None:
-    """What lies between samples of one form; None: no polynomials of degree 2 say it."""
-    if len(samples) < LEAST:
-        return None
-    (a, form, first), (b, _, middle), (c, _, last) = samples[0], samples[len(samples) // 2], samples[-1]
-    a, b, c = a - origin, b - origin, c - origin
-    slope = (middle - first) / (b - a)
-    bend = ((last - middle) / (c - b) - slope) / (c - a)
-    found = np.stack([first - slope * a + bend * a * b, slope - bend * (a + b), bend])
-    if any(np.abs(_at(found, one.at - origin) - one.integers).max(initial=0) >= ALMOST for one in samples):
-        return None
-    varies = (found[1] != 0) | (found[2] != 0)
-    form, left = with_known(form, first.astype(np.int64), varies)
-    degree = 2 if found[2].any() else 1
-    return Fitted(form, np.ascontiguousarray(found[: degree + 1, left]), origin)
-
-
-def _at(polynomials: np.ndarray, x: int) -> np.ndarray:
-    """Their values."""
-    found = polynomials[-1]
-    for coefficients in polynomials[-2::-1]:
-        found = coefficients + x * found
-    return found

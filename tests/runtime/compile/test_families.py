@@ -22,6 +22,7 @@ from edbatch.runtime.bound_type import BoundType
 from edbatch.runtime.compile import families, structure
 from edbatch.runtime.compile import program as program_module
 from edbatch.runtime.compile.derivatives import compiled, placed_derivative, saving
+from edbatch.runtime.compile.line import NOTHING, Line, Sample
 from edbatch.runtime.compile.program import link_of
 from edbatch.runtime.compile.side_by_side import vectors_side_by_side
 from edbatch.runtime.compile.structure import SIZES
@@ -137,7 +138,7 @@ def compare(types, monkeypatch, known):
 
     def counted(self, *given, found=families.Family.find):
         value = found(self, *given)
-        if value is not families.NOTHING:
+        if value is not NOTHING:
             count.append(given)
         return value
 
@@ -283,29 +284,29 @@ def test_values_and_gradients_have_the_same_bits(monkeypatch):
 
 def test_what_no_polynomial_says_is_compiled():
     def made(at):
-        return families.Sample(at, form, np.array([float(at % 3), 7.0]))
+        return Sample(at, form, np.array([float(at % 3), 7.0]))
 
     form = (tuple, int, int)
-    line = families.Line((1, 0), (0, 5))
+    line = Line((1, 0), (0, 5))
     for at in (1, 2, 4, 8):
         line.add(made(at))
-    assert line.find(3) is families.NOTHING
-    line = families.Line((1, 0), (0, 5))
+    assert line.find(3) is NOTHING
+    line = Line((1, 0), (0, 5))
     for at in (1, 2, 4, 8):
         line.add(made(at)._replace(integers=np.array([at * at + 3.0, 7.0])))
     assert line.find(3) == (12, 7)
-    assert line.find(9) is families.NOTHING
-    assert line.find(0) is families.NOTHING
+    assert line.find(9) is NOTHING
+    assert line.find(0) is NOTHING
     assert line.position((3, 5)) == 3
     assert line.position((3, 6)) is None
 
 
 def test_between_integers_nothing_is_found():
-    line, form = families.Line((1,), (0,)), (tuple, int)
+    line, form = Line((1,), (0,)), (tuple, int)
     for at in (2, 4, 8, 16):
-        line.add(families.Sample(at, form, np.array([at / 2])))
+        line.add(Sample(at, form, np.array([at / 2])))
     assert line.find(6) == (3,)
-    assert line.find(7) is families.NOTHING
+    assert line.find(7) is NOTHING
 
 
 def test_parameters_that_have_moved(monkeypatch):
