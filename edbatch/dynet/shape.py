@@ -23,6 +23,14 @@ def concatenate(xs: Sequence[Any], d: int = 0) -> Any:
     xs = list(xs)
     if not xs:
         raise AssertionError("List is empty, nothing to concatenate.")
+    graph = xs[0].graph
+    for x in xs:
+        if x.graph is not graph or len(x.spec.shape) != 1 or d:
+            return _concatenate(xs, d)
+    return eb.concatenate(xs)
+
+
+def _concatenate(xs: list[Any], d: int) -> Any:
     axes = max(d + 1, *(len(x.spec.shape) for x in xs))
     batch = next((x for x in xs if isinstance(x, ExpressionArray)), None)
     if (
