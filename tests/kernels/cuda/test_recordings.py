@@ -111,7 +111,7 @@ def recordings(cuda):
     """How many recordings are made and served from here on: call it."""
     found = cuda.backend.recordings
     before = found.recorded, found.replayed
-    with cuda.backend.computing(True, "float32"):
+    with cuda.backend.computing(True, "float32", 0):
         yield lambda: (found.recorded - before[0], found.replayed - before[1])
 
 
