@@ -67,6 +67,11 @@ class Implicit:
             self.graph.__enter__()
         return self.graph
 
+    def expect(self) -> None:
+        """Have a graph open, whichever it is."""
+        if self.graph is None:
+            self.recorded_into()
+
     def recorded_into(self) -> Any:
         """Where inputs go: the innermost graph that is open, which may be one of EdBatch's or the body of a cell."""
         return self.opened() if graphs.innermost() is None else current_graph()

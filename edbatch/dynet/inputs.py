@@ -98,7 +98,7 @@ def zeros(dim: Any, batch_size: int = 1) -> Any:
     """Zeros."""
     if batch_size > 1:
         return _filled(dim, batch_size, np.zeros)
-    implicit.recorded_into()
+    implicit.expect()
     return eb.zeros(dim)
 
 
@@ -106,7 +106,7 @@ def ones(dim: Any, batch_size: int = 1) -> Any:
     """Ones."""
     if batch_size > 1:
         return _filled(dim, batch_size, np.ones)
-    implicit.recorded_into()
+    implicit.expect()
     return eb.ones(dim)
 
 
@@ -145,7 +145,7 @@ def random_gumbel(dim: Any, mu: float = 0.0, beta: float = 1.0, batch_size: int 
 
 def lookup(p: LookupParameters, index: int = 0, update: bool = True) -> Any:
     """A row of a table; with `update=False` no gradient reaches it."""
-    implicit.recorded_into()
+    implicit.expect()
     found = lookup_row(p, index)
     return found if update else eb.stop_gradient(found)
 

@@ -196,7 +196,7 @@ class LookupParameters(_Common, eb.LookupParameters):
 
     def batch(self, i: Sequence[int], update: bool = True) -> Any:
         """Rows, as a mini-batch."""
-        implicit.recorded_into()
+        implicit.expect()
         rows: Any = np.array(i, np.int64)
         found = one_or_batch(eb.lookup(self, rows))
         return found if update else eb.stop_gradient(found)
@@ -233,7 +233,7 @@ class LookupParameters(_Common, eb.LookupParameters):
         return self.grad_as_array()[list(rows)]
 
     def __getitem__(self, index: int) -> Any:
-        implicit.recorded_into()
+        implicit.expect()
         return lookup_row(self, index)
 
     def __len__(self) -> int:

@@ -124,7 +124,7 @@ def pick(e: Any, index: int = 0, dim: int = 0) -> Any:
     if not 0 <= index < size:
         raise EdBatchError(f"PickElement: requested element {index} from a dimension of length {size}")
     if dim == 0 and len(e.spec.shape) == 1:
-        implicit.recorded_into()
+        implicit.expect()
         return eb.pick(e, index)
     return item(node(e), (*(slice(None),) * dim, index))
 
