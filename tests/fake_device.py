@@ -129,6 +129,7 @@ class FakeBackend:
     empty, zeros, to_host = map(staticmethod, (np.empty, np.zeros, np.copy))
     indices = staticmethod(lambda plan, first=0: plan.tables.indices.copy())
     address = staticmethod(lambda array: array.ctypes.data)
+    threads = staticmethod(lambda asked: "")
     active = computing = synchronize = staticmethod(lambda *options: nullcontext())  # all is done at once
     from_host = staticmethod(lambda array, order="C": np.array(array, order=order))
 

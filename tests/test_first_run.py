@@ -12,7 +12,7 @@ import pytest
 import edbatch as eb
 from edbatch.compiling import compiled
 from edbatch.policy import qlearning
-from edbatch.runtime import learned
+from edbatch.runtime import learned, remembered
 from tests.interrupts import FOREVER, Interrupt
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -204,6 +204,7 @@ def chain(n, op=eb.tanh):
 def nothing_learned(monkeypatch):
     monkeypatch.setattr(learned, "_learned", {})
     monkeypatch.setattr(learned, "_seen", {})
+    monkeypatch.setattr(remembered, "of_graphs", remembered.Plans())
 
 
 KINDS = np.random.default_rng(0).integers(0, 3, (4, 20)).tolist()

@@ -281,8 +281,10 @@ def checked_index(index: Any, size: int, place: str) -> Any:
         found = as_integer(index)
     except TypeError:
         hint = ""
-        if isinstance(index, Expression):
-            hint = "; for an index that is computed see eb.gather, and `await` its value where structure depends on it"
+        if isinstance(index, Expression) and isinstance(index.graph, Trace):
+            hint = "; an index of a cell is given as an integer"
+        elif isinstance(index, Expression):
+            hint = "; for an index that is computed see eb.gather, or read its value()"
         raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}{hint}") from None
     if not -size <= found < size:
         raise EdBatchError(f"{place}: index {shown(found)} is out of range for {size} entries")

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from tabulate import tabulate
 from threadpoolctl import threadpool_info
 
+from edbatch.runtime.remembered import afresh
 from scripts import data_folder
 
 Rows = Sequence[Mapping[str, Any]]
@@ -22,7 +24,11 @@ Tables = dict[str, Rows]  # by title
 
 
 def command(
-    doc: str | None, tables: Callable[[argparse.Namespace], Tables], rounds: int = 9, **options: Any
+    doc: str | None,
+    tables: Callable[[argparse.Namespace], Tables],
+    rounds: int = 9,
+    remembers: bool = False,
+    **options: Any,
 ) -> Callable[..., None]:
     """The `main` of a benchmark.
 
@@ -30,6 +36,8 @@ def command(
         doc: the module's; its first line is the help.
         tables: everything that is measured, from the command line.
         rounds: that a median is taken over, unless the command line says so.
+        remembers: whether plans of small graphs are kept, as they are in programs; else those that are measured again
+            and again stand for new ones, which have none.
         options: by name, what `argparse` is told of options besides `--json` and `--rounds`; a tuple of integers are
             sizes that the command line may change.
     """
@@ -43,7 +51,9 @@ def command(
             sizes = {"nargs": "+", "type": int, "default": how, "help": f"default: {how}"}
             parser.add_argument(f"--{name}", **(sizes if isinstance(how, tuple) else how))
         given = parser.parse_args(arguments)
-        finish(tables(given), given.json)
+        with nullcontext() if remembers else afresh():
+            found = tables(given)
+        finish(found, given.json)
 
     return main
 

@@ -117,7 +117,7 @@ def measured(make: Callable[..., Any], sentences: list[list[int]], hidden: int, 
                 graph = record(policy)
                 graph.run()
             report = reports[name] = graph.report()
-            return {f"{stage} ms": 1e3 * report.seconds[stage] for stage in STAGES}
+            return {f"{stage} ms": 1e3 * report.seconds.get(stage, 0.0) for stage in STAGES}
 
         return run
 

@@ -292,3 +292,18 @@ def test_large_graphs_are_not_gone_through(plans, monkeypatch):
     check(lambda: whole(net, values()))
     assert not plans.hits
     assert not plans._plans
+
+
+def test_who_measures_sees_small_graphs_as_new_ones(monkeypatch):
+    monkeypatch.setattr(remembered, "of_graphs", plans := Plans())
+
+    def run():
+        with eb.Graph(policy="sufficient"):
+            y = [eb.tanh(eb.ones(3)) * k for k in range(20)]
+        eb.forward(y)
+        return plans.hits
+
+    assert [run(), run()] == [0, 1]
+    with remembered.afresh():
+        assert [run(), run()] == [1, 1]
+    assert run() == 2

@@ -189,7 +189,10 @@ def layer_norm(x: Any, gain: Any, bias: Any, epsilon: float = 1e-5) -> Expressio
 
 
 _layer_norm_call = described(
-    LAYER_NORM, lambda specs, argument: {"epsilon": checked_real("layer_norm", "epsilon", argument[0])}
+    LAYER_NORM,
+    lambda specs, given: {
+        "epsilon": checked_real("layer_norm", "epsilon", checked_number("layer_norm: epsilon", given[0]))
+    },
 )
 
 

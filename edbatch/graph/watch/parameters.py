@@ -17,7 +17,7 @@ READS_VALUES = {
     ("edbatch.graph.model.parameters", f"{kind}.{name}")
     for kind in ("Parameter", "LookupParameters")
     for name in _VALUES
-} | {("edbatch.runtime.graph", name) for name in ("Graph.value", "Graph._ran")}
+} | {("edbatch.runtime.graph", name) for name in ("Graph.value", "Graph._run")}
 
 
 def parameter_reads(frame: FrameType) -> tuple[Any, Read, list[Parameter]] | None:

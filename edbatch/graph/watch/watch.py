@@ -110,7 +110,9 @@ class Watch:
                 "argument"
             )
         if kind == "c_call" and about in _READS_FILES and not module.startswith(_MAY_READ_FILES):
-            self._refused = f"it calls {about.__name__}(); {self._once}, and would keep what was read then"
+            self._refused = self._refused or (
+                f"it calls {about.__name__}(); {self._once}, and would keep what was read then"
+            )
         if kind in ("call", "c_call") and (refused := state_read(frame, kind, about)):
             self._refused = self._refused or f"it calls {refused}(); {self._once}, and would keep what it gave"
         if is_pure(module):

@@ -39,5 +39,5 @@ def test_a_step_changes_the_parameters_and_a_backward_run_alone_does_not():
 
 def test_everything_is_timed():
     found = figures(MiniBatches("tree-lstm", samples("tree-lstm", 3), 4, 1))
-    assert len(found) == 6
+    assert len(found) == 7
     assert all(value > 0 for value in found.values())
