@@ -98,11 +98,12 @@ class SparseLSTMBuilder(VanillaLSTMBuilder):
         return [multiply(Wx, mask_x.expr(False)), multiply(Wh, mask_h.expr(False)), b]
 
     def set_sparsity(self, percent: float) -> None:
-        """Mask so many of the weights of each matrix, the smallest."""
+        """Mask so large a part (0 to 1) of the weights of each layer, the smallest."""
         for Wx, Wh, _, mask_x, mask_h in self._parameters:
-            for weight, mask in ((Wx, mask_x), (Wh, mask_h)):
-                sizes = np.abs(weight.as_array())
-                mask.set_value(sizes >= np.quantile(sizes, min(max(percent, 0.0), 1.0)))
+            sizes = [np.abs(weight.as_array()) for weight in (Wx, Wh)]
+            least = np.quantile(np.concatenate([x.reshape(-1) for x in sizes]), min(max(percent, 0.0), 1.0))
+            for size, mask in zip(sizes, (mask_x, mask_h), strict=True):
+                mask.set_value(size >= least)
 
 
 class CompactVanillaLSTMBuilder(RNNBuilder):

@@ -101,6 +101,7 @@ class RNNBuilder:
             self.added(self.input_dim if layer == 0 else self.hidden_dim, model) for layer in range(self.layers)
         ]
         self._rates, self._updates = (0.0, 0.0), True
+        self._version = -1
         self._masks: list[tuple[Any, Any]] | None = None
 
     def added(self, size: int, model: ParameterCollection) -> list[Parameters]:
@@ -140,14 +141,14 @@ class RNNBuilder:
         return [list(of_layer) for of_layer in self._parameters]
 
     def get_parameter_expressions(self) -> list[list[Any]]:
-        """The parameters of each layer, which are expressions."""
-        if implicit.graph is None:
-            raise DynetError("Attempt to use parameters before calling initial_state")
+        """The parameters of each layer as expressions of this graph, in which `initial_state` was called."""
+        if self._version != implicit.version:
+            raise DynetError(f"{self.whoami()}: call initial_state before parameter expressions are asked for")
         return self.get_parameters()
 
     def initial_state(self, vecs: Sequence[Any] | None = None, update: bool = True) -> RNNState:
         """The state before the first step; `vecs`: its memories and outputs; `update`: whether trainers change it."""
-        self._updates = update
+        self._updates, self._version = update, implicit.version
         self._masks = None
         if any(self._rates):
             self.set_dropout_masks(1)
