@@ -492,3 +492,15 @@ def test_a_model_that_was_deleted():
     gc.collect()
     with pytest.raises(eb.EdBatchError, match="gone"):
         loss.backward()
+
+
+@pytest.mark.parametrize("n", [1, 3, 70])
+def test_gradients_that_overflow_are_infinite_and_no_warning(n):
+    model = eb.ParameterCollection(seed=0)
+    W, b = model.add_parameters((40, 40)), model.add_parameters(40)
+    with eb.Graph():
+        loss = eb.sum([eb.sum(eb.exp(W @ (eb.ones(40) * 1e30 * k)) * b * 1e38) for k in range(1, n + 1)])
+    loss.backward()
+    loss.backward()
+    assert not np.isfinite(W.grad()).all()
+    assert not np.isfinite(b.grad()).all()
