@@ -513,3 +513,19 @@ def test_a_graph_that_grows_shares_anew():
         np.testing.assert_allclose(b[0].value(), a, rtol=1e-6, atol=rounding)
         np.testing.assert_allclose(b[2].value(), network.leaf(2)[0].value(), rtol=1e-6, atol=rounding)
     assert graph.report().nodes == 1 + 5 + 2 + 1
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_the_gradient_of_a_result_that_depends_on_no_argument(split):
+    """It is read by the next call, and a late part returns it, too."""
+    model = eb.ParameterCollection(seed=0, dtype="float64")
+    W, b = model.add_parameters((DIM, DIM)), model.add_parameters(DIM)
+    cell = eb.cell(lambda h, A: (b * 2.0, eb.affine(W, eb.ones(DIM), A @ h)))
+    A, seed = np.random.default_rng(0).normal(size=(DIM, DIM)), np.arange(1.0, DIM + 1)
+    with eb.options(split=split), eb.Graph(policy="none", dtype="float64"):
+        matrix = eb.input(A)
+        first, _ = cell(eb.zeros(DIM), matrix)
+        _, second = cell(first, matrix)
+    second.backward(seed)
+    np.testing.assert_allclose(on_host(first.gradient()), A.T @ seed, rtol=1e-12)
+    np.testing.assert_allclose(on_host(b.grad()), 2 * A.T @ seed, rtol=1e-12)

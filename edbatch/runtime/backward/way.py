@@ -45,7 +45,7 @@ class Way(NamedTuple):
 
     def copy(self) -> Way:
         """The same, in tables that no other way is planned in."""
-        return self._replace(plan=self.plan.copy(), begins=self.begins.copy())
+        return self._replace(plan=self.plan.copy())
 
 
 class Flowed(NamedTuple):
@@ -101,4 +101,5 @@ def planned(
     ready = route.ready(route.programs.scratch(plan, 0, batches))
     parts = flow.columns.parts["batch"][: n_parts if route.has_parameters else 0].copy()
     rows = [flow.columns.rows.item(number) for number in route.terms]
-    return Way(plan, ref(route), ready, batches, arena, begins, zeros, entries, rows, parts)
+    # The route's own are those of the next stretch soon.
+    return Way(plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts)

@@ -504,3 +504,42 @@ def test_gradients_that_overflow_are_infinite_and_no_warning(n):
     loss.backward()
     assert not np.isfinite(W.grad()).all()
     assert not np.isfinite(b.grad()).all()
+
+
+def test_ways_back_through_several_stretches_by_one_route():
+    """Stretches that are saved each for itself may be gone back by the same rules; what they compute lies elsewhere."""
+    model = eb.ParameterCollection(seed=0)
+    random = np.random.default_rng(0)
+    W, b, table = model.add_parameters((4, 4)), model.add_parameters(4), model.add_lookup_parameters((7, 4))
+    W.set_value([[-1.2, -0.5, 0.1, 0.2], [-1.0, 0.3, 0.6, 0.5], [1.6, -0.1, 0.2, 1.6], [1.4, 1.4, -1.0, 1.25]])
+    x, y, z = [-1.6, 0.5, -1.0, -0.5], random.normal(size=4), [0.9, 1.3, -0.5, 1.3]
+    seed = random.normal(size=(4, 2))
+
+    def pooled(given):
+        h = eb.affine(W, given, eb.scatter(eb.lookup(table, 2), eb.input([1, 3, 2, 3]), given, axis=-1))
+        return eb.max_pool2d(h.reshape(1, 2, 2), 2)
+
+    def grads(goes_back):
+        def back(root, gradient=None):
+            if goes_back:
+                root.backward(gradient)
+                model.zero_grad()
+
+        with eb.options(cells=False, fuse=False), eb.Graph(policy="none"):
+            first, matrix = eb.input(x), eb.input(random.normal(size=(2, 4)))
+            product = b @ eb.input(y)
+            early = pooled(first)
+            back(product)
+            late = pooled(eb.input(z))
+            back(early, [[[-0.2]]])
+            turned = matrix.t()
+            again = pooled(first)
+            back(turned + 0 * b[0], seed)
+            loss = eb.sum([eb.sum(eb.square(again)), product * 1.5, eb.sum(eb.square(late))])
+        loss.backward()
+        found = [parameter.grad() for parameter in (W, b, table)]
+        model.zero_grad()
+        return found
+
+    for found, want in zip(grads(True), grads(False), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-5)

@@ -69,6 +69,8 @@ def split_stages(
     present = [EARLY] * (EARLY in stage) + [CORE] + [LATE] * (LATE in stage)
     if len(present) == 1:
         return None
+    if LATE in present and any(free[body.outputs[k].node] for k in needed):
+        return None  # the last part would compute for itself what others read of the core: two values, two gradients
     wanted: dict[int, list[Value]] = {s: [] for s in present}
     wanted[present[-1]] = list(body.outputs)
     if present[-1] == LATE:

@@ -222,3 +222,10 @@ def test_parts_together_compute_the_whole():
             values.append(eb.forward(build()))
     np.testing.assert_allclose(values[0], values[2], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(values[1], values[2], rtol=1e-4, atol=1e-5)
+
+
+def test_what_others_read_is_computed_once():
+    """A result that depends on no argument would be another value, and have another gradient, in a late part."""
+    assert split(lambda x, h: (B * 2.0, W @ h), (..., ...), {0}, {0}) is None
+    assert split(lambda x, h: (B * 2.0, eb.tanh(U @ h), W @ h), (..., ...), {0}, {0, 1}) is None
+    assert LATE in split(lambda x, h: (B * 2.0, eb.tanh(U @ h), W @ h), (..., ...), {0}, {1})
