@@ -226,6 +226,8 @@ def test_parts_together_compute_the_whole():
 
 def test_what_others_read_is_computed_once():
     """A result that depends on no argument would be another value, and have another gradient, in a late part."""
-    assert split(lambda x, h: (B * 2.0, W @ h), (..., ...), {0}, {0}) is None
-    assert split(lambda x, h: (B * 2.0, eb.tanh(U @ h), W @ h), (..., ...), {0}, {0, 1}) is None
-    assert LATE in split(lambda x, h: (B * 2.0, eb.tanh(U @ h), W @ h), (..., ...), {0}, {1})
+    model = eb.ParameterCollection(seed=0)
+    K, L = (model.add_parameters((DIM, DIM)) for _ in range(2))  # which no other test has in one array
+    assert split(lambda x, h: (B * 2.0, L @ h), (..., ...), {0}, {0}) is None
+    assert split(lambda x, h: (B * 2.0, eb.tanh(K @ h), L @ h), (..., ...), {0}, {0, 1}, stack=False) is None
+    assert LATE in split(lambda x, h: (B * 2.0, eb.tanh(K @ h), L @ h), (..., ...), {0}, {1}, stack=False)
