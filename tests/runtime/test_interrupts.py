@@ -167,6 +167,7 @@ def test_interrupts_of_a_warm_step():
     interrupt_everywhere(Case(), warm(), 60)
 
 
+@pytest.mark.usefixtures("no_old_garbage")
 def test_interrupts_of_a_first_step():
     """Traced, stacked, compiled: tables are filled while the interrupt comes."""
     interrupt_everywhere(Case(), Model, 20)

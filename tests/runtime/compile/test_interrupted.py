@@ -11,6 +11,8 @@ from edbatch.runtime.compile.program_table import DerivativePrograms
 from edbatch.runtime.compile.scattered import ScatteredKernels
 from tests.interrupts import Interrupt
 
+pytestmark = pytest.mark.usefixtures("no_old_garbage")  # finalizers of other tests have lines, too
+
 
 def interrupted_everywhere(make, use):
     """What is made, each interrupted at another line of its use."""
