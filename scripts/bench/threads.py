@@ -13,10 +13,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,6 +25,7 @@ from edbatch.kernels.cpu.emitter import multiply_rows
 from edbatch.kernels.cpu.products import Gemm, multiply
 from edbatch.kernels.tables import Matrix, Sizes
 from scripts import data_folder
+from scripts.bench.first_hour import busy
 from scripts.bench.measure import Runs, interleaved
 from scripts.bench.mini_batches import source
 from scripts.bench.report import Tables, command
@@ -36,18 +34,6 @@ from scripts.peers.tasks import MODELS, Own
 THREADS = {"1 thread": 1, "2 threads": 2, "4 threads": 4}
 PRODUCTS = ((64, 256, 1024), (64, 1024, 256), (64, 512, 2048), (256, 256, 1024), (1024, 256, 1024))
 MULTIPLICATIONS = 200_000_000  # of a timed run of products
-
-
-@contextmanager
-def busy(count: int) -> Iterator[None]:
-    """In its block so many other processes compute."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
 
 
 def by_threads(run: Callable[[], Any], rounds: int) -> dict[str, Runs]:
