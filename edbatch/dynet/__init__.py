@@ -35,14 +35,15 @@ from edbatch.dynet.graph import (
     ComputationGraph, cg, cg_checkpoint, cg_revert, cg_version, close_cg, dump_cg, forward, npvalues, print_graphviz,
     print_text_graphviz, renew_cg, values,
 )  # fmt: skip
+from edbatch.dynet.hierarchical import HierarchicalSoftmaxBuilder
 from edbatch.dynet.initializers import (
     ConstInitializer, FromFileInitializer, GlorotInitializer, IdentityInitializer, NormalInitializer, NumpyInitializer,
     PyInitializer, SaxeInitializer, UniformInitializer,
 )  # fmt: skip
 from edbatch.dynet.inputs import (
-    const_parameter, constant, inputMatrix, inputTensor, inputVector, lookup, lookup_batch, matInput, one_hot, ones,
-    parameter, random_bernoulli, random_gumbel, random_normal, random_uniform, scalarInput, sparse_inputTensor,
-    vecInput, zeroes, zeros,
+    const_parameter, constant, inputMatrix, inputTensor, inputTensorTranspose, inputVector, lookup, lookup_batch,
+    matInput, one_hot, ones, parameter, random_bernoulli, random_gumbel, random_normal, random_uniform, scalarInput,
+    sparse_inputTensor, vecInput, zeroes, zeros,
 )  # fmt: skip
 from edbatch.dynet import config as dynet_config
 from edbatch.dynet.linear import (
@@ -79,6 +80,9 @@ from edbatch.dynet.states import RNNState
 from edbatch.dynet.trainers import (
     AdadeltaTrainer, AdagradTrainer, AdamTrainer, AmsgradTrainer, CyclicalSGDTrainer, MomentumSGDTrainer,
     RMSPropTrainer, SimpleSGDTrainer, Trainer,
+)  # fmt: skip
+from edbatch.dynet.tree_builders import (
+    BidirectionalTreeLSTMBuilder, NaryTreeLSTMBuilder, TreeLSTMBuilder, UnidirectionalTreeLSTMBuilder,
 )  # fmt: skip
 
 __version__ = "2.1"

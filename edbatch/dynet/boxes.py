@@ -2,72 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import index
+from typing import Any
 
 
-class FloatValue:
-    """A number."""
+def _unsigned(x: Any) -> int:
+    if (found := index(x)) < 0:
+        raise OverflowError("can't convert negative value to unsigned int")
+    return found
 
-    def __init__(self, val: float = 0.0) -> None:
-        self._val = float(val)
 
-    def set(self, newval: float) -> None:
+class _Number:
+    """A number that may be set anew."""
+
+    entry: Callable[[Any], Any]
+
+    def __init__(self, val: Any = 0) -> None:
+        self.set(val)
+
+    def set(self, newval: Any) -> None:
         """Another number."""
-        self._val = float(newval)
+        self._val = self.entry(newval)
 
-    def get(self) -> float:
+    def get(self) -> Any:
         """The number."""
         return self._val
 
 
-class UnsignedValue:
+class _Numbers:
+    """Numbers that may be set anew."""
+
+    entry: Callable[[Any], Any]
+
+    def __init__(self, vals: Iterable[Any] = ()) -> None:
+        self.set(vals)
+
+    def set(self, newval: Iterable[Any]) -> None:
+        """Other numbers, as many as one likes."""
+        self._vals = [self.entry(x) for x in newval]
+
+    def get(self) -> list[Any]:
+        """The numbers, in a list of the caller's own."""
+        return list(self._vals)
+
+    def size(self) -> int:
+        """How many there are."""
+        return len(self._vals)
+
+
+class FloatValue(_Number):
+    """A number."""
+
+    entry = float
+
+
+class UnsignedValue(_Number):
     """An integer from 0 on."""
 
-    def __init__(self, val: int = 0) -> None:
-        self._val = int(val)
-
-    def set(self, newval: int) -> None:
-        """Another integer."""
-        self._val = int(newval)
-
-    def get(self) -> int:
-        """The integer."""
-        return self._val
+    entry = staticmethod(_unsigned)
 
 
-class FloatVectorValue:
+class FloatVectorValue(_Numbers):
     """Numbers."""
 
-    def __init__(self, vals: Iterable[float] = ()) -> None:
-        self._vals = [float(x) for x in vals]
-
-    def set(self, newval: Iterable[float]) -> None:
-        """Other numbers."""
-        self._vals = [float(x) for x in newval]
-
-    def get(self) -> list[float]:
-        """The numbers."""
-        return list(self._vals)
-
-    def size(self) -> int:
-        """How many there are."""
-        return len(self._vals)
+    entry = float
 
 
-class UnsignedVectorValue:
+class UnsignedVectorValue(_Numbers):
     """Integers from 0 on."""
 
-    def __init__(self, vals: Iterable[int] = ()) -> None:
-        self._vals = [int(x) for x in vals]
-
-    def set(self, newval: Iterable[int]) -> None:
-        """Other integers."""
-        self._vals = [int(x) for x in newval]
-
-    def get(self) -> list[int]:
-        """The integers."""
-        return list(self._vals)
-
-    def size(self) -> int:
-        """How many there are."""
-        return len(self._vals)
+    entry = staticmethod(_unsigned)

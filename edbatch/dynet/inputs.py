@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,6 +64,17 @@ def inputTensor(arr: Any, batched: bool = False, device: str = "") -> Any:
     implicit.recorded_into()
     rows = np.moveaxis(found, -1, 0)
     return one_or_batch(eb.array(np.ascontiguousarray(rows if rows.ndim > 1 else rows[:, None])))
+
+
+def inputTensorTranspose(arr: Any, dim: Sequence[int] = (), batch_size: int = 1) -> Any:
+    """An array of the entries of a vector, column by column; those of a mini-batch follow one another."""
+    found = np.asarray(arr, np.float32).reshape(-1)
+    shape = tuple(int(size) for size in dim) or found.shape
+    if math.prod(shape) * batch_size != found.size:
+        raise EdBatchError(f"inputTensorTranspose: {found.size} entries for {batch_size} of dimensions {shape}")
+    if batch_size == 1:
+        return _settable(found.reshape(shape, order="F"))
+    return inputTensor(found.reshape((*shape, batch_size), order="F"), batched=True)
 
 
 def matInput(d1: int, d2: int) -> Any:

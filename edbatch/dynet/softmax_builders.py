@@ -46,15 +46,16 @@ class SoftmaxBuilder:
 
     def sample(self, x: Any) -> int:
         """A class that is drawn."""
-        return _drawn(self.full_log_distribution(x))
+        return drawn(self.full_log_distribution(x))
 
 
-def _drawn(log_probabilities: Any) -> int:
+def drawn(log_probabilities: Any) -> int:
+    """A number that is drawn with the probabilities whose logarithms these are."""
     array = array_of(log_probabilities).reshape(-1)
     return int(np.argmax(array + generator().gumbel(size=array.shape)))
 
 
-class _Layer:
+class Layer:
     """W x + b, or W x."""
 
     def __init__(self, model: ParameterCollection, classes: int, rep_dim: int, bias: bool = True) -> None:
@@ -62,6 +63,7 @@ class _Layer:
         self.b = model.add_parameters(classes, init=0.0) if bias else None
 
     def __call__(self, x: Any, update: bool) -> Any:
+        """The scores; `update`: whether trainers change the parameters."""
         W = self.W.expr(update)
         return eb.matmul(W, x) if self.b is None else affine_transform([self.b.expr(update), W, x])
 
@@ -73,7 +75,7 @@ class StandardSoftmaxBuilder(SoftmaxBuilder):
 
     def __init__(self, rep_dim: int, num_classes: int, pc: ParameterCollection, bias: bool = True) -> None:
         super().__init__(pc)
-        self._layer = _Layer(self._model, num_classes, rep_dim, bias)
+        self._layer = Layer(self._model, num_classes, rep_dim, bias)
 
     def neg_log_softmax(self, x: Any, c: int, update: bool = True) -> Any:
         """-log p(c | x)."""
@@ -116,9 +118,9 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
                 clusters.setdefault(cluster, []).append(word_dict[word])
         self._words = list(clusters.values())
         self._place = {word: (c, at) for c, words in enumerate(self._words) for at, word in enumerate(words)}
-        self._classes = _Layer(self._model, len(self._words), rep_dim, bias)
+        self._classes = Layer(self._model, len(self._words), rep_dim, bias)
         self._subclasses = [
-            _Layer(self._model, len(words), rep_dim, bias) if len(words) > 1 else None for words in self._words
+            Layer(self._model, len(words), rep_dim, bias) if len(words) > 1 else None for words in self._words
         ]
 
     def class_logits(self, x: Any, update: bool = True) -> Any:
@@ -161,5 +163,5 @@ class ClassFactoredSoftmaxBuilder(SoftmaxBuilder):
 
     def sample(self, x: Any) -> int:
         """A word that is drawn."""
-        cluster = _drawn(self.class_log_distribution(x))
-        return self._words[cluster][_drawn(self.subclass_log_distribution(x, cluster))]
+        cluster = drawn(self.class_log_distribution(x))
+        return self._words[cluster][drawn(self.subclass_log_distribution(x, cluster))]

@@ -100,7 +100,9 @@ dy.parameter(M); M.expr(True); M.expr(False) * v; dy.const_parameter(M) * v; dy.
 dy.softmax(dy.transpose(M) * dy.tanh(M * v)); dy.inputVector([1, 2]) + u; BM * v; dy.std_dim(v, [0], False)
 dy.sum_dim(B, [0], True); dy.mean_dim(B, [0], False); dy.pick(BM, 1, 1); dy.emax([v, w, -v])
 dy.concatenate([dy.pick(v, 0), dy.pick(w, 1)]); dy.inverse(Q) * v; dy.tanh(s); dy.exp(-s); dy.log_softmax(v, [0, 1])
-dy.sum_elems(dy.cmult(dy.softmax(v), w)); dy.esum([M, M, N])
+dy.sum_elems(dy.cmult(dy.softmax(v), w)); dy.esum([M, M, N]); dy.inputTensorTranspose(np.arange(6.0)) * s
+dy.inputTensorTranspose(np.arange(6.0), (2, 3)) + M; dy.inputTensorTranspose(np.arange(6.0), (3,), 2) + v
+dy.inputTensorTranspose(np.arange(6.0), (2,))
 """
 
 
