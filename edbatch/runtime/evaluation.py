@@ -365,7 +365,7 @@ class Evaluation:
         computed = sharing.stands_for(id)
         if self._unshared is None:
             is_late = computed & NODE_MASK >= len(backward.sets)
-            if is_late or not sharing.is_one_of_several(backward.node_of(computed)):
+            if is_late or not sharing.is_one_of_several(backward.trail_of(computed)):
                 return backward.gradient(computed, spec)
             self._unshared = self._run_unshared(sharing, backward)
         unshared, places = self._unshared

@@ -132,9 +132,14 @@ class Sharing:
         nodes = ids & NODE_MASK
         return ids - nodes + self.recorded.stands[nodes]
 
-    def is_one_of_several(self, node: int) -> bool:
-        """Whether a node stands for others besides itself."""
-        return int(np.count_nonzero(self.recorded.stands[: self.recorded.n] == node)) > 1
+    def is_one_of_several(self, trail: tuple[int, ...]) -> bool:
+        """Whether an expression that is found by these nodes is computed for others as well.
+
+        It is that of the last of them that was recorded: what follows are parts into which that one was split.
+        """
+        types, stands = self.recorded.types[: self.recorded.n], self.recorded.stands[: self.recorded.n]
+        node = next(node for node in reversed(trail) if node < len(types) and types.item(node) != NONE)
+        return int(np.count_nonzero(stands == node)) > 1
 
     def counts(self, end: int) -> dict[str, int]:
         """By name of the type, how many of the nodes before `end` were not computed."""

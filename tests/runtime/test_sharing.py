@@ -129,6 +129,34 @@ def test_gradients_of_views_of_equal_nodes_and_of_what_cells_give_back():
     assert shared(both(run, net)) >= 2
 
 
+@pytest.mark.parametrize("recompute", [False, True])
+def test_gradients_of_what_a_part_of_equal_calls_computes(recompute):
+    net = Net()
+    p = net.model.add_parameters((DIM, DIM), name="p")
+
+    @eb.cell
+    def two(unused, x, y):
+        return eb.dropout(y, 0.25, 183), eb.affine(p, x, x)
+
+    def gradients(**options):
+        with eb.options(recompute=recompute, **options), eb.Graph(policy="none", dtype="float64"):
+            x, y, zero = eb.input(np.arange(1.0, 1 + DIM)), eb.input(np.ones(DIM)), eb.zeros(())
+            one = eb.scalar(1)
+            first = two(one, net.b, zero)
+            calls = [first, two(first[0], x, zero)]
+            calls += [two(one, x, first[0]) for _ in range(2)]
+            calls.append(two(one, y, calls[1][0]))
+            found = []
+            for part in (part for call in calls for part in call):  # what is asked first decides how others are found
+                calls[2][0].backward()
+                found.append(part.gradient())
+            return found
+
+    shared, alone = gradients(share=True), gradients()
+    for found, expected in zip(shared, alone, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_gradients_after_another_way_back():
     def run(graph):
         with graph:

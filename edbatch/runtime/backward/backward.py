@@ -175,10 +175,9 @@ class Backward:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
 
-    def node_of(self, id: int) -> int:
-        """The node that the gradient of an expression is computed of: that of a view, or of what a cell gives back."""
-        made = self._of_expressions.made_at(id)
-        return made.node if made.call is None else made.call[0]
+    def trail_of(self, id: int) -> tuple[int, ...]:
+        """The nodes by which an expression is found: what is seen by a view, or given back by a cell, comes later."""
+        return self._of_expressions.made_at(id).trail
 
     def release(self) -> None:
         """Give the memory of the gradients back."""
