@@ -11,20 +11,20 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import edbatch as eb
 import edbatch.dynet as dy
 from scripts.bench.dynet_programs import PROGRAMS
 from scripts.bench.measure import interleaved
+from scripts.bench.process import Process
 from scripts.bench.report import Tables, command, figure
 
 FILE = Path(__file__).with_name("dynet_programs.py")
 SETTINGS = {"EdBatch": [], "DyNet": [], "DyNet, autobatch 1": ["--dynet-autobatch", "1"],
             "DyNet, autobatch 2": ["--dynet-autobatch", "2"]}  # fmt: skip
-THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
 CALLS, WARM_UPS = 2000, 8
 
 
@@ -73,40 +73,23 @@ def recording(given: argparse.Namespace) -> Tables:
     return {"Recording a call": rows, "Recording": figures}
 
 
-class Process:
-    """A process that goes through samples when it is told."""
-
-    def __init__(self, setting: str, python: str) -> None:
-        ours = setting == "EdBatch"
-        command = [sys.executable if ours else python, str(FILE), "edbatch" if ours else "dynet", *SETTINGS[setting]]
-        command += [] if ours else ["--dynet-mem", "1000"]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, text=True, env=os.environ | THREADS, **pipes)
-
-    def round(self, program: str) -> tuple[float, float]:
-        """Milliseconds per sample, by the clock and of the thread."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{program}\n")
-        self._process.stdin.flush()
-        wall, cpu = self._process.stdout.readline().split()
-        return float(wall), float(cpu)
-
-    def close(self) -> None:
-        """End it."""
-        self._process.communicate()
+def started(setting: str, python: str) -> Process:
+    """A process that goes through samples when it is told: milliseconds per sample, by the clock and of its thread."""
+    if setting == "EdBatch":
+        return Process([sys.executable, str(FILE), "edbatch"])
+    return Process([python, str(FILE), "dynet", *SETTINGS[setting], "--dynet-mem", "1000"])
 
 
 def updates(given: argparse.Namespace, python: str) -> Tables:
     """Milliseconds of an update, by program, beside real DyNet's."""
-    processes = {setting: Process(setting, python) for setting in SETTINGS}
     rows, figures = [], []
-    try:
+    with ExitStack() as stack:
+        processes = {setting: stack.enter_context(started(setting, python)) for setting in SETTINGS}
         for program in PROGRAMS:
             cpu: dict[str, list[float]] = {setting: [] for setting in SETTINGS}
             for number in range(given.rounds + WARM_UPS):
                 for setting, process in processes.items():
-                    _, of_thread = process.round(program)
+                    _, of_thread = process.ask(program)
                     if number >= WARM_UPS:
                         cpu[setting].append(of_thread)
             medians = {setting: statistics.median(found) for setting, found in cpu.items()}
@@ -115,9 +98,6 @@ def updates(given: argparse.Namespace, python: str) -> Tables:
             rows.append({"": program, **medians, "times as fast": times})
             asked = ">= 2" if "batched" in program else ">= 1"
             figures.append(figure(f"{program}: times as fast as DyNet at its best", times, asked))
-    finally:
-        for process in processes.values():
-            process.close()
     return {"An update, milliseconds of the thread": rows, "Beside DyNet": figures}
 
 

@@ -1,8 +1,10 @@
 """The programs that `scripts.bench.dynet` times; real DyNet runs this file too, with a Python of its own (3.8).
 
-python dynet_programs.py MODULE ROUNDS [--dynet-autobatch 1 ...]   prints seconds per update of each, as JSON
+python dynet_programs.py MODULE [--dynet-autobatch 1 ...]   each line of its input is [program] as JSON, each answer
+[ms per sample by the clock, of the thread]
 """
 
+import json
 import random
 import sys
 import time
@@ -162,10 +164,10 @@ def main():
         import edbatch.dynet as dy
     trainings = {}
     for line in sys.stdin:
-        name = line.strip()
+        (name,) = json.loads(line)
         if name not in trainings:
             trainings[name] = Training(dy, PROGRAMS[name])
-        print("%r %r" % trainings[name].round(), flush=True)
+        print(json.dumps(trainings[name].round()), flush=True)
 
 
 if __name__ == "__main__":

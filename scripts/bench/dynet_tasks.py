@@ -1,0 +1,186 @@
+"""The models of `scripts.peers.tasks` beside the same in real DyNet, batched by it: forward, and a step of training.
+
+    DYNET_PYTHON=... EDBATCH_DATA=... python -m scripts.bench.dynet_tasks [--json] [--rounds 5] [--model TreeLSTM]
+
+`DYNET_PYTHON` is a Python that has DyNet 2.1.2; see docs/benchmarks.md for how one is built for this machine, as the
+wheels use no more than SSE. One thread each, thread CPU time, in turns, from samples to the value of the loss, or to
+parameters that Adam has updated; losses and gradients are compared before. Of DyNet the best counts, of its settings
+(without autobatch, and with each of both) and of the ways to write a model. Of EdBatch "recorded" is by a Python
+function for each sample, every graph a new one; "again" the same where plans are remembered, as they are in programs;
+"replayed" with samples that were recorded before, mixed anew each time. Without EDBATCH_DATA the samples are made up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+import edbatch as eb
+from edbatch.runtime.remembered import afresh
+from scripts import data_folder
+from scripts.bench.measure import Runs, interleaved
+from scripts.bench.mini_batches import as_tuples, source
+from scripts.bench.process import Process, as_answered
+from scripts.bench.report import Tables, command
+from scripts.peers import in_dynet
+from scripts.peers.tasks import MODELS, Own, Task
+
+LR = 1e-5
+AUTOBATCH = ("0", "1", "2")
+MINI_BATCHES = {1: 64, 64: 4}  # of a round
+ASKED = {("train", 64): 2.5, ("train", 256): 1.8}
+RUNS = ("forward", "train")
+
+
+class Sides:
+    """EdBatch and DyNet with the same parameters and samples.
+
+    Args:
+        task, hidden, size: the model, the size of its states, samples of a mini-batch.
+        python: that has DyNet.
+        stack: that ends DyNet's processes.
+
+    Attributes:
+        batches: numbers of samples.
+    """
+
+    def __init__(self, task: Task, hidden: int, size: int, python: str, stack: ExitStack) -> None:
+        count = MINI_BATCHES.get(size, 4)
+        self.task, self.hidden = task, hidden
+        self.samples = task.samples[: count * size]
+        self.batches = [list(range(at, at + size)) for at in range(0, len(self.samples), size)]
+        self.recorded, self.replayed = self._own(False), self._own(True)
+        self._mixed, self._random = [as_tuples(sample) for sample in self.samples], Random(0)
+        folder = stack.enter_context(TemporaryDirectory())
+        np.savez(Path(folder) / "parameters.npz", **{given.name: given.value() for given in self.recorded.model})
+        (Path(folder) / "samples.json").write_text(json.dumps(self.samples))
+        self.processes: dict[str, Process] = {}
+        for style in in_dynet.MODELS[task.name]:
+            for autobatch in AUTOBATCH:
+                flags = ["--dynet-autobatch", autobatch, "--dynet-mem", "1500"]
+                process = stack.enter_context(Process([python, in_dynet.__file__, *flags]))
+                process.ask("task", task.name, style, folder, LR)
+                self._compare(process, Path(folder))
+                self.processes[f"{style}, autobatch {autobatch}"] = process
+
+    def _own(self, replays: bool) -> Own:
+        return Own(self.task, self.hidden, optimizer=lambda model: eb.Adam(model, lr=LR), replays=replays)
+
+    def _compare(self, process: Process, folder: Path) -> None:
+        """DyNet's loss and gradients of a mini-batch with ours; the program ends if they differ."""
+        loss = self.recorded.loss([self.samples[number] for number in self.batches[0]])
+        loss.backward()
+        theirs = process.ask("checked", self.batches[0])
+        gradients = np.load(folder / "gradients.npz")
+        pairs = {given.name: (given.grad(), gradients[given.name]) for given in self.recorded.model}
+        self.recorded.model.zero_grad()
+        differs = [name for name, (own, other) in pairs.items() if np.abs(own - other).max() > 1e-4 * np.abs(own).max()]
+        if differs or abs(float(loss.value()) - theirs) > 1e-4 * abs(theirs):
+            sys.exit(f"{self.task.name}: loss {loss.value()}, in DyNet {theirs}; gradients that differ: {differs}")
+
+    def functions(self, what: str) -> dict[str, Callable[[], Any]]:
+        """By side, what goes through all mini-batches."""
+
+        def own(step: Callable[[list[Any]], Any], mixes: bool = False) -> None:
+            if mixes:
+                self._random.shuffle(self._mixed)
+            samples = self._mixed if mixes else self.samples
+            for numbers in self.batches:
+                step([samples[number] for number in numbers])
+
+        def new() -> None:
+            with afresh():
+                own(steps[0])
+
+        sides = (self.recorded, self.replayed)
+        steps = [side.step if what == "train" else lambda given, side=side: side.loss(given).value() for side in sides]
+        ours = {"recorded": new, "again": lambda: own(steps[0]), "replayed": lambda: own(steps[1], True)}
+        asked = {
+            name: lambda process=process: process.timed(what, self.batches) for name, process in self.processes.items()
+        }
+        return ours | asked
+
+
+def row(sides: Sides, what: str, rounds: int) -> dict[str, Any]:
+    """Milliseconds of a mini-batch, and how many times as fast as DyNet EdBatch is."""
+    found = interleaved(sides.functions(what), rounds, warm_ups=3)
+    number = len(sides.batches)
+
+    def ms(runs: Runs, per: int) -> float:
+        return 1e3 * statistics.median(runs.cpu) / per
+
+    theirs = {name: ms(as_answered(found[name]), 1) for name in sides.processes}
+    ours = {name: ms(found[name], number) for name in ("recorded", "again", "replayed")}
+    best = min(theirs, key=lambda name: theirs[name])
+    size = len(sides.batches[0])
+    return {
+        "model": sides.task.name,
+        "hidden": sides.hidden,
+        "batch": size,
+        "": what,
+        "DyNet, CPU ms": theirs[best],
+        "DyNet's best": best,
+        **{f"{name}, CPU ms": own for name, own in ours.items()},
+        **{f"{name}, times as fast": theirs[best] / own for name, own in ours.items()},
+        "asked": ASKED.get((what, sides.hidden), "") if size > 1 else "",
+    }
+
+
+def values(sides: Sides, rounds: int) -> dict[str, Any]:
+    """What DyNet takes from a graph that is recorded to its value, and for recording it, by setting."""
+    found = {}
+    for name, process in sides.processes.items():
+        parts = zip(*(process.ask("parts", sides.batches) for _ in range(rounds)), strict=True)
+        found[name] = [1e3 * statistics.median(part) for part in parts]
+    best = min(found, key=lambda name: found[name][1])
+    recording, computing = found[best]
+    return {
+        "model": sides.task.name,
+        "hidden": sides.hidden,
+        "batch": len(sides.batches[0]),
+        "DyNet's best": best,
+        "recording, CPU ms": recording,
+        "from there to the value, CPU ms": computing,
+    }
+
+
+def tables(given: argparse.Namespace) -> Tables:
+    """Everything."""
+    python = os.environ.get("DYNET_PYTHON")
+    if python is None:
+        sys.exit("DYNET_PYTHON names no Python with DyNet; nothing was measured")
+    rows, computing = [], []
+    names = given.model or list(MODELS)
+    points = [(name, hidden, size) for name in names for hidden in given.hidden for size in given.batch]
+    for name, hidden, size in tqdm(points, disable=None):
+        with ExitStack() as stack:
+            sides = Sides(MODELS[name](data_folder()), hidden, size, python, stack)
+            rows += [row(sides, what, given.rounds) for what in RUNS]
+            computing.append(values(sides, given.rounds))
+    return {f"Beside DyNet on {source()}": rows, "DyNet's forward run in two parts": computing}
+
+
+main = command(
+    __doc__,
+    tables,
+    rounds=5,
+    remembers=True,
+    hidden=(64, 256),
+    batch=(1, 64),
+    model={"nargs": "+", "choices": list(MODELS), "help": "default: all"},
+)
+
+if __name__ == "__main__":
+    main()

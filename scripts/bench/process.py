@@ -1,0 +1,49 @@
+"""Processes that answer questions, so that what they time takes turns with what runs here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from scripts.bench.measure import Runs
+
+THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+
+
+class Process:
+    """Each line of its standard input is a question as JSON, each line of its output an answer.
+
+    Args:
+        command: what runs, in one thread.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(command, text=True, env=os.environ | THREADS, **pipes)
+
+    def ask(self, *question: Any) -> Any:
+        """The answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def timed(self, *question: Any) -> dict[str, float]:
+        """Of an answer that is seconds by the clock and of its thread: figures for `interleaved`."""
+        return dict(zip(("wall", "cpu"), self.ask(*question), strict=True))
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.communicate()
+
+
+def as_answered(runs: Runs) -> Runs:
+    """With the seconds that `Process.timed` was told in the place of those that were waited for."""
+    return Runs(wall=runs.figures["wall"], cpu=runs.figures["cpu"])
