@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from scipy import special
-
 import edbatch as eb
+from edbatch.dynet import functions
 from edbatch.dynet.arithmetic import add, divide, multiply, number_of
-from edbatch.dynet.numeric import computed
 from edbatch.errors import EdBatchError
 
 # Of equal meaning, and renamed.
@@ -19,6 +16,8 @@ logistic, rectify = eb.sigmoid, eb.relu
 nobackprop = eb.stop_gradient
 bmax, bmin = eb.maximum, eb.minimum
 cmult, cdiv = multiply, divide
+asin, acos, atan = functions.asin, functions.acos, functions.atan
+asinh, acosh, atanh, lgamma = functions.asinh, functions.acosh, functions.atanh, functions.lgamma
 
 
 def cube(x: Any) -> Any:
@@ -41,70 +40,36 @@ def cosh(x: Any) -> Any:
     return eb.multiply(eb.add(eb.exp(x), eb.exp(eb.neg(x))), 0.5)
 
 
-def asinh(x: Any) -> Any:
-    """Inverse of the hyperbolic sine."""
-    return computed(x, np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1))
-
-
-def acosh(x: Any) -> Any:
-    """Inverse of the hyperbolic cosine."""
-    return computed(x, np.arccosh, lambda x: 1 / np.sqrt(x * x - 1))
-
-
-def atanh(x: Any) -> Any:
-    """Inverse of the hyperbolic tangent."""
-    return computed(x, np.arctanh, lambda x: 1 / (1 - x * x))
-
-
-def asin(x: Any) -> Any:
-    """Inverse of the sine."""
-    return computed(x, np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))
-
-
-def acos(x: Any) -> Any:
-    """Inverse of the cosine."""
-    return computed(x, np.arccos, lambda x: -1 / np.sqrt(1 - x * x))
-
-
-def atan(x: Any) -> Any:
-    """Inverse of the tangent."""
-    return computed(x, np.arctan, lambda x: 1 / (1 + x * x))
-
-
-def lgamma(x: Any) -> Any:
-    """Logarithm of the gamma function."""
-    return computed(x, special.gammaln, special.digamma)
-
-
-def _modes(gradient_mode: str) -> Any:
-    """The derivative that a step function is given."""
+def _stepped(x: Any, value: Any, gradient_mode: str) -> Any:
+    """A step function's value; in the second mode with the gradient of x."""
     if gradient_mode == "zero_gradient":
-        return np.zeros_like
-    if gradient_mode == "straight_through_gradient":
-        return np.ones_like
-    raise EdBatchError(f"gradient_mode={gradient_mode!r}: expected zero_gradient or straight_through_gradient")
+        return value
+    if gradient_mode != "straight_through_gradient":
+        raise EdBatchError(f"gradient_mode={gradient_mode!r}: expected zero_gradient or straight_through_gradient")
+    return eb.add(value, eb.subtract(x, eb.stop_gradient(x)))
 
 
 def round(x: Any, gradient_mode: str = "zero_gradient") -> Any:
     """The nearest integers, halves away from 0; `gradient_mode`: zero_gradient or straight_through_gradient."""
-    return computed(x, lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), _modes(gradient_mode))
+    return _stepped(x, functions.round(x), gradient_mode)
 
 
 def ceil(x: Any, gradient_mode: str = "zero_gradient") -> Any:
     """The next integers above; `gradient_mode` as of `round`."""
-    return computed(x, np.ceil, _modes(gradient_mode))
+    return _stepped(x, functions.ceil(x), gradient_mode)
 
 
 def floor(x: Any, gradient_mode: str = "zero_gradient") -> Any:
     """The next integers below; `gradient_mode` as of `round`."""
-    return computed(x, np.floor, _modes(gradient_mode))
+    return _stepped(x, functions.floor(x), gradient_mode)
 
 
 def argmax(x: Any, gradient_mode: str = "zero_gradient") -> Any:
     """A vector of zeros with a one where x is largest; `gradient_mode` as of `round`."""
     if len(x.spec.shape) > 1:
         raise EdBatchError(f"Argmax only supports vectors for now, got dimension {x.spec.shape}")
-    return computed(x, lambda x: np.eye(x.shape[-1])[np.argmax(x, -1)], _modes(gradient_mode))
+    x = eb.reshape(x, (1,)) if not x.spec.shape else x
+    return _stepped(x, eb.one_hot(eb.argmax(x, 0), x.spec.size), gradient_mode)
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.arithmetic import add, product
-from edbatch.dynet.numeric import array_of, constant, node
+from edbatch.dynet.elimination import eliminated
+from edbatch.dynet.numeric import node
 from edbatch.dynet.reduce import sum_elems
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
@@ -54,19 +55,18 @@ def contract3d_1d_1d_bias(x: Any, y: Any, z: Any, b: Any) -> Any:
 
 
 def inverse(x: Any) -> Any:
-    """The inverse of a matrix: 2 Y - Y x Y, where Y is what NumPy finds, has its value and its gradient."""
+    """The inverse of a matrix: 2 Y - Y x Y, where Y is what elimination finds, has its value and its gradient."""
     x = node(x)
-    found = constant(np.linalg.inv(array_of(x)), x)
+    found = eliminated("inverse", x).inverse
     return eb.subtract(eb.multiply(found, 2.0), eb.matmul(found, eb.matmul(x, found)))
 
 
 def logdet(x: Any) -> Any:
-    """Logarithm of the determinant."""
+    """Logarithm of the determinant's absolute value; its gradient is the inverse's transpose."""
     x = node(x)
-    at = array_of(x)
-    value = np.linalg.slogdet(at)[1] - at.shape[-1]
-    slope = constant(np.swapaxes(np.linalg.inv(at), -1, -2), x)
-    return eb.add(sum_elems(eb.multiply(slope, x)), constant(value, x))
+    found = eliminated("logdet", x)
+    slope = sum_elems(eb.multiply(eb.transpose(found.inverse), x))
+    return eb.add(found.logdet, eb.subtract(slope, eb.stop_gradient(slope)))
 
 
 def circ_conv(u: Any, v: Any) -> Any:

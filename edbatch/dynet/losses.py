@@ -12,7 +12,7 @@ import edbatch as eb
 from edbatch.dynet.arithmetic import multiply
 from edbatch.dynet.draws import generator
 from edbatch.dynet.expression import one_or_batch
-from edbatch.dynet.numeric import array_of, constant, linearised, node
+from edbatch.dynet.numeric import constant, node
 from edbatch.dynet.reduce import sum_elems
 from edbatch.errors import EdBatchError
 from edbatch.graph.expression_array import ExpressionArray
@@ -162,66 +162,41 @@ def noise(x: Any, stddev: float) -> Any:
     return eb.add(x, constant(generator().normal(0, stddev, (*lead, *x.spec.shape)), x))
 
 
-def _sparsemax(z: np.ndarray) -> np.ndarray:
-    down = -np.sort(-z)
-    sums = np.cumsum(down)
-    support = np.flatnonzero(1 + np.arange(1, len(z) + 1) * down > sums)[-1]
-    found: np.ndarray = np.maximum(z - (sums[support] - 1) / (support + 1), 0)
-    return found
-
-
-def _by_entry(x: Any, value: Any, jacobian: Any) -> Any:
-    """A function of a vector, of each in a mini-batch, by its value and its derivatives."""
-    x = node(x)
-    at = array_of(x)
-    if not isinstance(x, ExpressionArray):
-        found = value(at)
-        return linearised(x, found, at, jacobian(at, found))
-    rows = [value(row) for row in at]
-    return linearised(x, np.array(rows), at, np.array([jacobian(a, r) for a, r in zip(at, rows, strict=True)]))
+def _threshold(x: Any) -> Any:
+    """What `sparsemax` subtracts: of all means of the k largest entries less 1 / k the largest."""
+    n = x.spec.size
+    largest, _ = eb.top_k(x, n, 0)
+    return eb.max(eb.multiply(eb.subtract(eb.cumsum(largest, 0), 1.0), 1 / np.arange(1, n + 1)), 0)
 
 
 def sparsemax(x: Any) -> Any:
     """The nearest probabilities (Martins and Astudillo 2016)."""
-
-    def jacobian(_: np.ndarray, found: np.ndarray) -> np.ndarray:
-        held = (found > 0).astype(float)
-        rates: np.ndarray = np.diag(held) - np.outer(held, held) / held.sum()
-        return rates
-
-    return _by_entry(x, _sparsemax, jacobian)
+    x = node(x)
+    return eb.relu(eb.subtract(x, _threshold(x)))
 
 
 def sparsemax_loss(x: Any, target_support: Sequence[int]) -> Any:
     """The loss that belongs to `sparsemax`, for target labels of equal probability."""
     x = node(x)
-    at = array_of(x)
-    found = _sparsemax(at)
-    held = found > 0
-    tau = (at[held].sum() - 1) / held.sum()
-    q = np.zeros_like(at)
+    least = _threshold(x)
+    found = eb.relu(eb.subtract(x, least))
+    q = np.zeros(x.spec.shape)
     q[list(target_support)] = 1.0 / len(target_support)
-    value = -(q @ at) + 0.5 * np.sum(np.where(held, at**2 - tau**2, 0)) + 0.5 * (q @ q)
-    return eb.add(float(value), eb.dot(found - q, eb.subtract(x, at)))
+    squares = eb.multiply(sum_elems(eb.multiply(found, eb.add(x, least))), 0.5)  # of x and threshold, where x is larger
+    return eb.add(eb.subtract(squares, sum_elems(eb.multiply(x, q))), float(0.5 * (q @ q)))
 
 
 def constrained_softmax(x: Any, y: Any) -> Any:
-    """The nearest probabilities, by divergence, that are nowhere above y."""
+    """The nearest probabilities, by divergence, that are nowhere above y.
+
+    They are eˣ times a factor, or y where that is less. Entries that are y are those with the smallest y / eˣ: of the
+    factors that follow from each number of them, the largest is right.
+    """
     x, y = node(x), node(y)
-    logits, limits = array_of(x), array_of(y)
-    free = np.ones(len(logits), bool)
-    found = np.zeros_like(logits)
-    while True:
-        mass = 1 - limits[~free].sum()
-        powers = np.where(free, np.exp(logits - logits[free].max()), 0.0)
-        found = np.where(free, mass * powers / powers.sum(), limits)
-        over = free & (found > limits)
-        if not over.any():
-            break
-        free &= ~over
-    held, mass = free.astype(float), 1 - limits[~free].sum()
-    p = found * held
-    by_x = np.diag(p) - np.outer(p, p) / mass
-    by_y = np.diag(1 - held) - np.outer(p, 1 - held) / mass
-    first = linearised(x, found, logits, by_x)
-    return eb.add(first, eb.matmul(eb.input(by_y), eb.subtract(y, limits)))
+    n = x.spec.size
+    powers = eb.exp(eb.subtract(x, eb.stop_gradient(eb.max(x, 0))))
+    _, order = eb.top_k(eb.neg(eb.divide(y, powers)), n, 0)
+    limits, left = eb.gather(y, order, 0), eb.gather(powers, order, 0)
+    held = eb.subtract(eb.cumsum(limits, 0), limits)  # of all before each
+    rest = eb.flip(eb.cumsum(eb.flip(left, 0), 0), 0)
+    return eb.minimum(y, eb.multiply(powers, eb.max(eb.divide(eb.subtract(1.0, held), rest), 0)))

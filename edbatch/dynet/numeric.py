@@ -1,12 +1,7 @@
-"""Functions that NumPy computes when they are recorded, from their operand's value, and whose gradient is exact.
-
-What is recorded is the tangent: the value found, plus the derivative times what the operand differs from its value,
-which is nothing. So no kernel has to know the function, at the price that the graph runs up to here.
-"""
+"""Between NumPy and expressions: values, constants and noise of mini-batches, and parameters as expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,17 +30,3 @@ def constant(array: np.ndarray, like: Any) -> Any:
 def node(x: Any) -> Any:
     """A parameter as an expression."""
     return parameter_node(implicit.recorded_into(), x) if isinstance(x, eb.Parameter) else x
-
-
-def computed(x: Any, value: Callable[[Any], Any], slope: Callable[[Any], Any]) -> Any:
-    """A function of each entry, by its value and its derivative."""
-    implicit.recorded_into()
-    at = array_of(x)
-    moved = eb.subtract(x, constant(at, x))
-    return eb.add(constant(value(at), x), eb.multiply(constant(slope(at), x), moved))
-
-
-def linearised(x: Any, value: np.ndarray, at: np.ndarray, jacobian: np.ndarray) -> Any:
-    """A function of a vector, by its value and the matrix of its derivatives."""
-    moved = eb.subtract(x, constant(at, x))
-    return eb.add(constant(value, x), eb.matmul(constant(jacobian, x), moved))

@@ -1,0 +1,116 @@
+"""Functions of each entry that the module brings itself: against SciPy in float64, over their whole range."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import edbatch as eb
+import edbatch.dynet as dy
+from edbatch.dynet.implicit import implicit
+
+WIDE = np.concatenate([[0.0, 1e-30, 1e-6, 1e-3], np.linspace(0.01, 9, 300), np.geomspace(10, 1e30, 60)])
+BOTH = np.concatenate([-WIDE[::-1], WIDE])
+INSIDE = np.concatenate([np.linspace(-0.9999, 0.9999, 401), [1e-6, -1e-20]])
+
+# By name: function, derivative, and where.
+CASES = {
+    "atan": (np.arctan, lambda x: 1 / (1 + x * x), BOTH[np.abs(BOTH) < 1e15]),
+    "asin": (np.arcsin, lambda x: 1 / np.sqrt(1 - x * x), INSIDE),
+    "acos": (np.arccos, lambda x: -1 / np.sqrt(1 - x * x), INSIDE),
+    "asinh": (np.arcsinh, lambda x: 1 / np.sqrt(x * x + 1), BOTH[np.abs(BOTH) < 1e15]),
+    "acosh": (np.arccosh, lambda x: 1 / np.sqrt(x * x - 1), 1 + WIDE[(WIDE > 1e-5) & (WIDE < 1e15)]),
+    "atanh": (np.arctanh, lambda x: 1 / (1 - x * x), INSIDE),
+    "lgamma": (special.gammaln, special.digamma, np.concatenate([WIDE[(WIDE > 1e-7) & (WIDE < 1e20)], [-0.3, -2.7]])),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_and_gradients(name):
+    value, slope, where = CASES[name]
+    where = where.astype(np.float32).astype(np.float64)
+    dy.renew_cg()
+    x = dy.inputVector(where)
+    y = getattr(dy, name)(x)
+    dy.sum_elems(y).backward()
+    np.testing.assert_allclose(y.npvalue(), value(where), rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(x.gradient(), slope(where), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "lgamma"])
+def test_small_numbers_keep_their_digits(name):
+    value, _, _ = CASES[name]
+    where = np.array([1e-3, -2e-5, 3e-9], np.float32) + (name == "acosh")
+    dy.renew_cg()
+    found = getattr(dy, name)(dy.inputVector(where)).npvalue()
+    with np.errstate(invalid="ignore"):
+        expected = value(where.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+ENDS = [
+    ("asin", [1, -1, 2]), ("acos", [1, -1, 2]), ("atanh", [1, -1, 2]), ("acosh", [1, 0.5, np.inf]),
+    ("atan", [np.inf, -np.inf, np.nan]), ("asinh", [np.inf, -np.inf, np.nan]), ("lgamma", [1, 2, np.inf]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "edges"), ENDS)
+def test_ends_of_the_range(name, edges):
+    value, _, _ = CASES[name]
+    dy.renew_cg()
+    found = getattr(dy, name)(dy.inputVector(edges)).npvalue()
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found, value(np.array(edges, float)), rtol=1e-6, atol=1e-6)
+
+
+STEPS = {
+    "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x), "ceil": np.ceil, "floor": np.floor,
+    "argmax": lambda x: np.eye(len(x))[np.argmax(x)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps(name):
+    where = np.array([0.49999997, 0.5, -0.5, -2.5, 1e9, 0.0, 2.0, -3.2, 7.7], np.float32)
+    for mode, slope in (("zero_gradient", 0.0), ("straight_through_gradient", 1.0)):
+        dy.renew_cg()
+        x = dy.inputVector(where)
+        y = getattr(dy, name)(x, mode)
+        dy.dot_product(y, dy.inputVector(np.arange(9))).backward()
+        assert y.value() == STEPS[name](where.astype(np.float64)).tolist()
+        assert x.gradient().tolist() == (slope * np.arange(9)).tolist()
+    with pytest.raises(ValueError, match="gradient_mode"):
+        getattr(dy, name)(x, "none")
+
+
+LAZY = [
+    *((lambda x, name=name: getattr(dy, name)(x)) for name in [*CASES, *STEPS]),
+    dy.sparsemax, lambda x: dy.sparsemax_loss(x, [0, 1]), lambda x: dy.constrained_softmax(x, x * 0.0 + 0.4),
+    lambda x: dy.inverse(dy.concatenate_cols([x, dy.ones(3), dy.square(x)])),
+    lambda x: dy.logdet(dy.concatenate_cols([x, dy.ones(3), dy.square(x)])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", LAZY)
+def test_nothing_runs_before_it_is_read_and_set_inputs_reach_it(call):
+    dy.renew_cg()
+    x = dy.vecInput(3)
+    x.set([0.1, 0.4, 0.9])
+    y = call(x)
+    assert implicit.opened().batches == 0
+    first = y.npvalue()
+    x.set([0.3, 0.2, 0.8])
+    second = y.npvalue()
+    dy.renew_cg()
+    alone = call(dy.inputVector([0.3, 0.2, 0.8])).npvalue()
+    np.testing.assert_allclose(second, alone, rtol=1e-6)
+    assert call in LAZY[len(CASES) : len(CASES) + len(STEPS)] or not np.array_equal(first, second)
+
+
+def test_inside_a_cell():
+    @eb.cell
+    def f(x):
+        return dy.atan(x) + dy.lgamma(x)
+
+    with eb.Graph():
+        found = f(eb.input([0.5, 3.0])).value()
+    np.testing.assert_allclose(found, np.arctan([0.5, 3.0]) + special.gammaln([0.5, 3.0]), rtol=1e-6)
