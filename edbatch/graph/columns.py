@@ -228,12 +228,24 @@ class Columns:
         self.chunks.append(Recorded(np.full(n, type.id, np.int32), np.asarray(args, np.int64), lines))
         return first
 
-    def append(self, nodes: Recorded | Placed | Recording) -> None:
-        """Record nodes of any types: what was recorded before, or arrays whose ids count from `n`."""
-        self.n += len(nodes.types)
-        if self.types:
+    def append(self, nodes: Recorded | Placed | Recording, led: int = 0) -> None:
+        """Record nodes of any types: what was recorded before, or arrays whose ids count from `n`.
+
+        Args:
+            led: how many of them, which arrays begin with, wait in the lists; see `few`.
+        """
+        self.n += len(nodes.types) - led
+        if led:
+            self.types, self.args = [], []
+        elif self.types:
             self.close_chunk()
         self.chunks.append(nodes)
+
+    def few(self) -> tuple[list[int], list[int]]:
+        """Types and integers of what waits in the lists, if it is little: arrays had better begin with it, since to
+        join it with them later copies them."""
+        is_little = len(self.args) <= SMALL and not isinstance(self.types, LinedTypes)
+        return (self.types, self.args) if is_little else ([], [])
 
     def constant(self, key: Any, type: Callable[[], NodeType]) -> Expression:
         """The one node of a constant without payload; recorded at its first use."""

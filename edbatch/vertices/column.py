@@ -26,16 +26,17 @@ class Column:
     Attributes:
         values: the integers.
         spec: of the expressions that they are ids of; None if they are integers as such.
+        largest: of integers as such, as of `Integers`.
         view: that all of these are seen through; None if there are several.
     """
 
     __slots__ = ("largest", "spec", "values", "view")
 
-    def __init__(self, values: np.ndarray, spec: Spec | None = None) -> None:
+    def __init__(self, values: np.ndarray, spec: Spec | None = None, largest: int = -1) -> None:
         self.values = values
         self.spec = spec
+        self.largest = largest
         self.view: int | None = 0
-        self.largest = values.view(np.uint64).max().item() if spec is None and len(values) else -1
         if spec is not None and len(values):
             views = values >> NODE_BITS
             self.view = int(views[0]) if (views == views[0]).all() else None
@@ -93,7 +94,8 @@ def _entries(graph: Columns, place: str, given: Any) -> Column:
     if isinstance(given, np.ndarray) and given.ndim:
         refuse_masked(given, place)
         if is_integers(given):
-            return Column(Integers(given).values)
+            integers = Integers(given)
+            return Column(integers.values, None, integers.largest)
         ids, spec = array_inputs(graph, given)
         return Column(np.arange(ids.start, ids.stop), spec)
     raise EdBatchError(

@@ -162,15 +162,17 @@ def tabled(recordings: list[Recording], column_begin: Any) -> tuple[np.ndarray, 
     Args:
         column_begin: of a column, or of a use of one, where it begins among the inputs.
     """
-    begins = np.zeros((len(recordings) + 1, 4), np.int64)
     types: list[int] = []
     rows: list[Row] = []
-    for at, one in enumerate(recordings):
+    begins: list[int] = []
+    for one in recordings:
+        begins += len(types), len(rows), len(rows) + len(one.args), one.drawn
         types += one.types
         rows += one.args
-        begins[at, 2], begins[at, 3] = len(rows), one.drawn
         rows += one.results
-        begins[at + 1, :2] = len(types), len(rows)
-    written = [(what, column_begin(a) if what == PULLED else a, b, id) for what, a, b, id in rows]
-    table = np.array(written, np.int64).reshape(len(written), 4)
-    return begins, np.array(types, np.int32), table
+    begins += len(types), len(rows), 0, 0
+    written: list[int] = []
+    for what, a, b, id in rows:
+        written += what, column_begin(a) if what == PULLED else a, b, id
+    table = np.array(written, np.int64).reshape(-1, 4)
+    return np.array(begins, np.int64).reshape(-1, 4), np.array(types, np.int32), table

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.base.blocks import Block
 from edbatch.base.later import Later
 from edbatch.errors import EdBatchError
-from edbatch.graph.cell.trace import traced
 from edbatch.graph.columns import Columns, Recorded
 from edbatch.graph.lines import LinedTypes
+from edbatch.graph.opened import graphs
 from edbatch.vertices.column import seen_alike
 from edbatch.vertices.input_graph import InputGraph
 from edbatch.vertices.pool import Pool
@@ -62,6 +63,16 @@ class Run:
         Returns:
             Ids [vertex, result] in the base, and per vertex its recording.
         """
+        entered: list[Block[Columns]] = []
+        self._opened = graphs.enter(self.base, entered)
+        try:
+            found = self._classes(inputs)
+        finally:
+            graphs.leave(self._opened, entered)
+        return self._written(*found), found[0]
+
+    def _classes(self, inputs: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Per vertex its recording, and per recording the number of vertices."""
         kinds = self.graph._kinds
         self._starts = list(enumerate(inputs))
         found = self._by_shape(kinds)
@@ -71,10 +82,10 @@ class Run:
             self._views, self._known, self._form_of, self.recordings = True, {}, [], []
             start, self._starts = seen_alike(kinds, self.groups.ranks, inputs)
             found = self._by_automaton(start)
-        return self._written(*found), found[0]
+        return found
 
     def _by_shape(self, kinds: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Per vertex its recording, and per recording the number of vertices; None if several forms are gathered."""
+        """The same; None if several forms are gathered."""
         shapes = self.groups.shapes
         for vertex in self.groups.firsts.tolist():
             self._learn(vertex, int(kinds[vertex]), shapes)
@@ -123,7 +134,8 @@ class Run:
         vertex = Vertex(graph, kind, forms, inputs)
         function = self.functions[kind]
         try:
-            returned = traced(graph, lambda: function(vertex))
+            self._opened.value = graph
+            returned = function(vertex)
             if returned is not None:
                 raise EdBatchError(f"it returns {type(returned).__name__}: expected v.scatter(...) or v.push(...)")
             vertex._check_gathered()
@@ -132,6 +144,7 @@ class Run:
             of_kind = f" of kind {kind}" if len(self.functions) > 1 else ""
             raise EdBatchError(f"{self.names[kind]}, vertex {number}{of_kind}: {error}") from error
         finally:
+            self._opened.value = self.base
             graph.close()
 
     def _written(self, recordings: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -141,17 +154,19 @@ class Run:
         for at, one in enumerate(self.recordings):
             for use in one.uses:
                 pool.check(self.names[one.kind], at, use)
-        tables = tabled(self.recordings, pool.begin)
-        begins, *_ = tables
-        drawn = self.base.draw(int(counts @ begins[:-1, 3]))
-        types = np.empty(int(counts @ (begins[1:, 0] - begins[:-1, 0])), np.int32)
-        args = np.empty(int(counts @ (begins[:-1, 2] - begins[:-1, 1])), np.int64)
-        results = np.empty((len(recordings), max((len(one.results) for one in self.recordings), default=0)), np.int64)
+        of_each = list(zip(counts.tolist(), self.recordings, strict=True))
+        drawn = self.base.draw(sum([count * one.drawn for count, one in of_each]))
+        few, of_few = self.base.few()
+        types = np.empty(len(few) + sum([count * len(one.types) for count, one in of_each]), np.int32)
+        args = np.empty(len(of_few) + sum([count * len(one.args) for count, one in of_each]), np.int64)
+        types[: len(few)], args[: len(of_few)] = few, of_few
+        results = np.empty((len(recordings), max([len(one.results) for one in self.recordings], default=0)), np.int64)
         begin = self.base.n, drawn[0] if len(drawn) else 0
-        given, written = (ranks, pool.values()), (types, args, results)
+        tables = tabled(self.recordings, pool.begin)
+        given, written = (ranks, pool.values()), (types[len(few) :], args[len(of_few) :], results)
         write_loops.write(self.graph._structure, recordings, tables, given, begin, written)
-        if len(types):
-            self.base.append(Recorded(types, args, self._lines(recordings)))
+        if len(types) > len(few):
+            self.base.append(Recorded(types, args, self._lines(recordings)), len(few))
         return results
 
     def _lines(self, recordings: np.ndarray) -> list[str]:

@@ -318,3 +318,18 @@ def test_interrupts():
             except eb.EdBatchError as error:
                 assert "interrupted" in str(error) or "KeyboardInterrupt" in str(error)  # noqa: PT017
         np.testing.assert_array_equal(run(), wanted)
+
+
+@pytest.mark.parametrize("before", [0, 3, 200])
+@pytest.mark.parametrize("lines", [False, True])
+def test_a_few_nodes_before_are_of_one_piece_with_the_vertices(before, lines):
+    with eb.options(trace_lines=lines), eb.Graph("sufficient", "float64") as graph:
+        xs = [eb.scalar(float(at)) for at in range(before)]
+        out = eb.vertex(adding)(DIAMOND, [1.0, 2.0, 3.0, 4.0])
+        after = xs[-1] * 2 if xs else None
+        assert (len(graph.chunks) == 1) is (before < 200 and not lines)
+        assert graph.waiting == graph.n
+        np.testing.assert_array_equal(out.scattered.value(), sums(DIAMOND, [1.0, 2.0, 3.0, 4.0]))
+        if after is not None:
+            assert after.value() == 2.0 * (before - 1)
+            assert [x.value() for x in xs] == list(range(before))
