@@ -1,4 +1,7 @@
-"""The compiled passes that find equal nodes."""
+"""The compiled passes that find equal nodes.
+
+Where it takes time, indices are unsigned, or Numba's code would see whether each counts from the end; see `_at`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from edbatch.memory.plan.columns import NodeColumns, nodes_in, types_in
 NONE = -1
 SHORT = 0x7FFFFFFF  # no product has more than 62 bits, which Python computes as compiled code does
 FACTOR, STEP = 0x2C1B3C6D, 0x1E3779B0
+
+_at = np.uint64
 
 
 @compiled(small=True)
@@ -37,35 +42,35 @@ def share_nodes(
     recorded.types[seen:first], stands[seen:first] = NONE, np.arange(seen, first)
     recorded.types[first:n], recorded.counts[first:n] = nodes.types[first:], nodes.counts[first:n]
     for node in range(first, n):
-        kind, begin = nodes.types[node], nodes.starts[node]
-        payload = begin + nodes.counts[node]
-        end = payload + types.payloads[kind]
-        recorded.starts[node] = begin + moved
-        stands[node] = node
-        if types.is_source[kind]:
+        kind, begin = nodes.types[_at(node)], nodes.starts[_at(node)]
+        payload = begin + nodes.counts[_at(node)]
+        end = payload + types.payloads[_at(kind)]
+        recorded.starts[_at(node)] = begin + moved
+        stands[_at(node)] = node
+        if types.is_source[_at(kind)]:
             continue
         hashed, factor = int(kind), FACTOR
         for at in range(begin, payload):
-            args[at] = _replaced(args[at], stands)
-            hashed ^= _shortened(args[at]) * factor
+            arg = args[_at(at)] = _replaced(args[_at(at)], stands)
+            hashed ^= _shortened(arg) * factor
             factor = (factor + STEP) & SHORT
         for at in range(payload, end):
-            hashed ^= _shortened(args[at]) * factor
+            hashed ^= _shortened(args[_at(at)]) * factor
             factor = (factor + STEP) & SHORT
         hashed = _mixed(hashed)
-        hashes[node] = hashed
+        hashes[_at(node)] = hashed
         place = hashed & last
-        while places[place] != NONE:
-            other = places[place]
-            if hashes[other] == hashed and _is_equal(nodes, node, end, recorded, other, stands):
+        while places[_at(place)] != NONE:
+            other = places[_at(place)]
+            if hashes[_at(other)] == hashed and _is_equal(nodes, node, end, recorded, other, stands):
                 break
             place = (place + 1) & last
-        if places[place] == NONE:
-            places[place] = node
+        if places[_at(place)] == NONE:
+            places[_at(place)] = node
         else:
-            stands[node] = other
-            nodes.types[node] = gone
-            nodes.counts[node] = 0
+            stands[_at(node)] = other
+            nodes.types[_at(node)] = gone
+            nodes.counts[_at(node)] = 0
 
 
 @compiled(small=True)
@@ -86,7 +91,7 @@ def enter(first: int, end: int, type_tables: np.ndarray, recorded_tables: np.nda
 def _replaced(arg: int, stands: np.ndarray) -> int:
     """An operand, as what stands for it."""
     read = arg & 0xFFFFFFFF
-    return arg + stands[read] - read
+    return arg + stands[_at(read)] - read
 
 
 @compiled(small=True, inline="always")
@@ -104,13 +109,13 @@ def _mixed(hashed: int) -> int:
 @compiled(small=True, inline="always")
 def _is_equal(nodes: NodeColumns, node: int, end: int, recorded: NodeColumns, other: int, stands: np.ndarray) -> bool:
     """Whether a node, whose operands are replaced and whose integers reach to `end`, is what another one is."""
-    begin, at, n = nodes.starts[node], recorded.starts[other], nodes.counts[node]
-    if recorded.types[other] != nodes.types[node] or recorded.counts[other] != n:
+    begin, at, n = nodes.starts[_at(node)], recorded.starts[_at(other)], nodes.counts[_at(node)]
+    if recorded.types[_at(other)] != nodes.types[_at(node)] or recorded.counts[_at(other)] != n:
         return False
     for k in range(n):
-        if nodes.args[begin + k] != _replaced(recorded.args[at + k], stands):
+        if nodes.args[_at(begin + k)] != _replaced(recorded.args[_at(at + k)], stands):
             return False
     for k in range(n, end - begin):  # noqa: SIM110 (not what compiled code is written in)
-        if nodes.args[begin + k] != recorded.args[at + k]:
+        if nodes.args[_at(begin + k)] != recorded.args[_at(at + k)]:
             return False
     return True
