@@ -61,17 +61,27 @@ class Moment(NamedTuple):
         return now.time - self.time - (now.compiling - self.compiling)
 
 
+class Passed(NamedTuple):
+    """A stage that has passed; `start`, `end`: see `time.perf_counter`."""
+
+    stage: str
+    start: float
+    end: float
+
+
 class Clock:
     """Adds the time since the last stop to a stage; what went into compiling meanwhile is a stage of its own.
 
     Args:
         seconds: of each stage; added to.
+        passed: to which stages are appended as they pass, compiling in them included; None: not asked for.
     """
 
-    __slots__ = ("_compiled", "_start", "seconds")
+    __slots__ = ("_compiled", "_start", "passed", "seconds")
 
-    def __init__(self, seconds: dict[str, float]) -> None:
+    def __init__(self, seconds: dict[str, float], passed: list[Passed] | None = None) -> None:
         self.seconds = seconds
+        self.passed = passed
         self.restart()
 
     def restart(self) -> None:
@@ -84,6 +94,8 @@ class Clock:
         compiled, seconds = compiling.seconds, self.seconds
         now = perf_counter() - compiled
         seconds[stage] = seconds.get(stage, 0.0) + now - self._start
+        if self.passed is not None:
+            self.passed.append(Passed(stage, self._start + self._compiled, now + compiled))
         self._start = now
         if compiled != self._compiled:
             seconds["compilation"] = seconds.get("compilation", 0.0) + compiled - self._compiled

@@ -24,22 +24,28 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "inspect", run, "show what a policy does", description)
     parser.add_argument("policy", metavar="POLICY", help="policy file, or a heuristic by name")
     parser.add_argument("--dot", action="store_true", help="print a learned policy as Graphviz text")
+    parser.add_argument(
+        "--svg", metavar="FILE", help="draw a learned policy; a name that ends with .png or .pdf works too"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the policy.
 
     Raises:
-        EdBatchError: the policy cannot be read, or `--dot` for a heuristic.
+        EdBatchError: the policy cannot be read, `--dot` or `--svg` for a heuristic, or the picture cannot be drawn.
     """
     policy = get_policy(arguments.policy)
     if isinstance(policy, Heuristic):
-        if arguments.dot:
+        if arguments.dot or arguments.svg:
             raise EdBatchError(f"{arguments.policy}: the rule {policy.name!r} has no states to draw")
         print(f"{policy.name}: {policy.meaning}")
         _print_training(policy.training)
         return
-    _print_machine(cast("FSM", policy), arguments.dot)
+    machine = cast("FSM", policy)
+    if arguments.svg:
+        machine.draw(arguments.svg)
+    _print_machine(machine, arguments.dot)
 
 
 def _print_machine(policy: FSM, as_dot: bool) -> None:

@@ -83,9 +83,9 @@ class ArrayGraph(Columns):
             found = self.constants[key] = self.leaf(x.id, x.spec).id, x.spec
         return self.handle(self, *found)
 
-    def draw(self, count: int) -> Sequence[Any]:
+    def take_draws(self, count: int) -> Sequence[Any]:
         """Integers for what is random: entry after entry, as if each was recorded by itself."""
-        drawn = np.array(self.base.draw(count * self.count), np.int64)
+        drawn = np.array(self.base.take_draws(count * self.count), np.int64)
         return [Integers(column) for column in drawn.reshape(self.count, count).T]
 
     def ids_of(self, id: int) -> np.ndarray:

@@ -260,7 +260,7 @@ class Columns:
         """How many nodes have not been taken over."""
         return len(self.types) + sum([len(chunk.types) for chunk in self.chunks])
 
-    def draw(self, count: int) -> Sequence[Any]:
+    def take_draws(self, count: int) -> Sequence[Any]:
         """Integers for what is random in the graph: the next ones of a sequence of its own, see `edbatch.seed`."""
         if not count:
             return ()

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from edbatch.base.later import Later
 from edbatch.errors import EdBatchError, warn
 from edbatch.policy.encodings import ENCODINGS, describe
 from edbatch.policy.fsm_dot import END, to_dot
@@ -19,6 +20,8 @@ from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table
 from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
+
+fsm_diagram = Later("edbatch.policy.fsm_diagram")
 
 Made = tuple[Int32s, Int64s, Int32s, int, bool]
 Transitions = dict[tuple[int, int], int]
@@ -198,3 +201,21 @@ class FSM:
     def to_dot(self) -> str:
         """The machine as Graphviz text: see `fsm_dot.to_dot`."""
         return to_dot(self)
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the machine: a box for each state that was met in training, an arrow for each transition.
+
+        Args:
+            path: of the picture, which is replaced in one step: PNG, SVG or PDF, as the name ends.
+
+        Raises:
+            EdBatchError: Matplotlib or igraph is not installed (they come with the extra `plot`), the name ends
+                otherwise, or the file cannot be written.
+
+        Example:
+            >>> import pathlib, tempfile
+            >>> from edbatch.policy import TypedGraph, learn
+            >>> fsm = learn([TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])])
+            >>> fsm.draw(pathlib.Path(tempfile.mkdtemp()) / "machine.svg")
+        """
+        fsm_diagram.diagram_of(self).write(path)

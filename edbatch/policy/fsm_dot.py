@@ -50,7 +50,7 @@ def to_dot(fsm: FSM) -> str:
         text = describe(fsm.encoding, words, int(fsm.states.mark[state]))
         lines.append(f"  s{state} [label=<{text}>];")
     lines += ["  start [shape=point, width=0.15];", "  end [shape=doublecircle, label=end];"]
-    lines += [f'  start -> s{state} [label="{count}"];' for state, count in _begun(fsm).items()]
+    lines += [f'  start -> s{state} [label="{count}"];' for state, count in begun(fsm).items()]
     for (before, after), count in sorted(fsm.transitions.items()):
         target = "end" if after == END else f"s{after}"
         lines.append(f'  s{before} -> {target} [label="{count}"];')
@@ -63,7 +63,7 @@ def to_dot(fsm: FSM) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _begun(fsm: FSM) -> dict[int, int]:
+def begun(fsm: FSM) -> dict[int, int]:
     """How many graphs began in which states: those that were left more often than they were come to."""
     more: Counter[int] = Counter()
     for (before, after), count in sorted(fsm.transitions.items()):

@@ -25,7 +25,7 @@ from edbatch.policy.registry import get_policy, is_known, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
-from edbatch.runtime.execute import Executor
+from edbatch.runtime.execute import Executor, Timed
 from edbatch.runtime.learned import default_policy, waits
 from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
@@ -58,7 +58,7 @@ class Evaluation:
         nodes: those that were taken over; the first `done` have run.
         plan, ran: what has run, and when.
         fallbacks: steps at which a policy did not know the state.
-        clock: what takes how long; profile: seconds of the batches of each type, under `options(profile=True)`.
+        clock: what takes how long; profile: the batches as they ran, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
         key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
             whether the device follows from the key.
@@ -89,7 +89,7 @@ class Evaluation:
         self.nodes, self.plan = records.nodes, records.plan
         recorded = self.lines if options.trace_lines else None
         self._state = GraphState(table, records.nodes, records.plan, store.arenas, check_nan, recorded, known)
-        self.profile: dict[int, float] | None = {} if options.profile else None
+        self.profile: list[Timed] | None = [] if options.profile else None
         self._executor = Executor(self._state, store, self.profile)
         self._backward: Any = None
         if options.share and store.sharing is None:
@@ -347,7 +347,7 @@ class Evaluation:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
         # Taken out while it works: it may go back once more, and what an interrupt left of that must not be read.
         backward, self._backward = self._backward, None
-        clock = Clock(self.clock.seconds)
+        clock = Clock(self.clock.seconds, self.clock.passed)
         with self._computing():
             if self.sharing is None:
                 found = backward.gradient(id, spec)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,16 +20,24 @@ from edbatch.runtime.type_table import TypeTable
 _BYTES = np.dtype(np.uint8)
 
 
+class Timed(NamedTuple):
+    """A batch that has run; `start`: see `time.perf_counter`."""
+
+    batch: int
+    start: float
+    seconds: float
+
+
 class Executor:
     """Runs the batches of the plan of one graph.
 
     Args:
         graph: whose values they are.
         store: its records.
-        profile: filled in with the seconds that the batches of a type take, by its number; None: not asked for.
+        profile: batches are appended as they have run; None: not asked for.
     """
 
-    def __init__(self, graph: GraphState, store: Store, profile: dict[int, float] | None) -> None:
+    def __init__(self, graph: GraphState, store: Store, profile: list[Timed] | None) -> None:
         self._graph = graph
         self._store = store
         self._table, self._arenas = graph.table, graph.arenas
@@ -76,8 +84,7 @@ class Executor:
             backend.run_batches(at, at + 1, plan, indices, memory, programs, scratch)
             if self._profile is not None:
                 backend.synchronize()
-                kind = int(plan.batches["type"][at])
-                self._profile[kind] = self._profile.get(kind, 0.0) + perf_counter() - started
+                self._profile.append(Timed(at, started, perf_counter() - started))
             if self._graph.check_nan:
                 self._check(plan, at)
         return used

@@ -13,6 +13,7 @@ import numpy as np
 
 from edbatch.base.blocks import Block
 from edbatch.base.exclusive import Whole, exclusive, lock, original
+from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.base.stopwatch import Clock
 from edbatch.devices import Device, current_device, opened_device
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from edbatch.runtime.type_table import TypeTable
 
 backward = Later("edbatch.runtime.backward.backward")
+drawing = Later("edbatch.runtime.drawing")
 reporting = Later("edbatch.runtime.reporting")
+timelines = Later("edbatch.runtime.timeline")
 running = Later("edbatch.runtime.evaluation")
 tables = Later("edbatch.runtime.type_table")
 joining = Later("edbatch.runtime.join")
@@ -99,7 +102,7 @@ class Graph(Columns):
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
         self._entered: list[Block[Columns]] = []
-        self._clock = Clock({})
+        self._clock = Clock({}, [] if self.options.profile else None)
         self.rounds = Counts()
         self.choice: Choice | None = None  # of a policy for rounds, once there are some
 
@@ -200,11 +203,67 @@ class Graph(Columns):
         """What has run so far: batches against the lower bound, operands viewed and gathered, time by stage."""
         report = Report() if self._evaluation is None else reporting.report_of(self._evaluation, self.policy)
         self.rounds.tell(report)
-        if self.policy is not None:
-            report.policy = getattr(self.policy, "name", type(self.policy).__name__)
-        else:
-            report.policy = "none needed" if report.batches else "none yet"
+        report.policy = self._named_policy()
         return report
+
+    @exclusive
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the graph that is scheduled (without sources and views); runs nothing.
+
+        Up to 200 nodes are drawn each, in the colours of the batches in which they ran; of more, the batches; and of
+        more than 200 batches, the types. An arrow leads from what is computed to what reads it.
+
+        Args:
+            path: of the picture, which is replaced in one step: PNG, SVG or PDF, as the name ends.
+
+        Raises:
+            EdBatchError: Matplotlib or igraph is not installed (they come with the extra `plot`), the graph is empty or
+                has no values, the name ends otherwise, or the file cannot be written.
+
+        Example:
+            >>> import pathlib, tempfile, edbatch as eb
+            >>> with eb.Graph(policy="sufficient") as graph:
+            ...     y = eb.sum([eb.tanh(eb.scalar(x)) for x in (1, 2, 3)])
+            >>> graph.run()
+            >>> graph.draw(pathlib.Path(tempfile.mkdtemp()) / "graph.svg")
+        """
+        self._check()
+        with Failing(self._fail):
+            evaluation = self._taken_over()
+        if not evaluation.nodes.n:
+            raise EdBatchError("draw: expected a graph in which something was recorded, got an empty one")
+        drawing.diagram_of(evaluation, self._named_policy()).write(path)
+
+    @exclusive
+    def timeline(self, path: str | os.PathLike[str]) -> None:
+        """Write when each stage and each batch ran, for https://ui.perfetto.dev or chrome://tracing.
+
+        A row has the stages, as in `report()`, another the batches of forward runs: each with its type, how many nodes
+        it has, and how many operands were gathered. Batches are timed one by one, so the graph has to be made under
+        `edbatch.options(profile=True)`.
+
+        Args:
+            path: of a JSON file, which is replaced in one step.
+
+        Raises:
+            EdBatchError: nothing was timed, or the file cannot be written.
+
+        Example:
+            >>> import json, pathlib, tempfile, edbatch as eb
+            >>> with eb.options(profile=True), eb.Graph(policy="sufficient") as graph:
+            ...     y = eb.sum([eb.tanh(eb.scalar(x)) for x in (1, 2, 3)])
+            >>> graph.run()
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "timeline.json"
+            >>> graph.timeline(path)
+            >>> [event["name"] for event in json.loads(path.read_text())["traceEvents"] if event["tid"] == 2]
+            ['thread_name', 'tanh x 3', 'sum_list x 1']
+        """
+        evaluation, passed = self._evaluation, self._clock.passed
+        if passed is None:
+            raise EdBatchError("timeline: expected a graph that was made under edbatch.options(profile=True)")
+        if evaluation is None or not evaluation.done:
+            raise EdBatchError("timeline: expected a graph that has run, by reading a value or by run()")
+        write_atomically(path, timelines.timeline_of(evaluation, passed))
 
     @property
     def memory_bytes(self) -> int:
@@ -290,6 +349,12 @@ class Graph(Columns):
         bases = np.array(pieces.bases, np.int64)
         joining.join_chunks(first, pieces.rows, bases, pieces.types, pieces.args, *made)
         return Recorded(*made, pieces.lines)
+
+    def _named_policy(self) -> str:
+        """What chooses the batches, in a word or two."""
+        if self.policy is not None:
+            return getattr(self.policy, "name", type(self.policy).__name__)
+        return "none needed" if self.batches else "none yet"
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""

@@ -45,12 +45,16 @@ def _whole(evaluation: Evaluation) -> TypedGraph:
 def _uses(evaluation: Evaluation) -> dict[str, Use]:
     """What has run of each type, by its name."""
     batches, table, profile = evaluation.plan.tables.batches, evaluation.table, evaluation.profile
+    seconds_of: dict[int, float] = {}
+    for timed in profile or []:
+        kind = int(batches["type"][timed.batch])
+        seconds_of[kind] = seconds_of.get(kind, 0.0) + timed.seconds
     batches = batches[~table.is_source[batches["type"]]]
     found: dict[str, Use] = {}
     for kind in dict.fromkeys(batches["type"].tolist()):
         of_kind = batches[batches["type"] == kind]
         name = table.bound[kind].type.name
         before = found.get(name, Use(0, 0, 0.0))  # parameters of two collections may have one name
-        seconds = None if profile is None else (before.seconds or 0) + profile.get(kind, 0.0)
+        seconds = None if profile is None else (before.seconds or 0) + seconds_of.get(kind, 0.0)
         found[name] = Use(before.batches + len(of_kind), before.nodes + int(of_kind["n"].sum()), seconds)
     return found

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
+from edbatch.base.picture import missing, write_figure
 from edbatch.errors import EdBatchError
 
 figures = Later("matplotlib.figure")
 
 
-FORMATS = ("png", "svg", "pdf")
 MOST_INSIDE = 5  # figures whose legend leaves room for their curves
 OWN = ("epoch", "loss")  # what every epoch has
 
@@ -76,8 +74,8 @@ class Curve:
         """
         try:
             figure = figures.Figure(figsize=(7, 2.8), dpi=80, layout="constrained")
-        except ImportError:
-            raise EdBatchError(f"{path}: Matplotlib is not installed; expected pip install 'edbatch[plot]'") from None
+        except ImportError as error:
+            raise missing(path, error) from None
         if not self.epochs:
             raise EdBatchError(f"{path}: nothing to draw before the first epoch has ended")
         measured = dict.fromkeys(name for epoch in self.epochs for name in epoch if name not in OWN)
@@ -101,18 +99,8 @@ class Curve:
             panels[1].legend()
         for axes in panels:
             axes.grid(alpha=0.3)
-        drawn = io.BytesIO()
-        figure.savefig(drawn, format=_format_of(path))
-        write_atomically(path, drawn.getvalue())
+        write_figure(figure, path)
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _format_of(path: str | os.PathLike[str]) -> str:
-    """What a picture's name ends with; PNG where it says nothing."""
-    ending = Path(path).suffix.removeprefix(".").lower() or "png"
-    if ending not in FORMATS:
-        raise EdBatchError(f"{path}: expected a name that ends with .{', .'.join(FORMATS)}")
-    return ending

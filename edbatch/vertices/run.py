@@ -155,7 +155,7 @@ class Run:
             for use in one.uses:
                 pool.check(self.names[one.kind], at, use)
         of_each = list(zip(counts.tolist(), self.recordings, strict=True))
-        drawn = self.base.draw(sum([count * one.drawn for count, one in of_each]))
+        drawn = self.base.take_draws(sum([count * one.drawn for count, one in of_each]))
         few, of_few = self.base.few()
         types = np.empty(len(few) + sum([count * len(one.types) for count, one in of_each]), np.int32)
         args = np.empty(len(of_few) + sum([count * len(one.args) for count, one in of_each]), np.int64)

@@ -159,7 +159,7 @@ class VertexGraph(Template):
             found = self.constants[key] = made.id, made.spec
         return self.handle(self, *found)
 
-    def draw(self, count: int) -> Sequence[Any]:
+    def take_draws(self, count: int) -> Sequence[Any]:
         """What stands for the next numbers: each vertex draws anew."""
         first = self.drawn
         self.drawn += count

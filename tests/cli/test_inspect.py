@@ -79,3 +79,17 @@ def test_bad_input(fails, tmp_path):
     (tmp_path / "bad.json").write_text("{")
     assert fails("inspect", tmp_path / "bad.json").startswith(f"{tmp_path}/bad.json: not a whole JSON file")
     assert fails("inspect", "agenda", "--dot") == "agenda: the rule 'agenda' has no states to draw"
+
+
+def test_svg(edbatch, policy, tmp_path):
+    pytest.importorskip("igraph")
+    status, out, err = edbatch("inspect", policy(), "--svg", tmp_path / "machine.svg")
+    assert (status, err) == (0, "")
+    assert out.startswith("fsm-sort: 1 state over 2 types")
+    assert "run I" in (tmp_path / "machine.svg").read_text()
+
+
+def test_a_rule_has_no_picture(edbatch, tmp_path):
+    status, _, err = edbatch("inspect", "depth", "--svg", tmp_path / "machine.svg")
+    assert status == 2
+    assert "the rule 'depth' has no states to draw" in err

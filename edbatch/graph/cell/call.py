@@ -44,7 +44,7 @@ def call({arguments}):
                 _step, _spec, _step2, _spec2 = _out
                 return _handle(_graph, _node + _step, _spec), _handle(_graph, _node + _step2, _spec2)
             if _out.draws:
-                _graph.args += _graph.draw(_out.draws)
+                _graph.args += _graph.take_draws(_out.draws)
             return _out.structure.build([_handle(_graph, _node + _step, _spec) for _step, _spec in _out.outs])
     except (AttributeError, KeyError, TypeError, ValueError):  # no graph, no last call, a copied owner's, or another's
         pass

@@ -140,7 +140,7 @@ class Trace(Template):
         self.payloads.append(Payload(self.cell, len(self.payloads), name))
         return self.payloads[-1]
 
-    def draw(self, count: int) -> Sequence[Payload]:
+    def take_draws(self, count: int) -> Sequence[Payload]:
         """Placeholders: every call draws anew."""
         return [self.payload() for _ in range(count)]
 

@@ -248,5 +248,5 @@ def dropout(x: Any, rate: float, seed: int | None = None) -> Expression:
         x, seed = each(to_expression("dropout", x), seed)
     if seed is not None:
         return _masked(x, rate, _checked_seed(seed))
-    (drawn,) = graph.draw(1)
+    (drawn,) = graph.take_draws(1)
     return _dropout((x,), (rate,), (drawn.used_in(_SEEDS, "dropout: seed") if isinstance(drawn, Payload) else drawn,))

@@ -59,7 +59,7 @@ class Recorder(Columns):
         self.arguments.append(made.id)
         return made
 
-    def draw(self, count: int) -> Sequence[int]:
+    def take_draws(self, count: int) -> Sequence[int]:
         """What stands for integers that every call draws anew."""
         first = DRAWN + self.drawn
         self.drawn += count

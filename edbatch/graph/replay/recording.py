@@ -122,7 +122,7 @@ class Recording:
         if not self.plain:
             seen = [_seen(arguments[at], view) for at, view in self.arguments]  # which may record copies
             constants = [find(graph) for find in self.constants]
-            bases = [len(graph.inputs), graph.draw(self.drawn)[0] if self.drawn else 0, *constants, *seen]
+            bases = [len(graph.inputs), graph.take_draws(self.drawn)[0] if self.drawn else 0, *constants, *seen]
             graph.inputs.extend(self.inputs)
         first = graph.n
         if self.n:

@@ -1,0 +1,107 @@
+"""The picture of a graph: its nodes in the colours of their batches; of large graphs the batches, or the types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import log2
+
+import numpy as np
+
+from edbatch.base.diagram import Arrow, Box, Diagram
+from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.advice import short
+from edbatch.runtime.evaluation import Evaluation
+
+MOST = 200  # boxes in which one finds one's way
+LONGEST = 18  # letters of a type's name in a box; the legend has the whole of it
+PENDING = -1  # the batch of what has not run
+
+
+def diagram_of(evaluation: Evaluation, policy: str) -> Diagram:
+    """What was taken over, as much of it as can be looked at.
+
+    Args:
+        policy: name of what chose the batches.
+    """
+    chosen, graph = evaluation.typed_graph(evaluation.split(), 0)
+    batches = _batches(evaluation)[chosen] if evaluation.done else np.full(len(graph), PENDING)
+    n_batches = len(np.unique(batches[batches != PENDING]))
+    title = f"{_counted(len(graph), 'node')} of {_counted(len(set(graph.types.tolist())), 'type')}"
+    if n_batches:
+        title += f", run in {_counted(n_batches, 'batch', 'batches')} by {policy}"
+    if waiting := int((batches == PENDING).sum()):
+        title += f"; {waiting:,} have not run"
+    if len(graph) <= MOST:
+        return _of_nodes(title, graph, batches)
+    if n_batches and n_batches + waiting <= MOST:
+        alone = n_batches + np.arange(len(graph))
+        return _of_groups(title, graph, np.where(batches == PENDING, alone, batches), batches)
+    return _of_groups(title, graph, graph.types, np.full(len(graph), PENDING))
+
+
+def _batches(evaluation: Evaluation) -> np.ndarray:
+    """Per node the number of its batch, without those of sources; `PENDING`: none yet."""
+    batches, sources = evaluation.plan.tables.batches, evaluation.table.is_source
+    computed = ~sources[batches["type"]]
+    numbers = np.where(computed, np.cumsum(computed) - 1, PENDING)
+    found = np.full(evaluation.nodes.n, PENDING)
+    found[evaluation.plan.nodes] = np.repeat(numbers, batches["n"])
+    return found
+
+
+def _of_nodes(title: str, graph: TypedGraph, batches: np.ndarray) -> Diagram:
+    """A box for each node."""
+    names = _short_names(graph)
+    made = Diagram(title, legend=_legend(graph, names))
+    if (batches != PENDING).any():
+        made.legend.insert(0, "A box: a node, in the colour and with the number of its batch.")
+    for kind, batch in zip(graph.types.tolist(), batches.tolist(), strict=True):
+        name = names[kind]
+        made.boxes.append(Box(name) if batch == PENDING else Box(f"{name} {batch}", batch))
+    for (tail, head), times in _edges(graph, np.arange(len(graph))).items():
+        made.arrows.append(Arrow(tail, head, f"{times}x" if times > 1 else ""))
+    return made
+
+
+def _of_groups(title: str, graph: TypedGraph, groups: np.ndarray, batches: np.ndarray) -> Diagram:
+    """A box for the nodes of each group, which are of one type."""
+    names = _short_names(graph)
+    made = Diagram(title, legend=_legend(graph, names))
+    present, first, group, sizes = np.unique(groups, return_index=True, return_inverse=True, return_counts=True)
+    for of, at, size in zip(present.tolist(), first.tolist(), sizes.tolist(), strict=True):
+        batch, name = int(batches[at]), names[int(graph.types[at])]
+        text = f"{name}\n{size:,} nodes" if batch == PENDING else f"{name} {batch}\n{size:,} nodes"
+        made.boxes.append(Box(text, of if batch == PENDING else batch))
+    for (tail, head), times in _edges(graph, group).items():
+        made.arrows.append(Arrow(tail, head, width=0.5 + log2(1 + times) / 4))
+    what = "the nodes of a type" if (batches == PENDING).all() else "a batch, with its number"
+    made.legend.insert(0, f"A box: {what}; the thicker an arrow, the more nodes read what it comes from.")
+    return made
+
+
+def _edges(graph: TypedGraph, group: np.ndarray) -> Counter[tuple[int, int]]:
+    """How often a node of one group reads one of another."""
+    users = np.repeat(group, np.diff(graph.indptr))
+    return Counter(zip(group[graph.operands].tolist(), users.tolist(), strict=True))
+
+
+def _short_names(graph: TypedGraph) -> list[str]:
+    """Per type a name for a box: without its operands, and with a number where that says too little."""
+    bare = [short(name.split("(", 1)[0], LONGEST) for name in graph.names]
+    times, seen, found = Counter(bare), Counter[str](), []
+    for name in bare:
+        seen[name] += 1
+        found.append(name if times[name] == 1 else f"{name}'{seen[name]}")
+    return found
+
+
+def _legend(graph: TypedGraph, names: list[str]) -> list[str]:
+    width = max(map(len, names), default=0)
+    sizes = np.bincount(graph.types, minlength=len(names)).tolist()
+    described = zip(names, graph.names, sizes, strict=True)
+    rows = [f"{name:<{width}}  {short(full, 100)}" for name, full, n in described if n]
+    return rows[:40] + ([f"and {len(rows) - 40:,} other types"] if len(rows) > 40 else [])
+
+
+def _counted(n: int, one: str, several: str | None = None) -> str:
+    return f"{n:,} {one if n == 1 else several or one + 's'}"

@@ -1,0 +1,74 @@
+"""Boxes and arrows: where they lie, and what is said when they cannot be drawn."""
+
+import re
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from edbatch.base.diagram import CLOSER, Arrow, Box, Diagram, _spread
+from edbatch.errors import EdBatchError
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("igraph")
+
+
+def texts(path):
+    """The texts of an SVG, which Matplotlib notes beside their outlines."""
+    return re.findall(r"<!-- (.*?) -->", path.read_text(), re.DOTALL)
+
+
+def test_all_texts_are_there(tmp_path):
+    made = Diagram("two\nlines", [Box("a <b> & $c$"), Box("d", 3, bold=True)], [Arrow(0, 1, "7")], ["what it means"])
+    made.write(tmp_path / "made.svg")
+    ElementTree.parse(tmp_path / "made.svg")
+    assert {"two", "lines", "a &lt;b> &amp; $c$", "d", "7", "what it means"} <= {
+        line.replace("&gt;", ">") for text in texts(tmp_path / "made.svg") for line in text.splitlines()
+    }
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf", "png"])
+def test_the_same_diagram_is_the_same_file(tmp_path, form):
+    made = Diagram("title", [Box("a"), Box("b")], [Arrow(0, 1), Arrow(1, 0), Arrow(1, 1)])
+    for name in ("one", "other"):
+        made.write(tmp_path / f"{name}.{form}")
+    if form != "svg":  # whose ids are random
+        assert (tmp_path / f"one.{form}").read_bytes() == (tmp_path / f"other.{form}").read_bytes()
+    assert (tmp_path / f"one.{form}").stat().st_size > 1000
+
+
+def test_an_empty_diagram(tmp_path):
+    Diagram("nothing").write(tmp_path / "made.png")
+    assert (tmp_path / "made.png").stat().st_size
+
+
+def test_boxes_of_one_layer_do_not_lie_on_one_another():
+    boxes, bends = [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0], [0.0, 1.0]], [[0.0, 1.0]]
+    assert _spread(boxes, bends) == 1
+    assert (boxes, bends) == ([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]])
+
+
+def test_layers_of_one_box_lie_closer():
+    assert _spread([[0.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]) == CLOSER
+
+
+def test_another_ending(tmp_path):
+    with pytest.raises(EdBatchError, match=r"made.gif: expected a name that ends with .png, .svg, .pdf"):
+        Diagram("title", [Box("a")]).write(tmp_path / "made.gif")
+    assert not list(tmp_path.iterdir())
+
+
+def test_more_than_a_picture_holds(tmp_path):
+    with pytest.raises(EdBatchError, match="2,000 boxes take more room than a picture has"):
+        Diagram("title", [Box("a")] * 2000).write(tmp_path / "made.png")
+
+
+@pytest.mark.parametrize(("module", "name"), [("matplotlib.figure", "Matplotlib"), ("igraph", "igraph")])
+def test_what_is_not_installed(tmp_path, monkeypatch, module, name):
+    from edbatch.base import diagram
+    from edbatch.base.later import Later
+
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(diagram, {"igraph": "igraph"}.get(module, "figures"), Later(module))
+    with pytest.raises(EdBatchError, match=rf"{name} is not installed; expected pip install 'edbatch\[plot\]'"):
+        Diagram("title", [Box("a")]).write(tmp_path / "made.png")

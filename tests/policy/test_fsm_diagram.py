@@ -1,0 +1,35 @@
+"""Pictures of learned machines."""
+
+from edbatch.policy import TypedGraph, learn
+from edbatch.policy.fsm_diagram import MOST, diagram_of
+
+CHAIN = TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])
+
+
+def test_states_choices_and_transitions():
+    made = diagram_of(learn([CHAIN], progress=False))
+    assert made.title == "fsm-sort: 1 state over 2 types"
+    assert [box.text for box in made.boxes] == ["begin", "I O\nrun I", "end"] or made.boxes[1].text == "O I\nrun I"
+    assert [(arrow.tail, arrow.head, arrow.text) for arrow in made.arrows] == [(0, 1, "1"), (1, 2, "1")]
+
+
+def test_long_names_are_explained():
+    graph = TypedGraph.from_lists(["matmul(W[4,4], [4])", "O", "matmul(W[4,4], [4])", "O"], [[], [0], [0], [2]])
+    made = diagram_of(learn([graph], progress=False))
+    assert made.legend[1:] == ["t0   matmul(W[4,4], [4])", "t1   O"]
+
+
+def test_arrows_are_all_transitions_between_what_is_drawn(monkeypatch):
+    from edbatch.policy import fsm_diagram
+
+    names = ["a", "b", "c"] * 4
+    reads = [[], [], [], [0], [1], [0, 2], [3], [4, 5], [5], [6, 7], [8], [7, 10]]
+    fsm = learn([TypedGraph.from_lists(names, reads)], encoding="sort", progress=False)
+    states = {state for pair in fsm.transitions for state in pair if state >= 0}
+    made = diagram_of(fsm)
+    assert len(made.boxes) == len(states) + 2 <= MOST
+    assert sum(int(arrow.text) for arrow in made.arrows) == sum(fsm.transitions.values()) + 1
+    monkeypatch.setattr(fsm_diagram, "MOST", 1)
+    made = diagram_of(fsm)
+    assert len(made.boxes) == 3
+    assert (len(states) > 1) == any("that training was in most often" in line for line in made.legend)

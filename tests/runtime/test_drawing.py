@@ -1,0 +1,126 @@
+"""Pictures of graphs: which boxes, in which batches."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.errors import EdBatchError
+from edbatch.runtime import drawing
+
+
+@pytest.fixture
+def model():
+    made = eb.ParameterCollection(seed=0)
+    made.add_parameters((3, 3), name="W")
+    made.add_lookup_parameters((9, 3), name="E")
+    return made
+
+
+def chains(model, lengths):
+    found = []
+    for length in lengths:
+        h = eb.lookup(model["E"], length % 9)
+        for _ in range(length):
+            h = eb.tanh(model["W"] @ h)
+        found.append(eb.sum(h))
+    return eb.sum(found)
+
+
+def diagram(graph):
+    return drawing.diagram_of(graph._evaluation, "sufficient")
+
+
+def test_nodes_have_the_colours_of_their_batches(model):
+    with eb.Graph(policy="sufficient") as graph:
+        chains(model, [1, 2])
+    graph.run()
+    made = diagram(graph)
+    assert made.title == "11 nodes of 5 types, run in 7 batches by sufficient"
+    assert [box.text for box in made.boxes] == [
+        "lookup 0", "matmul 1", "tanh 2", "sum 5",
+        "lookup 0", "matmul 1", "tanh 2", "matmul 3", "tanh 4", "sum 5", "sum_list 6",
+    ]  # fmt: skip
+    assert [box.colour for box in made.boxes] == [0, 1, 2, 5, 0, 1, 2, 3, 4, 5, 6]
+    reads = sorted((arrow.tail, arrow.head) for arrow in made.arrows)
+    assert reads == [(0, 1), (1, 2), (2, 3), (3, 10), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10)]
+    assert "matmul    matmul(W[3,3], [3])" in made.legend
+
+
+def test_numbers_of_batches_are_those_of_the_report(model):
+    with eb.Graph(policy="sufficient") as graph:
+        chains(model, range(1, 9)).value()
+        chains(model, range(1, 5)).value()
+    made = diagram(graph)
+    assert {box.colour for box in made.boxes} == set(range(graph.report().batches))
+    assert len(made.boxes) == graph.report().nodes
+
+
+def test_what_has_not_run_is_white(model, tmp_path):
+    with eb.Graph(policy="sufficient") as graph:
+        chains(model, [2]).value()
+        chains(model, [1])
+        graph.draw(tmp_path / "graph.svg")
+        made = diagram(graph)
+        assert made.title == "12 nodes of 5 types, run in 7 batches by sufficient; 5 have not run"
+        assert [box.colour for box in made.boxes].count(None) == 5
+        assert graph.report().nodes == 7
+
+
+def test_before_anything_has_run(model, tmp_path):
+    with eb.Graph(policy="sufficient") as graph:
+        chains(model, [2])
+    graph.draw(tmp_path / "graph.png")
+    made = diagram(graph)
+    assert made.title == "7 nodes of 5 types; 7 have not run"
+    assert {box.colour for box in made.boxes} == {None}
+
+
+def test_of_many_nodes_the_batches_are_drawn(model):
+    with eb.Graph(policy="sufficient") as graph:
+        chains(model, [5] * 40).value()
+    made = diagram(graph)
+    assert len(made.boxes) == graph.report().batches == 13
+    assert made.boxes[0].text == "lookup 0\n40 nodes"
+    assert [box.text for box in made.boxes][-1] == "sum_list 12\n1 nodes"
+    widths = {(arrow.tail, arrow.head): arrow.width for arrow in made.arrows}
+    assert len(widths) == 12
+    assert len(set(widths.values())) == 1
+
+
+def test_of_many_batches_the_types_are_drawn(model):
+    with eb.Graph(policy="none") as graph:
+        chains(model, [5] * 40).value()
+    made = diagram(graph)
+    assert sorted(box.text for box in made.boxes) == [
+        "lookup\n40 nodes", "matmul\n200 nodes", "sum\n40 nodes", "sum_list\n1 nodes", "tanh\n200 nodes",
+    ]  # fmt: skip
+    assert len(made.arrows) == 5  # with the one from tanh back to matmul
+
+
+def test_types_of_one_name_are_told_apart():
+    with eb.Graph(policy="sufficient") as graph:
+        eb.sum(eb.tanh(eb.input(np.ones(3)))) + eb.sum(eb.tanh(eb.input(np.ones(4))))
+    graph.run()
+    assert {box.text.split()[0] for box in diagram(graph).boxes} == {"tanh'1", "tanh'2", "sum'1", "sum'2", "add"}
+
+
+@pytest.mark.parametrize("options", [{"share": True}, {"cells": False}, {"split": False}, {"recompute": True}])
+def test_options(model, tmp_path, options):
+    network = eb.models.LSTM(model, 3, 3)
+    with eb.options(**options), eb.Graph() as graph:
+        h, c = eb.zeros(3), eb.zeros(3)
+        for word in (1, 2, 1, 2):
+            h, c = network.step(eb.lookup(model["E"], word), h, c)
+        loss = eb.sum(h)
+    loss.backward()
+    graph.draw(tmp_path / "graph.svg")
+    assert {box.colour for box in diagram(graph).boxes} == set(range(graph.report().batches))
+
+
+def test_graphs_that_cannot_be_drawn(tmp_path):
+    with pytest.raises(EdBatchError, match="draw: expected a graph in which something was recorded, got an empty one"):
+        eb.Graph().draw(tmp_path / "graph.svg")
+    with pytest.raises(ZeroDivisionError), eb.Graph() as graph:
+        eb.scalar(1 / 0)
+    with pytest.raises(EdBatchError, match="this graph has no values"):
+        graph.draw(tmp_path / "graph.svg")
