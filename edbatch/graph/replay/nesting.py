@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from edbatch.base.exact import exact
@@ -23,16 +24,20 @@ class Form(NamedTuple):
         make: from the parts to what holds them; None for what is no nesting.
         parts: what it holds.
         kind: equal for nestings of one form.
+        leaves: how many, if it holds nothing else; -1: its parts have to be asked.
     """
 
     make: Make | None
     parts: tuple[Form, ...] = ()
     kind: Hashable = None
+    leaves: int = -1
 
     def build(self, leaves: Iterator[Any]) -> Any:
         """The nesting with these, in order."""
         if self.make is None:
             return next(leaves)
+        if self.leaves >= 0:
+            return self.make(list(islice(leaves, self.leaves)))
         return self.make([part.build(leaves) for part in self.parts])
 
 
@@ -60,7 +65,8 @@ def form_of(nested: Any, leaf: Callable[[Any], Form | None], place: str) -> Form
         )
     held, make, tag = taken
     parts = tuple([form_of(part, leaf, place) for part in held])
-    return Form(make, parts, (tag, *[part.kind for part in parts]))
+    leaves = len(parts) if all(part.make is None for part in parts) else -1
+    return Form(make, parts, (tag, *[part.kind for part in parts]), leaves)
 
 
 def taken_apart(place: str, nested: Any, leaves: list[Expression]) -> Form:

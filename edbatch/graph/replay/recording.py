@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar, NamedTuple
@@ -62,8 +62,8 @@ class Recording:
     bases: ClassVar[tuple[int, ...]] = ()
 
     __slots__ = (
-        "_args", "_small", "arguments", "constants", "drawn", "form", "inputs", "leaves", "lines", "n", "plain", "row",
-        "single", "types",
+        "_args", "_returns_arrays", "_small", "arguments", "constants", "drawn", "form", "inputs", "leaves", "lines",
+        "n", "plain", "row", "single", "types",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, leaves: list[Expression], form: Form) -> None:
@@ -77,6 +77,7 @@ class Recording:
         self.lines = places.lines(lines)
         self.form = form
         self.leaves = [places.leaf(x, ids) for x, ids in arrays]
+        self._returns_arrays = any(ids is not None for _, ids in arrays)
         self._args = np.array(places.args, np.int64)
         self._small = np.concatenate([self.types, np.array(codes, np.int32)])
         self.inputs = recorder.inputs
@@ -127,15 +128,22 @@ class Recording:
         first = graph.n
         if self.n:
             graph.append(Placed(self, tuple(bases)) if bases else self)
-        return self.form.build(self._returned(graph, [0, first, *bases]))
+        return self.form.build(iter(self._returned(graph, [0, first, *bases])))
 
-    def _returned(self, graph: Columns, bases: list[int]) -> Iterator[Expression]:
-        for code, value, spec in self.leaves:
-            if isinstance(value, int):
-                yield graph.handle(graph, value + bases[code], spec)
-            else:
-                ids = value + np.array(bases, np.int64)[code]
-                yield array_graph(graph, len(ids)).leaf(ids, spec)
+    def _returned(self, graph: Columns, bases: list[int]) -> list[Expression]:
+        handle = graph.handle
+        if self._returns_arrays:
+            return [_leaf_in(graph, bases, leaf) for leaf in self.leaves]
+        return [handle(graph, value + bases[code], spec) for code, value, spec in self.leaves]
+
+
+def _leaf_in(graph: Columns, bases: list[int], leaf: Leaf) -> Expression:
+    """An expression that is returned, or an array of them."""
+    code, value, spec = leaf
+    if isinstance(value, int):
+        return graph.handle(graph, value + bases[code], spec)
+    ids = value + np.array(bases, np.int64)[code]
+    return array_graph(graph, len(ids)).leaf(ids, spec)
 
 
 def _seen(x: Expression, view: int) -> int:

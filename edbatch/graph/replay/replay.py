@@ -92,9 +92,11 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
                 return made.call(args, keywords)
         except (AttributeError, IndexError, KeyError):  # no graph, or what is new
             return made.call(args, keywords)
-        if entry.plain is None or (entry.parts and not unchanged(entry.parts)):
+        if entry.parts and not unchanged(entry.parts):
             return made.call(args, keywords)
         entry.used = True
+        if entry.plain is None:
+            return entry.recording.append(graph, [])
         n, id_, spec = entry.plain
         first = graph.n
         graph.n = first + n
