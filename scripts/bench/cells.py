@@ -11,11 +11,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import edbatch as eb
-from scripts.bench.measure import interleaved
 from scripts.bench.mini_batches import MiniBatches, over_products, samples, source
 from scripts.bench.paper_tables import paper_tables
-from scripts.bench.report import Tables, command, figure
+from scripts.bench.report import Tables, command
 
 VARIANTS = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
 
@@ -28,29 +26,11 @@ def ratios(trees: list[Any], hidden: int, size: int, rounds: int) -> dict[str, A
     return {"hidden": hidden, "batch": size, **fused, **over}
 
 
-def recording(trees: list[Any], rounds: int) -> list[dict[str, Any]]:
-    """Nanoseconds of recording one call of a cell, in a loop over calls whose arguments are at hand."""
-    lstm = MiniBatches("tree-lstm", trees[:8], 64, 8).network
-    n = 10_000
-    with eb.Graph(policy="sufficient"):
-        states = [lstm.leaf(word % 50) for word in range(n)]
-        calls = {
-            "compose (4 expressions, 2 results)": lambda: [lstm.compose(h, c, h, c) for h, c in states],
-            "leaf (1 integer, 2 results)": lambda: [lstm.leaf(3) for _ in states],
-            "probabilities (1 expression, 1 result)": lambda: [lstm.probabilities(h) for h, _ in states],
-            "the loop alone": lambda: [(h, c) for h, c in states],
-        }
-        runs = interleaved(calls, rounds)
-    loop = runs.pop("the loop alone").seconds
-    return [figure(name, (of.seconds - loop) * 1e9 / n, 250, "ns per call") for name, of in runs.items()]
-
-
 def tables(options: argparse.Namespace) -> Tables:
     """Everything."""
     trees = samples("tree-lstm", 1024)
     return {
         **paper_tables(options.rounds),
-        "Recording a call": recording(trees, options.rounds),
         f"TreeLSTM on {source()}": [
             ratios(trees, hidden, size, options.rounds) for hidden in options.hidden for size in options.batch
         ],

@@ -25,8 +25,7 @@ def call({arguments}):
 {integers}    _inline = False
     try:
         _graph = {graph}
-        _own = {owner}.__dict__  # and not as an attribute, which another object may answer for
-        if _graph.careful:
+{own}        if _graph.careful:
             _inline = _graph.inlines
             _last = _none if _inline else {kept}[{at}]
         else:
@@ -36,21 +35,24 @@ def call({arguments}):
             _node = _graph.n
             _graph.n = _node + 1
             _graph.types.append(_type_id)
-            _graph.args += ({ids},)
-            _handle = _graph.handle
+            _args = _graph.args
+            {ids}
             if _form == 1:
-                return _handle(_graph, _node, _out)
+                return _graph.handle(_graph, _node, _out)
             if _form == 2:
                 _step, _spec, _step2, _spec2 = _out
+                _handle = _graph.handle
                 return _handle(_graph, _node + _step, _spec), _handle(_graph, _node + _step2, _spec2)
-            if _out.draws:
-                _graph.args += _graph.take_draws(_out.draws)
-            return _out.structure.build([_handle(_graph, _node + _step, _spec) for _step, _spec in _out.outs])
+            return _out.recorded(_graph, _node)
     except (AttributeError, KeyError, TypeError, ValueError):  # no graph, no last call, a copied owner's, or another's
         pass
     if _inline and not any(_x.__class__ in _arrays for _x in {given}):
         return _function({arguments})
     return _cell.call({given}, {static})
+"""
+
+# Where an owner keeps its last calls: not read as an attribute, which another object may answer for.
+OWN = """        _own = {owner}.__dict__
 """
 
 # One for all entries would not do for arrays of expressions. What else knows the largest of several are `Integers`, and
@@ -105,6 +107,7 @@ def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
         "_top": graphs.top.get,
         "_missing": MISSING,
         "_kept": cell.kept_apart,
+        "_own": vars(cell),  # of functions, which have no other owner
         "_id": id,
     }
     return _made(_source(cell, names, scope) if names else CAREFUL, cell, scope)
@@ -142,12 +145,13 @@ def _source(cell: Cell, names: list[str], scope: dict[str, Any]) -> str:
         static="_static" if cell.has_static else "{}",
         specs=", ".join(f"_s{number}" for number in range(len(names))),
         owner=owner[0] if owner else "_cell",
+        own=OWN.format(owner=owner[0]) if owner else "",
         kept=f"_kept[_id({owner[0]})][1]" if cell.is_of_classes else "_own",
         at=at,
         usual=at if cell.has_static else place,
         graph=f"{expressions[0]}.graph" if expressions else "_top().value",
         checks=" and ".join(checks),
-        ids=", ".join(ids),
+        ids="; ".join(f"_args.append({one})" for one in ids),
         watched="".join(f"_w{number}, " for number in range(len(watched))),
         given=f"({', '.join(owner + names)},)",
     )

@@ -93,6 +93,11 @@ class Entry:
         """What the fast way reads: of a single expression its spec, of a pair `outs` in one tuple, else this."""
         return (self, self.outs[0][1], (*self.outs[0], *self.outs[-1]))[self.form]
 
+    def recorded(self, graph: Columns, node: int) -> Any:
+        """What a call returns whose node, type and integers are in the graph, but for those that it draws."""
+        graph.args += graph.take_draws(self.draws)
+        return self.structure.build([graph.handle(graph, node + step, spec) for step, spec in self.outs])
+
 
 @dataclass
 class Variant:
