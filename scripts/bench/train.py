@@ -2,7 +2,8 @@
 
     EDBATCH_DATA=... python -m scripts.bench.train [--json] [--rounds 5] [--hidden 64] [--batch 25] [--trees 250]
 
-Needs PyTorch (the extra `bench`). All train on the same mini-batches with a loss at every node, one thread, in turns.
+Needs PyTorch (the extra `bench`). All train on the same mini-batches with a loss at every node, one thread, in turns;
+ratios are of the thread's processor time, but for several threads, which the clock times.
 A round is the first mini-batches of an epoch, about `--trees` trees; the time of an epoch is extrapolated from it by
 the number of nodes. Of EdBatch, a step is all there is: recording the graph in Python, scheduling, planning, forward,
 backward, update; once more with samples that are replayed (`eb.replay`), mixed anew each round. The hand-batched
@@ -14,11 +15,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -35,6 +38,8 @@ from scripts.peers.tasks import MODELS, Own, Task
 from scripts.peers.trees import TreeByLevel, TreePerSample
 
 PEERS: dict[str, type[Peer]] = {"PyTorch per sample": TreePerSample, "PyTorch by level": TreeByLevel}
+MOST_BACKWARD = {256: 1.6}  # times forward, asked
+MOST_MEMORY = 2  # times PyTorch's peak, asked
 ASKED = {("PyTorch per sample", 64): 25, ("PyTorch per sample", 256): 25,
          ("PyTorch by level", 64): 2, ("PyTorch by level", 256): 1.4}  # fmt: skip
 LR = 1e-4  # Adam's; small, so that many rounds on the same trees stay what training is
@@ -101,6 +106,7 @@ def speeds(task: Task, hidden: int, batch: int, limit: int, rounds: int) -> list
         functions[name] = over(torch_step(peer), prepared)
     runs = interleaved(functions, rounds)
     nodes = sum(len(tree.words) for tree in task.samples) / sum(len(tree.words) for tree in measured)
+    cpu = {name: median(of.cpu) for name, of in runs.items()}
     rows = [
         {
             "hidden": hidden,
@@ -109,14 +115,42 @@ def speeds(task: Task, hidden: int, batch: int, limit: int, rounds: int) -> list
             "trees/s": len(measured) / runs[name].seconds,
             **runs[name].ms(len(mini_batches), "ms per step"),
             "epoch, s (extrapolated)": runs[name].seconds * nodes,
-            "EdBatch is faster, times": runs[name].seconds / runs["EdBatch"].seconds,
-            "replayed, times": runs[name].seconds / runs["EdBatch, replayed"].seconds,
+            "EdBatch is faster, times": cpu[name] / cpu["EdBatch"],
+            "replayed, times": cpu[name] / cpu["EdBatch, replayed"],
             "asked": ASKED.get((name, hidden), ""),
         }
         for name in ("EdBatch", "EdBatch, replayed", *PEERS)
     ]
-    rows[0]["backward / forward"] = runs["forward and backward"].seconds / runs["forward"].seconds - 1
+    rows[0]["backward / forward"] = cpu["forward and backward"] / cpu["forward"] - 1
+    rows[0]["asked"] = MOST_BACKWARD.get(hidden, "")
     return rows
+
+
+def with_threads(task: Task, hidden: int, batch: int, rounds: int, threads: int = 2) -> dict[str, Any]:
+    """EdBatch and PyTorch by level with several threads each, by the clock."""
+    mini_batch = task.samples[:batch]
+    own, again = started(task, hidden), started(task, hidden, replays=True)
+    peer = TreeByLevel(own.model)
+    step, prepared = torch_step(peer), [peer.prepare(sample) for sample in mini_batch]
+    replay = replayed(again, mini_batch, batch)
+    functions = {"recorded": lambda: own.step(mini_batch), "replayed": replay, "PyTorch": lambda: step(prepared)}
+    torch.set_num_threads(threads)
+    try:
+        with eb.options(threads=threads):
+            runs = interleaved(functions, rounds, warm_ups=3)
+    finally:
+        torch.set_num_threads(1)
+    seconds = {name: of.seconds for name, of in runs.items()}
+    return {
+        "hidden": hidden,
+        "batch": batch,
+        "threads": threads,
+        **{f"{name}, ms": 1e3 * of for name, of in seconds.items()},
+        "recorded, times": seconds["PyTorch"] / seconds["recorded"],
+        "replayed, times": seconds["PyTorch"] / seconds["replayed"],
+        "asked": ASKED.get(("PyTorch by level", hidden), ""),
+        "load": os.getloadavg()[0],
+    }
 
 
 def products(task: Task, hidden: int, batch: int, rounds: int) -> dict[str, Any]:
@@ -156,6 +190,8 @@ def memory(hidden: int, batch: int) -> dict[str, Any]:
         "saved by PyTorch by level, MB": saved["PyTorch by level"] / 1e6,
         "peak of EdBatch, MB": peaks["EdBatch"] / 1e6,
         "peak of PyTorch by level, MB": peaks["PyTorch by level"] / 1e6,
+        "EdBatch's peak / PyTorch's peak": peaks["EdBatch"] / peaks["PyTorch by level"],
+        "asked": MOST_MEMORY,
         "EdBatch's peak / saved": peaks["EdBatch"] / saved["EdBatch"],
         "EdBatch's peak / PyTorch's saved": peaks["EdBatch"] / saved["PyTorch by level"],
     }
@@ -221,6 +257,7 @@ def tables(options: argparse.Namespace) -> Tables:
         f"Training a TreeLSTM on {source()}, {options.trees} trees a round": [
             row for point in tqdm(points, disable=None) for row in speeds(task, *point, options.trees, options.rounds)
         ],
+        "Several threads each, a step by the clock": [with_threads(task, *point, options.rounds) for point in points],
         "Matrix products of a step alone": [products(task, *point, options.rounds) for point in points],
         "Memory of forward and backward": [memory(*point) for point in points],
     }
