@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from edbatch.base.exclusive import Whole
 from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.training.arrays import backend_of, gradient_of, norm, sent
 from edbatch.training.storage import Storage, by_storage, is_whole
@@ -88,10 +89,11 @@ class Due:
             for one, given in constants.items()
             if one not in self._sent or self._sent[one][0] != given
         }
-        self._sent |= new
-        for call, (_, _, one) in zip(self._calls, self.applied, strict=True):
-            if one in new:
-                call.give_constants(new[one][1])
+        with Whole():  # a kernel's call knows an address only: that array, and no other, is what is kept
+            self._sent |= new
+            for call, (_, _, one) in zip(self._calls, self.applied, strict=True):
+                if one in new:
+                    call.give_constants(new[one][1])
 
     def update(self) -> None:
         """Update all parameters by the constants that were given last, and forget their gradients."""

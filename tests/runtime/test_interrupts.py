@@ -173,6 +173,32 @@ def test_interrupts_of_a_first_step():
     interrupt_everywhere(Case(), Model, 20)
 
 
+@pytest.mark.usefixtures("no_old_garbage")
+def test_an_update_that_goes_on_after_an_interrupt_at_any_line():
+    """By the constants of this update: whoever kept the address of others reads NaN, see `interrupts.reuse_memory`."""
+
+    def trained(at):
+        model = eb.ParameterCollection(seed=0)
+        parameters = [model.add_parameters((4,), init=1.0) for _ in range(2)]
+        table, trainer = model.add_lookup_parameters((3, 4)), eb.Adam(model, lr=0.01)
+        interrupt = Interrupt(at)
+        for step in range(3):
+            with eb.Graph(policy="sufficient"):
+                loss = eb.sum([eb.sum(eb.square(x)) for x in (*parameters, table[1])])
+            loss.backward()
+            if step == 1:
+                interrupt.run(trainer.update)
+                end_blocks()
+            if table.has_grad:
+                trainer.update()
+        return [p.value() for p in model], interrupt.lines
+
+    expected, lines = trained(FOREVER)
+    assert lines > 20
+    for at in range(1, lines + 1):
+        assert same(trained(at)[0], expected), at
+
+
 @pytest.mark.slow
 def test_interrupts_of_a_warm_step_at_every_line():
     interrupt_everywhere(Case(), warm(), FOREVER)
