@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Any
 
 from edbatch.errors import EdBatchError
@@ -53,7 +53,8 @@ def listed(name: str, xs: Iterable[Any], graph: Columns | None = None) -> Expres
         return xs
     nodes = xs if xs.__class__ is list else entries_of(xs)
     if not nodes:
-        raise EdBatchError(f"{name}([]): expected at least one expression")
+        once = "" if isinstance(xs, Sized) else "; a generator can be read once"
+        raise EdBatchError(f"{name}([]): expected at least one expression{once}")
     if nodes[0].__class__ is Expression:
         of, entry, ids = nodes[0].graph, nodes[0].spec, []
         for x in nodes:

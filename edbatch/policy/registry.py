@@ -44,9 +44,9 @@ def get_policy(spec: str | os.PathLike[str] | Policy) -> Policy:
     if isinstance(spec, str) and (spec in RULES or spec.startswith("beam:")):
         return Heuristic(spec)
     if not os.path.isfile(checked_path(spec)):
+        found = "it is no file" if os.path.exists(spec) else "there is no such file"
         raise EdBatchError(
-            f"no policy is named {shown(os.fspath(spec))} and there is no such file; "
-            f"names are {', '.join(RULES)} and beam:WIDTH"
+            f"no policy is named {shown(os.fspath(spec))} and {found}; names are {', '.join(RULES)} and beam:WIDTH"
         )
     content = read_policy(spec)
     if isinstance(content, FSMFile):

@@ -2,11 +2,13 @@
 
 import pytest
 
+from edbatch.compiling import compiled
 from edbatch.data.lattices import random_lattices, write_lattices
 from edbatch.data.parallel import random_parallel, write_parallel
 from edbatch.data.random_trees import random_trees
 from edbatch.data.tagged import random_tagged, write_tagged
 from edbatch.data.trees import write_trees
+from edbatch.models import compare
 from edbatch.models.workloads import WORKLOADS
 
 SMALL = ("--hidden", 4, "--batch-size", 4)
@@ -49,6 +51,17 @@ def test_json(edbatch_json, trees, tmp_path):
         assert row["batches"] >= row["lower_bound"]
         assert row["samples_per_second"] == pytest.approx(10 / sum(row["seconds"].values()))
         assert {"construction", "scheduling", "planning", "execution", "reading"} <= set(row["seconds"])
+
+
+def test_nothing_that_is_timed_is_interpreted(edbatch, trees, monkeypatch):
+    """As it would be with an empty cache, as long as compiling does not pay."""
+    patience = []
+    monkeypatch.setattr(
+        compare, "_run", lambda *args, run=compare._run: (patience.append(compiled.PATIENCE), run(*args))[1]
+    )
+    assert edbatch("run", "tree-lstm", "--trees", trees, *SMALL)[0] == 0
+    assert set(patience) == {-1.0}
+    assert compiled.PATIENCE > 0
 
 
 def test_on_a_gpu(edbatch, edbatch_json, trees, cuda):

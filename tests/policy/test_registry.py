@@ -41,3 +41,8 @@ def test_a_path_that_is_too_long_is_refused(name):
     for use in (get_policy, lambda path: eb.Graph(policy=path), model.load, model.save):
         with pytest.raises(EdBatchError):
             use(name)
+
+
+def test_a_folder_is_no_policy(tmp_path):
+    with pytest.raises(EdBatchError, match="and it is no file; names are depth, agenda"):
+        get_policy(tmp_path)

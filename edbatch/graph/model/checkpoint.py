@@ -204,9 +204,23 @@ def _frozen(path: str | os.PathLike[str], header: Mapping[str, str]) -> set[str]
 
 def _to_json(path: str | os.PathLike[str], key: str, value: dict[str, Any]) -> str:
     try:
-        return json.dumps(value)
+        written = json.dumps(value)
+        _check_keys(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise EdBatchError(f"{path}: {key}: expected what JSON can hold ({error})") from error
+    return written
+
+
+def _check_keys(value: Any) -> None:
+    """A TypeError for a key that JSON would turn into text, so that it would not be found when it is read again."""
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            if not isinstance(name, str):
+                raise TypeError(f"keys are text, got {shown(name)}")
+            _check_keys(entry)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            _check_keys(entry)
 
 
 def _from_json(path: str | os.PathLike[str], header: Mapping[str, str], key: str) -> dict[str, Any]:

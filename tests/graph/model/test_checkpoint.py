@@ -184,6 +184,11 @@ def test_metadata_and_random_state(tmp_path):
     np.testing.assert_array_equal(again.standard_normal(5), want)
     with pytest.raises(eb.EdBatchError, match=r"metadata: expected what JSON can hold .*ndarray"):
         model.save(path, metadata={"x": np.zeros(3)})
+    for keys in ({1: 2}, {"a": [{None: 1}]}):  # JSON makes text of these
+        with pytest.raises(
+            eb.EdBatchError, match=r"metadata: expected what JSON can hold \(keys are text, got (1|None)"
+        ):
+            model.save(path, metadata=keys)
     deep = []
     for _ in range(100_000):
         deep = [deep]
