@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -66,6 +66,9 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
         >>> dy.close_cg()
     """
 
+    #: The class of inputs that may be set, see `Columns.handle`.
+    of_inputs: ClassVar[type[Any]]
+
     def dim(self) -> tuple[tuple[int, ...], int]:
         """Its dimensions, and how many entries its mini-batch has."""
         return reads.dim_of(self.spec.shape), 1
@@ -83,6 +86,29 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
     def gradient(self) -> np.ndarray:
         """The gradient of what `backward` was last called on with respect to this."""
         return reads.np_value(_gradient(eb.Expression.gradient, self), 1)
+
+    @classmethod
+    def of_its_own(cls) -> type[Expression]:
+        """A class like this one, with classes of its own for mini-batches and inputs, all of which `refuse`s."""
+
+        class Since(Expression, gc=False, eq=False):
+            """Expressions that were made since a checkpoint."""
+
+        class BatchSince(BatchedExpression, gc=False, eq=False):
+            """Mini-batches of such."""
+
+        class SettableSince(SettableExpression, gc=False, eq=False):
+            """Inputs of such."""
+
+        Since.of_arrays, Since.of_inputs = BatchSince, SettableSince
+        return Since
+
+    @classmethod
+    def refuse(cls) -> None:
+        """Have every use of an expression of this class, or of those that belong to it, be an error."""
+        for kind in (cls, cls.of_arrays, cls.of_inputs):
+            for name in ("graph", "id", "spec"):
+                setattr(kind, name, property(_refused))
 
     def __getitem__(self, key: Any) -> Any:
         return item(self, key)
@@ -147,7 +173,23 @@ class BatchedExpression(Expression, ExpressionArray, gc=False, eq=False):
         return found[0] if len(found) == 1 else found
 
 
-Expression.of_arrays = BatchedExpression
+class SettableExpression(Expression, gc=False, eq=False):
+    """An input whose value may be set anew; what depends on it is computed again when it is next read."""
+
+    def set(self, value: Any) -> None:
+        """Give it another value of as many entries."""
+        held = implicit.settable.get(self.id)
+        if held is None or self.graph is not implicit.graph:
+            raise DynetError(STALE)
+        held[...] = np.reshape(value, held.shape, order="F")
+        implicit.outdated = True
+
+
+def _refused(_: Any) -> NoReturn:
+    raise DynetError(STALE)
+
+
+Expression.of_arrays, Expression.of_inputs = BatchedExpression, SettableExpression
 implicit.handle = Expression
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edbatch.dynet.implicit import DynetError, implicit
+from edbatch.dynet.implicit import implicit
 
 
 class ComputationGraph:
@@ -71,14 +71,12 @@ def cg_version() -> int:
 
 def cg_checkpoint() -> None:
     """Remember how far the graph is, for `cg_revert`."""
-    implicit.checkpoints.append(implicit.opened().n)
+    implicit.checkpoint()
 
 
 def cg_revert() -> None:
-    """Go back to the last checkpoint: what was recorded since may not be used any more."""
-    if not implicit.checkpoints:
-        raise DynetError("cg_revert: there is no checkpoint to go back to")
-    implicit.checkpoints.pop()
+    """Go back to the last checkpoint: expressions made since are stale, and what has not run is forgotten."""
+    implicit.revert()
 
 
 def forward(expressions: Sequence[Any], recalculate: bool = False) -> None:

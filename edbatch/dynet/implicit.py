@@ -10,9 +10,8 @@ import edbatch as eb
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import current_graph
 from edbatch.graph.expression import Expression
-from edbatch.graph.model.writes import now
+from edbatch.graph.marks import Mark, mark, take_back
 from edbatch.graph.opened import graphs
-from edbatch.graph.sources import INPUT
 
 STALE = "Stale Expression (created before renewing the Computation Graph)."
 
@@ -44,10 +43,10 @@ class Implicit:
         settable: by the id of its node, the array of an input that may be set.
         outdated: whether one was set after it had been read.
         goes_back: whether there was a way back through the last graph: then what runs keeps what that will read.
-        checkpoints: how many nodes there were at each.
+        checkpoints: of each how far the graph was, and the class of expressions since.
     """
 
-    handle: type[Expression]
+    handle: type[Any]
 
     def __init__(self) -> None:
         self.graph: Any = None
@@ -57,7 +56,7 @@ class Implicit:
         self.outdated = False
         self.goes_back = False
         self._went_back = False
-        self.checkpoints: list[int] = []
+        self.checkpoints: list[tuple[Mark, Any]] = []
 
     def opened(self) -> Any:
         """The graph, which is opened before it is first used, and remains open."""
@@ -83,11 +82,12 @@ class Implicit:
         old = self.graph
         if old is None:
             self.opened()
-        elif old.n:
+            return
+        if old.n:
             self.graph = old.successor(STALE)
-            self.graph.handle = self.handle
             self.graph.first_draw = self.graph.next_draw = -1  # masks are of each graph's own
             old.types = _Stale()
+        self.graph.handle = self.handle
 
     def close(self) -> None:
         """Leave the graph open no longer; the next use opens another."""
@@ -101,52 +101,40 @@ class Implicit:
         """Run what is pending; once more, all of it, if something was set since."""
         if recalculate or self.outdated:
             self.recalculate()
-        self.graph._ran(saving=self.goes_back)
+        self.graph.run(saving=self.goes_back)
 
     def go_back(self, expression: Expression, gradient: Any) -> None:
         """Compute the gradients of an expression."""
         self.goes_back = self._went_back = True
-        if self.outdated or self._is_behind():
+        if self.outdated or self.graph.is_behind:
             self.recalculate()
         self.graph.backward(expression, gradient)
+
+    def recalculate(self) -> None:
+        """Have everything computed once more, with inputs and parameters as they are now, when it is next read."""
+        self.outdated = False
+        self.graph.begin_again(self.settable)
+
+    def checkpoint(self) -> None:
+        """Remember how far the graph is: expressions that are made from now on are of a class of their own."""
+        graph = self.opened()
+        since = graph.handle.of_its_own()
+        self.checkpoints.append((mark(graph, since), since))
+
+    def revert(self) -> None:
+        """Go back to the last checkpoint: expressions of the class that was made then are refused from now on."""
+        if not self.checkpoints:
+            raise DynetError("cg_revert: there is no checkpoint to go back to")
+        to, since = self.checkpoints.pop()
+        since.refuse()
+        self.settable = {node: array for node, array in self.settable.items() if node < to.n}
+        take_back(self.graph, to)
 
     def _forget(self) -> None:
         self.goes_back, self._went_back = self._went_back, False
         self.settable.clear()
         self.checkpoints.clear()
         self.outdated = False
-
-    def _is_behind(self) -> bool:
-        """Whether parameters have changed since something was computed."""
-        evaluation = None if self.graph is None else self.graph._evaluation
-        return bool(evaluation and evaluation.ran and evaluation.ran[0].time < now())
-
-    def recalculate(self) -> None:
-        """Have everything computed once more, with inputs and parameters as they are now, when it is next read."""
-        self.outdated = False
-        graph = self.graph
-        if graph is None or graph._evaluation is None:
-            return
-        evaluation = graph._taken_over()
-        nodes, types = evaluation.nodes, [bound.type for bound in evaluation.table.bound]
-        recorded, args = [types[number] for number in nodes.types[: nodes.n]], nodes.args[: nodes.n_args].tolist()
-        inputs: list[Any] = []
-        for node, type in enumerate(recorded):
-            if type.op is not INPUT:
-                continue
-            at = int(nodes.starts[node])
-            if node in self.settable:
-                found: Any = self.settable[node]
-            elif node < evaluation.done:
-                found = np.asarray(evaluation.value(node))
-            else:
-                found = graph.inputs[args[at]]
-            args[at] = len(inputs)
-            inputs.append(found)
-        evaluation.release(whole=True)
-        graph._evaluation = None
-        graph.n = len(recorded)
-        graph.types[:], graph.args[:], graph.inputs[:] = [type.id for type in recorded], args, inputs
 
 
 implicit = Implicit()

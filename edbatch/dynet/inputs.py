@@ -10,23 +10,11 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.draws import generator
-from edbatch.dynet.expression import Expression, one_or_batch
-from edbatch.dynet.implicit import STALE, DynetError, implicit
+from edbatch.dynet.expression import one_or_batch
+from edbatch.dynet.implicit import implicit
 from edbatch.dynet.parameters import LookupParameters, Parameters, lookup_row
 from edbatch.errors import EdBatchError
 from edbatch.graph.record import array_input
-
-
-class SettableExpression(Expression, gc=False, eq=False):
-    """An input whose value may be set anew; what depends on it is computed again when it is next read."""
-
-    def set(self, value: Any) -> None:
-        """Give it another value of as many entries."""
-        held = implicit.settable.get(self.id)
-        if held is None or self.graph is not implicit.graph:
-            raise DynetError(STALE)
-        held[...] = np.reshape(value, held.shape, order="F")
-        implicit.outdated = True
 
 
 def _settable(value: np.ndarray) -> Any:
@@ -35,7 +23,7 @@ def _settable(value: np.ndarray) -> Any:
     if graph is not implicit.graph:
         return made
     implicit.settable[made.id] = graph.inputs[-1]
-    return SettableExpression(graph, made.id, made.spec)
+    return graph.handle.of_inputs(graph, made.id, made.spec)
 
 
 def scalarInput(s: float, device: str = "") -> Any:

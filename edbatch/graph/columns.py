@@ -274,8 +274,7 @@ class Columns:
 
     def take(self) -> Recorded | Pieces:
         """Hand over what was recorded since the last call, in pieces if it is not of one."""
-        if self.array_graphs:
-            self._flush_array_graphs()
+        self.flush_arrays()
         if not self.chunks:
             taken = Recorded(self.types, self.args, self.types.lines if isinstance(self.types, LinedTypes) else [])
             self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
@@ -286,12 +285,17 @@ class Columns:
             return chunks[0]
         return pieces_of(chunks)
 
-    def _flush_array_graphs(self) -> None:
+    def held_arrays(self) -> list[ArrayGraph]:
+        """The graphs of arrays of expressions that are there still."""
+        return [graph for at in self.array_graphs.values() if (graph := at()) is not None]
+
+    def flush_arrays(self) -> None:
         """Record what waits in arrays of expressions; nobody can read what waited in those that are gone."""
-        held = {n: graph for n, at in self.array_graphs.items() if (graph := at()) is not None}
-        for graph in held.values():
-            graph.flush()
-        self.array_graphs = {n: self.array_graphs[n] for n in held}
+        if self.array_graphs:
+            held = {n: graph for n, at in self.array_graphs.items() if (graph := at()) is not None}
+            for graph in held.values():
+                graph.flush()
+            self.array_graphs = {n: self.array_graphs[n] for n in held}
 
     def close_chunk(self) -> None:
         """Make one of what is in the lists."""

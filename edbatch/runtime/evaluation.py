@@ -337,6 +337,11 @@ class Evaluation:
         if unshared is not None:
             unshared[0].release(whole=True)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether parameters were written to since the first run."""
+        return bool(self.ran) and self.ran[0].time < now()
+
     def went_back_in_vain(self) -> bool:
         """Whether the last way back led to no parameter, though some have run."""
         return not self._backward.has_flowed and bool(self.table.holds_parameters[self.nodes.types[: self.done]].any())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from edbatch.runtime.remembered import Remembered
     from edbatch.runtime.type_table import TypeTable
 
+again = Later("edbatch.runtime.again")
 backward = Later("edbatch.runtime.backward.backward")
 drawing = Later("edbatch.runtime.drawing")
 reporting = Later("edbatch.runtime.reporting")
@@ -190,13 +191,42 @@ class Graph(Columns):
         with Fitting():
             return self._evaluation.gradient(expression.id, expression.spec)
 
-    def run(self) -> None:
+    def run(self, saving: bool = False) -> None:
         """Run what is pending.
+
+        Args:
+            saving: keep what a way back will read, as a run that `backward` starts does.
 
         Raises:
             EdBatchError: the graph was left by an exception, or failed before.
         """
-        self._ran(saving=False)
+        self._ran(saving=saving)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether parameters were written to since the graph first ran."""
+        return self._evaluation is not None and self._evaluation.is_behind
+
+    @exclusive
+    def begin_again(self, inputs: Mapping[int, Any]) -> None:
+        """Have all that has run computed once more when it is next read, with the parameters that there are then.
+
+        Args:
+            inputs: by the id of an input that has run, and is given anew, its array, of the same shape.
+
+        Example:
+            >>> import edbatch as eb
+            >>> with eb.Graph() as graph:
+            ...     x = eb.input([1.0, 2.0])
+            ...     y = x * 2
+            >>> y.value(), graph.begin_again({x.id: [3.0, 4.0]}), y.value()
+            (array([2., 4.], dtype=float32), None, array([6., 8.], dtype=float32))
+        """
+        if self._evaluation is not None:
+            evaluation, self._evaluation = self._taken_over(), None
+            recorded, args = again.begin_again(evaluation, self.inputs, inputs)
+            self.n = len(recorded)
+            self.types[:], self.args[:] = recorded, args
 
     @exclusive
     def report(self) -> Report:

@@ -77,7 +77,7 @@ class _Reader:
         """Types, lines and rows of the nodes."""
         graph = self.graph
         if graph.array_graphs:
-            graph._flush_array_graphs()
+            graph.flush_arrays()
         types: list[int] = []
         lines: list[str] = []
         rows: list[Row] = []

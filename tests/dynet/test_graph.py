@@ -5,6 +5,7 @@ import pytest
 
 import edbatch as eb
 import edbatch.dynet as dy
+from edbatch.dynet.implicit import implicit
 from edbatch.errors import EdBatchError
 
 
@@ -202,14 +203,85 @@ class TestBackward:
         assert not W.has_grad
 
 
-def test_checkpoints():
-    x = dy.scalarInput(1)
-    dy.cg_checkpoint()
-    (x + 1).value()
-    dy.cg_revert()
-    assert (x + 2).value() == 3.0
-    with pytest.raises(RuntimeError, match="checkpoint"):
+class TestCheckpoints:
+    def test_what_was_made_since_is_stale(self, model):
+        W = model.add_parameters((2, 2), init=1.0)
+        table = model.lookup_parameters_from_numpy(np.ones((3, 2)))
+        for reads in (False, True):
+            dy.renew_cg()
+            x, xs = dy.inputVector([1, 2]), table.batch([0, 1])
+            dy.cg_checkpoint()
+            y, ys, z = W * x + 1, xs * 2, dy.scalarInput(3)
+            if reads:
+                assert y.value() == [4.0, 4.0]
+            dy.cg_revert()
+            uses = [
+                y.value, lambda y=y: y + 1, lambda x=x, y=y: x + y, lambda y=y: dy.tanh(y), lambda y=y: y[0],
+                lambda x=x, y=y: dy.esum([x, y]), lambda y=y: dy.concatenate([y, y]), y.dim, y.gradient,
+                ys.npvalue, lambda ys=ys, xs=xs: xs + ys, lambda ys=ys: dy.sum_batches(ys),
+                z.value, lambda z=z: z.set(1), lambda z=z: z * 2,
+            ]  # fmt: skip
+            for use in uses:
+                with pytest.raises(RuntimeError, match="Stale"):
+                    use()
+            assert (x * 2.0).value() == [2.0, 4.0]
+            assert (xs + 3).npvalue().tolist() == [[4.0, 4.0], [4.0, 4.0]]
+            assert (W * x + 1).value() == [4.0, 4.0]
+
+    def test_what_has_not_run_is_forgotten(self):
+        x, y = dy.inputVector([1, 2]), dy.scalarInput(2)
+        before = implicit.graph.n
+        for _ in range(3):
+            dy.cg_checkpoint()
+            dy.esum([dy.tanh(x * float(k)) for k in range(10)])
+            dy.sum_batches(dy.inputTensor(np.ones((2, 3)), batched=True) * 7.0)
+            dy.cg_revert()
+            assert implicit.graph.n == before
+            assert len(implicit.graph.inputs) == 2
+        y.set(5)
+        assert (x * y + 9.0).value() == [14.0, 19.0]
+        assert implicit.graph.report().batches <= 3
+
+    def test_they_nest(self, model):
+        W = model.add_parameters(1, init=2.0)
+        y = W * 3
+        dy.cg_checkpoint()
+        a = y * 3
+        dy.cg_checkpoint()
+        b = a * a
+        b.backward()
+        assert W.grad_as_array().tolist() == [324.0]
         dy.cg_revert()
+        assert a.value() == 18.0
+        with pytest.raises(RuntimeError, match="Stale"):
+            b.value()
+        dy.cg_revert()
+        with pytest.raises(RuntimeError, match="Stale"):
+            a.value()
+        y.backward()
+        assert W.grad_as_array().tolist() == [327.0]
+        assert y.value() == 6.0
+
+    def test_inputs_are_set_after_it(self):
+        x = dy.vecInput(2)
+        x.set([1, 2])
+        dy.cg_checkpoint()
+        y = x + dy.inputVector([5, 5])
+        assert y.value() == [6.0, 7.0]
+        dy.cg_revert()
+        z = x + dy.inputVector([7, 7])
+        assert z.value() == [8.0, 9.0]
+        x.set([0, 0])
+        assert z.value() == [7.0, 7.0]
+
+    def test_without_a_checkpoint(self):
+        with pytest.raises(RuntimeError, match="checkpoint"):
+            dy.cg_revert()
+        dy.cg_checkpoint()
+        dy.renew_cg()
+        with pytest.raises(RuntimeError, match="checkpoint"):
+            dy.cg().revert()
+        assert type(dy.scalarInput(1) + 1) is dy.Expression
 
 
 def test_graphs_of_edbatch_go_on_beside(model):

@@ -1,0 +1,42 @@
+"""Graphs that compute once more, with other inputs and parameters."""
+
+import numpy as np
+
+import edbatch as eb
+
+
+def test_parameters_and_inputs_are_those_of_now():
+    model = eb.ParameterCollection()
+    W = model.add_parameters((2, 2), init=1.0)
+    with eb.Graph() as graph:
+        x, z = eb.input([1.0, 2.0]), eb.input([5.0, 5.0])
+        y = W @ x + z
+        assert not graph.is_behind
+        assert y.value().tolist() == [8.0, 8.0]
+        W.set_value(np.eye(2))
+        assert graph.is_behind
+        graph.begin_again({x.id: np.array([3.0, 4.0])})
+        later = y * eb.input([2.0, 1.0])
+        assert later.value().tolist() == [16.0, 9.0]
+        assert y.value().tolist() == [8.0, 9.0]
+        assert not graph.is_behind
+
+
+def test_before_anything_ran():
+    with eb.Graph() as graph:
+        x = eb.input([1.0, 2.0])
+        y = x + 1.0
+        graph.begin_again({})
+    assert y.value().tolist() == [2.0, 3.0]
+
+
+def test_runs_that_save_have_the_same_gradients():
+    gradients = []
+    for saving in (False, True):
+        W = eb.ParameterCollection(seed=1).add_parameters((3, 3))
+        with eb.Graph() as graph:
+            loss = eb.sum(eb.tanh(W @ eb.tanh(W @ eb.ones(3))))
+            graph.run(saving=saving)
+        loss.backward()
+        gradients.append(W.grad())
+    np.testing.assert_allclose(*gradients, rtol=1e-6)
