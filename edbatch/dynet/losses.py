@@ -45,14 +45,15 @@ def pickneglogsoftmax(x: Any, v: int) -> Any:
 def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
     """-log softmax(x)[v] of each entry of a mini-batch."""
     _of_each(x, vs, "pickneglogsoftmax_batch")
-    return one_or_batch(eb.cross_entropy(x, np.array(vs, np.int64)))
+    found = eb.cross_entropy(x, np.array(vs, np.int64))
+    return found if len(vs) > 1 else one_or_batch(found)
 
 
 def hinge(x: Any, v: int, m: float = 1.0) -> Any:
     """Σ over others of max(0, m + x - x[v])."""
     if isinstance(x, ExpressionArray):
         raise EdBatchError("hinge: a single index for several mini-batch elements; expected hinge_batch")
-    return eb.hinge(x, int(v), float(m))
+    return eb.hinge(x, v if v.__class__ is int else int(v), float(m))
 
 
 def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:

@@ -198,7 +198,9 @@ class LookupParameters(_Common, eb.LookupParameters):
         """Rows, as a mini-batch."""
         implicit.expect()
         rows: Any = np.array(i, np.int64)
-        found = one_or_batch(eb.lookup(self, rows))
+        found: Any = eb.lookup(self, rows)
+        if len(rows) == 1:
+            found = one_or_batch(found)
         return found if update else eb.stop_gradient(found)
 
     def init_row(self, i: int, row: Sequence[float]) -> None:
@@ -233,8 +235,9 @@ class LookupParameters(_Common, eb.LookupParameters):
         return self.grad_as_array()[list(rows)]
 
     def __getitem__(self, index: int) -> Any:
-        implicit.expect()
-        return lookup_row(self, index)
+        if implicit.graph is None:
+            implicit.expect()
+        return eb.lookup(self, index) if index.__class__ is int and index >= 0 else lookup_row(self, index)
 
     def __len__(self) -> int:
         return self.spec.shape[0]

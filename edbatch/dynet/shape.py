@@ -20,14 +20,16 @@ from edbatch.graph.expression_array import ExpressionArray
 
 def concatenate(xs: Sequence[Any], d: int = 0) -> Any:
     """One after the other along an axis; numbers are vectors of one entry, vectors are columns."""
-    xs = list(xs)
+    xs = xs if xs.__class__ is list else list(xs)
     if not xs:
         raise AssertionError("List is empty, nothing to concatenate.")
-    graph = xs[0].graph
-    for x in xs:
-        if x.graph is not graph or len(x.spec.shape) != 1 or d:
-            return _concatenate(xs, d)
-    return eb.concatenate(xs)
+    if d == 0:
+        for x in xs:
+            if len(x.spec.shape) != 1:
+                break
+        else:
+            return eb.concatenate(xs)
+    return _concatenate(xs, d)
 
 
 def _concatenate(xs: list[Any], d: int) -> Any:

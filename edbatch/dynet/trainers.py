@@ -68,11 +68,14 @@ class Trainer:
         self._update([*(dense[one] for one in updated_params), *(tables[one] for one in updated_lookups)])
 
     def _update(self, parameters: list[Any]) -> None:
-        kept = [x for x in parameters if x.is_updated()]
-        for x in kept:
-            if not isinstance(x, eb.LookupParameters) or not self._sparse:
+        found = []
+        for x in parameters:
+            if not x.is_updated():
+                continue
+            if not self._sparse if isinstance(x, eb.LookupParameters) else not x.has_grad:
                 x.accumulator()  # zeros are a gradient, too
-        found = [x for x in kept if x.has_grad]
+            if x.has_grad:
+                found.append(x)
         if found:
             core = self._core_of(found)
             core.update()

@@ -103,6 +103,8 @@ def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Paramete
 
 def to_expression(name: str, x: Any) -> Expression:
     """The only operand of an op, as a node of its graph."""
+    if isinstance(x, Expression):
+        return x
     graph = graph_of(name, (x,))
     return to_node(graph, to_operand(name, graph, x))
 

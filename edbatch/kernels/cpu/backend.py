@@ -155,10 +155,12 @@ class NumPyBackend:
         if (indices[1:] > indices[:-1]).all():
             return np.array(indices, np.int64), rows.copy()
         address, rows = self.address, rows if _by_address(rows) else np.ascontiguousarray(rows)
-        found, to = np.unique(indices, return_inverse=True)
+        order = np.argsort(indices, kind="stable")
+        ranked = indices[order]
+        offsets = np.flatnonzero(np.concatenate((_ONE, ranked[1:] != ranked[:-1], _ONE)))
+        found = ranked[offsets[:-1]]
         total = np.empty((len(found), *rows.shape[1:]), rows.dtype)
-        listed = address(rows) + rows.strides[0] * np.argsort(to, kind="stable")
-        offsets = np.append(0, np.cumsum(np.bincount(to)))
+        listed = address(rows) + rows.strides[0] * order
         width = total[0].size
         given = [width, address(offsets), 0, 1, address(listed), address(total), total.itemsize * width, 0, 0]
         kernel = row_kernels.sum_lists(rows.dtype.name, index_bits=64)  # lists are of addresses
@@ -183,6 +185,9 @@ class NumPyBackend:
     @staticmethod
     def synchronize() -> None:
         """What has been called is done."""
+
+
+_ONE = np.ones(1, bool)
 
 
 class _Squares:

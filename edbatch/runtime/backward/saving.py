@@ -65,12 +65,12 @@ class SavingTable:
         self.kept = np.zeros_like(table.kept)
         self.saved: dict[int, Saved] = {}
         kinds = batches["type"]
-        rows = np.bincount(kinds, batches["n"], table.count).astype(np.int64).tolist()
-        for kind in np.unique(kinds).tolist():
+        rows = np.bincount(kinds, batches["n"], table.count)
+        for kind in np.flatnonzero(rows).tolist():
             type = table.bound[kind]
             how = saving(type, table.backend)
             if how is not None:
-                self.saved[kind] = Saved(how, rows[kind], type.type.out.dtype, table.pool, self.kept[kind])
+                self.saved[kind] = Saved(how, int(rows[kind]), type.type.out.dtype, table.pool, self.kept[kind])
 
     def program(self, kind: int) -> Program | ListProgram | None:
         """What computes a type and saves, if it is compiled."""
