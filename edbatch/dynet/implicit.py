@@ -62,7 +62,7 @@ class Implicit:
         """The graph, which is opened before it is first used, and remains open."""
         if self.graph is None:
             self.graph = eb.Graph(self.policy)
-            self.graph.handle = self.handle
+            self.graph.handle, self.graph.repeatable = self.handle, True
             self.graph.__enter__()
         return self.graph
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class VanillaLSTMBuilder(RNNBuilder):
         forget_bias: float = 1.0,
     ) -> None:  # fmt: skip
         self.ln_lstm, self.forget_bias = ln_lstm, forget_bias
+        self.in_cells = self.in_cells and not ln_lstm  # an output of zeros, before the first step, has no norm
         self._norms: list[list[Parameters]] = []
         super().__init__(layers, input_dim, hidden_dim, model)
 
@@ -53,26 +55,25 @@ class VanillaLSTMBuilder(RNNBuilder):
             self._norms.append([model.add_parameters(one, init=init) for one in sizes for init in (1.0, 0.0)])
         return made
 
-    def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    def weights(self, number: int) -> list[Any]:
+        """Wx, Wh, b of a layer, and gains and biases of its norms."""
+        return [*super().weights(number), *(self._norms[number] if self.ln_lstm else ())]
+
+    def formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
-        Wx, Wh, b = self.weights(number)
-        x, h = self.masked(number, x, h)
+        Wx, Wh, b, *norms = weights
         if self.ln_lstm:
-            gain_h, bias_h, gain_x, bias_x, gain_c, bias_c = self._norms[number]
+            gain_h, bias_h, gain_x, bias_x, gain_c, bias_c = norms
             sums = add(layer_norm(product(Wx, x), gain_x, bias_x), b)
             sums = sums if h is None else add(sums, layer_norm(product(Wh, h), gain_h, bias_h))
         else:
             sums = _sums(b, Wx, x, Wh, h)
-        i, f, o, g = self.gates(sums)
+        i, f, o, g = eb.split(sums, 4)
         new = eb.multiply(eb.sigmoid(i), eb.tanh(g))
         if c is not None:
             new = eb.add(eb.multiply(eb.sigmoid(eb.add(f, self.forget_bias)), c), new)
         shown = layer_norm(new, gain_c, bias_c) if self.ln_lstm else new
         return new, eb.multiply(eb.sigmoid(o), eb.tanh(shown))
-
-    def gates(self, sums: Any) -> Any:
-        """The four parts of the sums."""
-        return eb.split(sums, 4)
 
 
 LSTMBuilder = VanillaLSTMBuilder
@@ -80,6 +81,8 @@ LSTMBuilder = VanillaLSTMBuilder
 
 class SparseLSTMBuilder(VanillaLSTMBuilder):
     """`VanillaLSTMBuilder` some of whose smallest weights are masked, see `set_sparsity`."""
+
+    in_cells = False  # what is masked is masked once, not at each step
 
     def added(self, size: int, model: ParameterCollection) -> list[Parameters]:
         """Wx, Wh, b, and the masks of both matrices."""
@@ -117,19 +120,18 @@ class CompactVanillaLSTMBuilder(RNNBuilder):
         n, add = self.hidden_dim, self._model.add_parameters
         return [add((4 * n, size)), add((4 * n, n)), add(4 * n, init=0.0)]
 
-    def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    def formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
-        x, h = self.masked(number, x, h)
         h = eb.zeros(self.hidden_dim) if h is None else h
         c = eb.zeros(self.hidden_dim) if c is None else c
-        Wx, Wh, b = self.weights(number)
+        Wx, Wh, b = weights
         gates = vanilla_lstm_gates(x, h, Wx, Wh, b, self._noise)
         c = vanilla_lstm_c(c, gates)
         return c, vanilla_lstm_h(c, gates)
 
     def set_weightnoise(self, std: float) -> None:
         """Add Gaussian numbers to the sums of the gates."""
-        self._noise = std
+        self._noise, self.in_cells = std, not std
 
 
 class CoupledLSTMBuilder(RNNBuilder):
@@ -151,10 +153,9 @@ class CoupledLSTMBuilder(RNNBuilder):
         """Sums plus what a gate sees of the memory."""
         return sums if c is None or not self.sees_memory else add(sums, product(W, c))
 
-    def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    def formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
-        Wix, Wih, Wic, bi, Wox, Woh, Woc, bo, Wcx, Wch, bc = self.weights(number)
-        x, h = self.masked(number, x, h)
+        Wix, Wih, Wic, bi, Wox, Woh, Woc, bo, Wcx, Wch, bc = weights
         i = eb.sigmoid(self._seen(_sums(bi, Wix, x, Wih, h), Wic, c))
         g = eb.multiply(i, eb.tanh(_sums(bc, Wcx, x, Wch, h)))
         new = g if c is None else eb.add(eb.multiply(c, eb.subtract(1.0, i)), g)
@@ -183,10 +184,9 @@ class GRUBuilder(RNNBuilder):
             made += [add((n, size)), add((n, n)), add(n, init=0.0)]
         return made
 
-    def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    def formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """None, and the output of a layer after an input."""
-        Wzx, Wzh, bz, Wrx, Wrh, br, Whx, Whh, bh = self.weights(number)
-        x, h = self.masked(number, x, h)
+        Wzx, Wzh, bz, Wrx, Wrh, br, Whx, Whh, bh = weights
         z = eb.sigmoid(_sums(bz, Wzx, x, Wzh, h))
         if h is None:
             return None, eb.multiply(z, eb.tanh(_sums(bh, Whx, x, Whh, None)))
@@ -206,8 +206,7 @@ class SimpleRNNBuilder(RNNBuilder):
         n, add = self.hidden_dim, self._model.add_parameters
         return [add((n, size)), add((n, n)), add(n, init=0.0)]
 
-    def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+    def formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """None, and the output of a layer after an input."""
-        Wx, Wh, b = self.weights(number)
-        x, h = self.masked(number, x, h)
+        Wx, Wh, b = weights
         return None, eb.tanh(_sums(b, Wx, x, Wh, h))

@@ -82,6 +82,23 @@ class RNNState:
         return RNNState(self._builder, *found, prev=self)
 
 
+class _Step:
+    """A step of a layer as one node: products with inputs are computed for all steps of a sequence at once."""
+
+    def __init__(self, builder: RNNBuilder, number: int) -> None:
+        self._builder, self._weights = builder, builder.weights(number)
+
+    @eb.cell
+    def of_both(self, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+        """Memory and output after an input."""
+        return self._builder.formula(self._weights, c, h, x)
+
+    @eb.cell
+    def of_output(self, h: Any, x: Any) -> Any:
+        """The output after an input, of recurrences without a memory."""
+        return self._builder.formula(self._weights, None, h, x)[1]
+
+
 class RNNBuilder:
     """What all recurrences share: their parameters, layer by layer, and dropout.
 
@@ -93,6 +110,7 @@ class RNNBuilder:
 
     part: ClassVar[str]
     has_cells: ClassVar[bool] = True
+    in_cells = True
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection) -> None:
         self.layers, self.input_dim, self.hidden_dim = int(layers), int(input_dim), int(hidden_dim)
@@ -101,6 +119,7 @@ class RNNBuilder:
             self.added(self.input_dim if layer == 0 else self.hidden_dim, model) for layer in range(self.layers)
         ]
         self._rates, self._updates = (0.0, 0.0), True
+        self._steps = [_Step(self, number) for number in range(self.layers)] if self.in_cells else []
         self._version = -1
         self._masks: list[tuple[Any, Any]] | None = None
 
@@ -108,9 +127,19 @@ class RNNBuilder:
         """Add the parameters of a layer with inputs of a size."""
         raise NotImplementedError
 
+    def formula(self, weights: Sequence[Any], c: Any, h: Any, x: Any) -> tuple[Any, Any]:
+        """Memory and output of a layer with these weights after an input; c and h are None before the first step."""
+        raise NotImplementedError
+
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
-        raise NotImplementedError
+        x, h = self.masked(number, x, h)
+        if not (self.in_cells and self._updates):
+            return self.formula(self.weights(number), c, h, x)
+        h = eb.zeros(self.hidden_dim) if h is None else h
+        if not self.has_cells:
+            return None, self._steps[number].of_output(h, x)
+        return self._steps[number].of_both(eb.zeros(self.hidden_dim) if c is None else c, h, x)
 
     def weights(self, number: int) -> list[Any]:
         """The parameters of a layer, as constants if `initial_state` said so."""

@@ -62,6 +62,7 @@ class Evaluation:
         lines: by node where it was recorded, under `options(trace_lines=True)`.
         key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
             whether the device follows from the key.
+        recorded: of a graph that is repeatable, what was taken over: the id of the first node, types and integers.
         sharing: which nodes stand for which, under `options(share=True)`.
     """
 
@@ -79,6 +80,7 @@ class Evaluation:
         self.plans: Plans | None = None
         self.fixes_device = False
         self.ran: list[Ran] = []
+        self.recorded: list[tuple[int, Any, Any]] = []
         self._n_sources = 0
         self.choice: Choice | None = None
         self._options = options

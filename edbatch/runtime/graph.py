@@ -84,7 +84,18 @@ class Graph(Columns):
         2
     """
 
-    __slots__ = ("_check_nan", "_clock", "_device", "_entered", "_evaluation", "_failed", "_policy", "choice", "rounds")
+    __slots__ = (
+        "_check_nan",
+        "_clock",
+        "_device",
+        "_entered",
+        "_evaluation",
+        "_failed",
+        "_policy",
+        "choice",
+        "repeatable",
+        "rounds",
+    )
 
     def __init__(
         self,
@@ -104,6 +115,7 @@ class Graph(Columns):
         self._failed: str | None = None
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({}, [] if self.options.profile else None)
+        self.repeatable = False
         self.rounds = Counts()
         self.choice: Choice | None = None  # of a policy for rounds, once there are some
 
@@ -211,17 +223,25 @@ class Graph(Columns):
     def begin_again(self, inputs: Mapping[int, Any]) -> None:
         """Have all that has run computed once more when it is next read, with the parameters that there are then.
 
+        The graph was made `repeatable` before anything ran: then it keeps what was recorded.
+
         Args:
             inputs: by the id of an input that has run, and is given anew, its array, of the same shape.
+
+        Raises:
+            EdBatchError: it is not `repeatable`.
 
         Example:
             >>> import edbatch as eb
             >>> with eb.Graph() as graph:
+            ...     graph.repeatable = True
             ...     x = eb.input([1.0, 2.0])
             ...     y = x * 2
             >>> y.value(), graph.begin_again({x.id: [3.0, 4.0]}), y.value()
             (array([2., 4.], dtype=float32), None, array([6., 8.], dtype=float32))
         """
+        if not self.repeatable:
+            raise EdBatchError("begin_again: expected graph.repeatable = True before anything ran")
         if self._evaluation is not None:
             evaluation, self._evaluation = self._taken_over(), None
             recorded, args = again.begin_again(evaluation, self.inputs, inputs)
@@ -311,7 +331,7 @@ class Graph(Columns):
         This one gives back its memory; what is asked of it from now on is refused for a reason.
         """
         new = Graph(self._policy, self.dtype, self._check_nan, self._device)
-        for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice"):
+        for of_all in ("options", "inlines", "variant", "careful", "rounds", "choice", "repeatable"):
             setattr(new, of_all, getattr(self, of_all))
         for drawn in ("first_draw", "next_draw", "stream", "programs"):
             setattr(new, drawn, getattr(self, drawn))
@@ -452,6 +472,9 @@ class Graph(Columns):
             if evaluation is not None:
                 evaluation.release(whole=True)
             evaluation = self._evaluation = self._begun(known.table(), known)
+            if self.repeatable:
+                whole = taken if isinstance(taken, Recorded) else self.joined(taken, 0)
+                evaluation.recorded.append((0, whole.types, whole.args))
             if taken.lines:
                 evaluation.lines.update(enumerate(taken.lines))
             return evaluation
@@ -468,6 +491,8 @@ class Graph(Columns):
         if lines:
             evaluation.note_lines(lines)
         evaluation.take_over(types, args)
+        if self.repeatable and len(types):
+            evaluation.recorded.append((first, types, args))
         evaluation.key, evaluation.plans = key, kept
         return evaluation
 

@@ -5,6 +5,7 @@ import pytest
 
 import edbatch as eb
 import edbatch.dynet as dy
+from edbatch.dynet.implicit import implicit
 
 BUILDERS = [
     dy.VanillaLSTMBuilder, dy.CompactVanillaLSTMBuilder, dy.CoupledLSTMBuilder, dy.FastLSTMBuilder,
@@ -189,3 +190,64 @@ def test_a_builder_inside_a_cell(model):
     with eb.Graph():
         _, h = step(eb.zeros(4), eb.ones(4), eb.input(np.cos(np.arange(3))))
     np.testing.assert_allclose(h.value(), expected, rtol=1e-5)
+
+
+class TestSteps:
+    """What records a step as one node."""
+
+    def test_inputs_that_are_set_reach_it(self, model):
+        for make in (dy.LSTMBuilder, dy.GRUBuilder):
+            dy.renew_cg()
+            builder, xs = make(2, 3, 4, model), [dy.vecInput(3) for _ in range(4)]
+            outputs = builder.initial_state().transduce(xs)
+            values = []
+            for round in (1, 2):
+                for k, x in enumerate(xs):
+                    x.set(np.cos(np.arange(3) * round + k))
+                values.append(outputs[-1].value())
+                dy.squared_norm(outputs[-1]).backward()
+            gradient = builder.get_parameters()[0][0].grad_as_array()
+            model.reset_gradient()
+            dy.renew_cg()
+            alone = builder.initial_state().transduce([dy.inputVector(np.cos(np.arange(3) * 2 + k)) for k in range(4)])
+            np.testing.assert_allclose(values[1], alone[-1].value(), rtol=1e-5)
+            assert values[0] != values[1]
+            dy.squared_norm(alone[-1]).backward()
+            dy.renew_cg()
+            alone = builder.initial_state().transduce([dy.inputVector(np.cos(np.arange(3) + k)) for k in range(4)])
+            dy.squared_norm(alone[-1]).backward()
+            expected = builder.get_parameters()[0][0].grad_as_array()
+            np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+            model.reset_gradient()
+
+    def test_a_step_is_one_node(self, model):
+        builder = dy.LSTMBuilder(1, 3, 4, model)
+        state = builder.initial_state().add_input(inputs(1)[0])
+        before = implicit.graph.n
+        state.add_input(state.output()[0:3])
+        assert implicit.graph.n == before + 1
+
+    def test_gradients_of_states_are_those_of_single_ops(self, model):
+        gradients = []
+        for update in (True, False):
+            builder = dy.LSTMBuilder(1, 3, 4, model)
+            for own, other in zip(builder.get_parameters()[0], model.parameters_list()[:3], strict=True):
+                own.set_value(other.as_array())
+            dy.renew_cg()
+            states = builder.initial_state(update=update).add_inputs(inputs())
+            loss = dy.esum([dy.squared_norm(x) for state in states for x in state.s()])
+            loss.backward()
+            gradients.append([x.gradient() for state in states for x in state.s()])
+        np.testing.assert_allclose(*gradients, rtol=1e-5, atol=1e-7)
+
+    def test_checkpoints(self, model):
+        builder = dy.LSTMBuilder(1, 3, 4, model)
+        state = builder.initial_state().add_input(inputs(1)[0])
+        expected = state.add_input(inputs(1)[0]).output().value()
+        dy.cg_checkpoint()
+        later = state.add_input(inputs(2)[1]).output()
+        later.value()
+        dy.cg_revert()
+        with pytest.raises(RuntimeError, match="Stale"):
+            later.value()
+        assert state.add_input(inputs(1)[0]).output().value() == expected

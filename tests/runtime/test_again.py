@@ -1,14 +1,17 @@
 """Graphs that compute once more, with other inputs and parameters."""
 
 import numpy as np
+import pytest
 
 import edbatch as eb
+from edbatch.models.lstm import LSTM
 
 
 def test_parameters_and_inputs_are_those_of_now():
     model = eb.ParameterCollection()
     W = model.add_parameters((2, 2), init=1.0)
     with eb.Graph() as graph:
+        graph.repeatable = True
         x, z = eb.input([1.0, 2.0]), eb.input([5.0, 5.0])
         y = W @ x + z
         assert not graph.is_behind
@@ -24,6 +27,7 @@ def test_parameters_and_inputs_are_those_of_now():
 
 def test_before_anything_ran():
     with eb.Graph() as graph:
+        graph.repeatable = True
         x = eb.input([1.0, 2.0])
         y = x + 1.0
         graph.begin_again({})
@@ -40,3 +44,34 @@ def test_runs_that_save_have_the_same_gradients():
         loss.backward()
         gradients.append(W.grad())
     np.testing.assert_allclose(*gradients, rtol=1e-6)
+
+
+def test_cells_that_were_split():
+    """Their parts have ids of their own; what was recorded later keeps its."""
+    model = eb.ParameterCollection(seed=2)
+    rnn = LSTM(model, 3, 4)
+
+    def run(given, repeatable):
+        with eb.Graph() as graph:
+            graph.repeatable = repeatable
+            xs = [eb.input(x) for x in (given if not repeatable else np.zeros((6, 3)))]
+            states = [rnn.initial_state()]
+            for x in xs:
+                states.append(states[-1].add_input(x))
+            read = states[-1].vectors[0].value()
+            later = eb.sum([state.vectors[0] for state in states[1:]]) + eb.input([1.0, 2.0, 3.0, 4.0])
+            assert later.value().shape == (4,)
+            if repeatable:
+                graph.begin_again({x.id: array for x, array in zip(xs, given, strict=True)})
+                again = later * 2.0
+                return [states[-1].vectors[0].value(), later.value(), again.value() / 2]
+            return [read, later.value(), later.value()]
+
+    given = np.cos(np.arange(18.0)).reshape(6, 3)
+    for found, expected in zip(run(given, True), run(given, False), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_only_where_it_was_asked_for():
+    with eb.Graph() as graph, pytest.raises(eb.EdBatchError, match="repeatable"):
+        graph.begin_again({})
