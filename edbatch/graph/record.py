@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -185,8 +186,12 @@ def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:
     """Zeros or ones; equal shapes are one node of the graph."""
     if graph.base is not None:
         return graph.placed(constant_node(graph.base, op, shape))
-    spec = spec_of(shape, graph.dtype)
-    return graph.constant((op, shape), lambda: intern(op, (), (), spec))
+    return graph.constant((op, shape), lambda: _constant_type(op, shape, graph.dtype))
+
+
+@lru_cache(1 << 10)
+def _constant_type(op: Op, shape: Shape, dtype: np.dtype) -> NodeType:
+    return intern(op, (), (), spec_of(shape, dtype))
 
 
 def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
