@@ -28,7 +28,7 @@ def variadic(op: Op, called: str = "") -> Callable[[Iterable[Any]], Expression]:
     entries: dict[Any, tuple[int, Any]] = {}
 
     def call(xs: Any) -> Expression:
-        if isinstance(xs, ExpressionArray):
+        if xs.__class__ is not list and isinstance(xs, ExpressionArray):
             return of_array(xs)
         try:
             if xs.__class__ is ExpressionList:

@@ -37,7 +37,8 @@ class TreeNetwork(Classifier):
                 nodes.append(self.leaf(word))
             else:
                 left, right = below
-                nodes.append(self.compose(*nodes[left], *nodes[right]))
+                (a1, a2), (b1, b2) = nodes[left], nodes[right]  # in a call, they would be joined to a tuple first
+                nodes.append(self.compose(a1, a2, b1, b2))
         return [vector for vector, _ in nodes]
 
     def loss(

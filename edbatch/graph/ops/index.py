@@ -44,9 +44,7 @@ def _getitem(x: Expression, key: Any) -> Expression:
     else:
         handle = x.graph.handle
         return handle(x.graph, x.id + step, spec)
-    if has_list and (found := with_list(Place(lambda: _place(x, key)), x, key)) is not None:
-        return found
-    return _index(x, key)
+    return _index(x, key, has_list)
 
 
 def _place(x: Expression, key: Any) -> str:
@@ -67,8 +65,10 @@ def _flat(key: Any) -> tuple[tuple[Any, ...], tuple[type, ...]]:
     return tuple(values), tuple(classes)
 
 
-def _index(x: Expression, key: Any) -> Expression:
-    place = Place(lambda: _place(x, key))
+def _index(x: Expression, key: Any, has_list: bool) -> Expression:
+    place = Place(lambda: _place(x, key))  # not where views are found: functions would have to share x and the key
+    if has_list and (listed := with_list(place, x, key)) is not None:
+        return listed
     parts = key if isinstance(key, tuple) else (key,)
     if any(isinstance(part, Payload) for part in parts):
         return _index_at_run_time(place, x, parts)
