@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from contextlib import nullcontext
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import edbatch as eb
 from edbatch.base.files import write_atomically
@@ -34,7 +34,7 @@ DESCRIPTION = f"""\
 Run a model, with random parameters, over every sample of a data set; compare the batching policies
 {", ".join(RULES)} and a learned one in values, batches, memory access and time.
 
-MODEL, and what --data holds, one per line:
+MODEL, and what --data holds, one per line (a malformed one is an error, or skipped and counted with --skip-bad):
   tree-lstm, mv-rnn                  bracketed trees: (3 (2 so) (4 good))
   tagger, tagger-characters          tagged sentences: Minoru|I-PER plays|O
   lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices.read_lattices
@@ -47,6 +47,7 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "run", run, "run a model over a data set and compare policies", DESCRIPTION)
     parser.add_argument("model", metavar="MODEL", help="tree-lstm, tagger, ...")
     parser.add_argument("--data", "--trees", nargs="+", metavar="FILE", help=f"(default: {MADE_UP} made-up samples)")
+    parser.add_argument("--skip-bad", action="store_true", help="skip malformed samples of --data, and count them")
     parser.add_argument("--limit", type=integer(1), metavar="N", help="take the first N samples only")
     parser.add_argument("--batch-size", type=integer(1), default=64, help="samples (default: %(default)s)")
     parser.add_argument(
@@ -81,7 +82,8 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.out is not None:
         check_folder(arguments.out)
     chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
-    samples, sizes, labels = workload.number(_read(workload, arguments)[: arguments.limit])
+    found = _read(workload, arguments)
+    samples, sizes, labels = workload.number(found.samples)
     size = arguments.batch_size
     mini_batches = [samples[start : start + size] for start in range(0, len(samples), size)]
     model = eb.ParameterCollection(seed=arguments.seed)
@@ -113,6 +115,8 @@ def _run(arguments: argparse.Namespace) -> None:
         "data": arguments.data,
         "sample": workload.noun,
         "samples": len(samples),
+        "skipped": found.skipped,
+        "first_skipped": found.first_skipped,
         "place": workload.place,
         "places": sum(len(prediction.best) for prediction in measured[name].predictions),
         "labels": len(labels),
@@ -132,13 +136,22 @@ def _run(arguments: argparse.Namespace) -> None:
         _print(facts, measured)
 
 
-def _read(workload: Workload, arguments: argparse.Namespace) -> list[Any]:
+class _Found(NamedTuple):
+    """Samples, and what was malformed beside them; fields as of `edbatch.data.stream.Stream`."""
+
+    samples: list[Any]
+    skipped: int = 0
+    first_skipped: str | None = None
+
+
+def _read(workload: Workload, arguments: argparse.Namespace) -> _Found:
     if arguments.data is None:
-        return workload.generate(MADE_UP, 0)
+        return _Found(workload.generate(MADE_UP, 0)[: arguments.limit])
     if len(arguments.data) != len(workload.files):
         expected = f"{counted(len(workload.files), 'file')} ({', '.join(workload.files)})"
         raise EdBatchError(f"--data of {arguments.model}: expected {expected}, got {len(arguments.data)}")
-    return workload.read(*arguments.data)
+    stream = workload.stream(*arguments.data, skip_bad=arguments.skip_bad)
+    return _Found(stream.take(arguments.limit), stream.skipped, stream.first_skipped)
 
 
 def _learn(probabilities: Probabilities, mini_batches: Sequence[MiniBatch]) -> Policy:
@@ -173,10 +186,12 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
         )
     )
     source = " ".join(facts["data"] or ["made up"])
+    bad = facts["skipped"]
+    skipped = f"skipped {counted(bad, 'malformed sample')}, the first: {facts['first_skipped']}\n" if bad else ""
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
     print(
         f"{facts['model']}{device}, hidden size {facts['hidden']:,}, random parameters (seed {facts['seed']})\n"
-        f"{source}: {sizes}\n"
+        f"{source}: {sizes}\n{skipped}"
         f"{counted(facts['mini_batches'], 'mini-batch')} of "
         f"{counted(min(facts['batch_size'], facts['samples']), facts['sample'])}, "
         f"each run {rounds} by every policy in turn, after a warm-up"

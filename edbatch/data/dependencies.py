@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from edbatch.base.files import read_text, write_atomically
+from edbatch.base.files import write_atomically
 from edbatch.data.lines import clipped
+from edbatch.data.stream import Line, Stream, lines, parsed
 from edbatch.errors import EdBatchError
 
 _COLUMNS = 10  # of CoNLL-U: number, word, lemma, two tags, features, head, relation, more relations, anything
@@ -48,32 +49,46 @@ class DependencySentence:
         return not any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
-def read_conllu(path: str | os.PathLike[str]) -> list[DependencySentence]:
+def stream_conllu(path: str | os.PathLike[str], skip_bad: bool = False) -> Stream[DependencySentence]:
+    """The sentences of a CoNLL-U file, one at a time; file and errors as of `read_conllu`.
+
+    Args:
+        skip_bad: skip sentences with a malformed line, or whose heads are no tree, and count them (`.skipped`).
+    """
+    nothing = f"{path}: no sentences in it; expected lines of ten columns, as CoNLL-U has them"
+    return Stream(parsed(_blocks(path), _sentence), "sentences", nothing, skip_bad)
+
+
+def read_conllu(path: str | os.PathLike[str], skip_bad: bool = False) -> list[DependencySentence]:
     """Read a CoNLL-U file: a line of ten columns for each word, an empty line after each sentence.
 
-    Comments, ranges of words (`3-4`) and words that are not there (`5.1`) are skipped.
+    Comments, ranges of words (`3-4`) and words that are not there (`5.1`) are skipped, and with `skip_bad` malformed
+    sentences.
 
     Raises:
         EdBatchError: the file cannot be read or holds no sentence, a line has other columns, or heads are no tree; the
             message names file and line.
     """
-    found, lines = [], []
-    for number, line in enumerate([*read_text(path).split("\n"), ""], start=1):
-        if line.startswith("#"):
-            continue
-        if line.strip():
-            lines.append((f"{path}:{number}", line.rstrip("\r")))
-        elif lines:
-            found.append(_sentence(lines))
-            lines = []
-    if not found:
-        raise EdBatchError(f"{path}: no sentences in it; expected lines of ten columns, as CoNLL-U has them")
-    return found
+    return stream_conllu(path, skip_bad).take()
 
 
-def _sentence(lines: list[tuple[str, str]]) -> DependencySentence:
+def _blocks(path: str | os.PathLike[str]) -> Iterator[list[Line]]:
+    """The lines of each sentence, without comments."""
+    block: list[Line] = []
+    for line in lines(path):
+        if line.is_blank and block:
+            yield block
+            block = []
+        elif not line.is_blank and not line.raw.startswith(b"#"):
+            block.append(line)
+    if block:
+        yield block
+
+
+def _sentence(block: list[Line]) -> DependencySentence:
     sentence, places = DependencySentence([], [], []), []
-    for place, line in lines:
+    for at in block:
+        place, line = at.place, at.text
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise EdBatchError(f"{place}: expected {_COLUMNS} columns between tabs, found {clipped(line)!r}")
@@ -88,7 +103,7 @@ def _sentence(lines: list[tuple[str, str]]) -> DependencySentence:
         sentence.heads.append(int(head))
         sentence.relations.append(columns[_RELATION])
         places.append(place)
-    _check_tree(sentence.heads, places or [lines[0][0]])
+    _check_tree(sentence.heads, places or [block[0].place])
     return sentence
 
 
@@ -145,7 +160,8 @@ ADVERBS = ["often", "today", "gladly"]
 def random_dependencies(n: int, seed: int) -> list[DependencySentence]:
     """`n` made-up sentences of 2 to about 40 words whose trees can be learned; all are projective.
 
-    What a preposition belongs to follows from the preposition, and clauses are nested in clauses.
+    What a preposition belongs to follows from the preposition, and clauses are nested in clauses. Half of them have 7
+    to 16 words, 12 on average, and one in ten more than 21.
     Equal seeds give equal sentences, in every version of Python; fewer sentences are the first of more.
 
     Example:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import NamedTuple
 
-from tqdm import tqdm
-
-from edbatch.base.files import read_text, write_atomically
+from edbatch.base.files import write_atomically
 from edbatch.data.lines import clipped
+from edbatch.data.stream import Line, Stream, attempt
+from edbatch.data.stream import lines as lines_of
 from edbatch.errors import EdBatchError
 
 _INTEGERS = re.compile(r"\s*[0-9]{1,9}(\s+[0-9]{1,9})*\s*", re.ASCII)
@@ -88,12 +87,22 @@ def sizes(lattices: Sequence[Lattice]) -> Sizes:
     return Sizes(characters + 1, words + 1, tags + 1)
 
 
-def read_lattices(path: str | os.PathLike[str]) -> list[Lattice]:
+def stream_lattices(path: str | os.PathLike[str], skip_bad: bool = False) -> Stream[Lattice]:
+    """The lattices of a file, one at a time; file and errors as of `read_lattices`.
+
+    Args:
+        skip_bad: skip lattices with a malformed line, up to the next blank line, and count them (`.skipped`). Without
+            a first line that says how many there are, nothing is read.
+    """
+    return Stream(_lattices(path), "lattices", f"{path}: no lattices in it", skip_bad)
+
+
+def read_lattices(path: str | os.PathLike[str], skip_bad: bool = False) -> list[Lattice]:
     """Read a file of lattices.
 
     First their number, on a line of its own. Then per lattice: the number of nodes; their tags on one line; and a line
     per node, `k source id source id ...`: the number of arcs that end there, and of each arc where it begins and what
-    it is. Blank lines are skipped.
+    it is. Blank lines are skipped, and with `skip_bad` malformed lattices up to the next blank line.
 
     Raises:
         EdBatchError: the file cannot be read, has no lattices, ends early or goes on after the last; or a line is not
@@ -106,12 +115,7 @@ def read_lattices(path: str | os.PathLike[str]) -> list[Lattice]:
         >>> read_lattices(path)
         [Lattice(tags=[0, 3], arcs=[(), (Arc(source=0, id=7),)])]
     """
-    lines = _Lines(path)
-    (count,) = lines.take("the number of lattices, from 1 on", _is_count)
-    numbers = tqdm(range(1, count + 1), "reading lattices", delay=1, leave=False, disable=None)
-    lattices = [_read_lattice(lines, f"lattice {number} of {count}") for number in numbers]
-    lines.close()
-    return lattices
+    return stream_lattices(path, skip_bad).take()
 
 
 def write_lattices(path: str | os.PathLike[str], lattices: Iterable[Lattice]) -> None:
@@ -123,8 +127,9 @@ def write_lattices(path: str | os.PathLike[str], lattices: Iterable[Lattice]) ->
     Example:
         >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "lattices.txt"
-        >>> write_lattices(path, random_lattices(3, seed=0))
-        >>> read_lattices(path) == random_lattices(3, seed=0)
+        >>> lattices = [Lattice([0, 1], [(), (Arc(0, 7),)]), Lattice([2], [()])]
+        >>> write_lattices(path, lattices)
+        >>> read_lattices(path) == lattices
         True
     """
     texts = [f"{lattice}\n\n" for lattice in lattices]
@@ -136,30 +141,79 @@ class _Lines:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
-        lines = read_text(path).split("\n")
-        self.end = len(lines) + (lines[-1] != "")
-        self.lines = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+        self.ended = False
+        self._lines = lines_of(path)
+        self._last: Line | None = None
+        self._number = 0  # of the last line that was read
+        self._after_blank = self._again = False
+        self._taken = 0  # of this lattice
+
+    def begin(self) -> None:
+        """What is taken next begins a lattice."""
+        self._taken = 0
 
     def take(self, expected: str, fits: Callable[[list[int]], bool]) -> list[int]:
         """The next line, which must be what was `expected`."""
-        number, line = next(self.lines, (self.end, None))
-        if line is not None and _INTEGERS.fullmatch(line):
-            integers = [int(part) for part in line.split()]
+        line = self._next()
+        self._taken += 1
+        text = None if line is None else line.text
+        if text is not None and _INTEGERS.fullmatch(text):
+            integers = [int(part) for part in text.split()]
             if fits(integers):
                 return integers
-        raise self.error(number, expected, line)
+        raise self._error(expected, text)
+
+    def recover(self) -> None:
+        """After an error, go to where the next lattice may begin: behind a blank line."""
+        if self._after_blank and self._taken > 1:
+            self._again = True  # the malformed lattice ended before this line
+            return
+        for line in self._lines:
+            self._number = line.number
+            if line.is_blank:
+                return
+        self.ended = True
 
     def close(self) -> None:
         """There must be no further line."""
-        for number, line in self.lines:
-            raise self.error(number, "nothing after the last lattice", line)
+        if (line := self._next()) is not None:
+            raise self._error("nothing after the last lattice", line.text)
 
-    def error(self, number: int, expected: str, line: str | None) -> EdBatchError:
-        found = "the end" if line is None else repr(clipped(line.strip()))
-        return EdBatchError(f"{self.path}:{number}: expected {expected}, found {found}")
+    def _next(self) -> Line | None:
+        if self._again:
+            self._again = False
+            return self._last
+        self._after_blank = False
+        for line in self._lines:
+            self._number = line.number
+            if not line.is_blank:
+                self._last = line
+                return line
+            self._after_blank = True
+        self._number, self.ended = self._number + 1, True
+        return None
+
+    def _error(self, expected: str, text: str | None) -> EdBatchError:
+        found = "the end" if text is None else repr(clipped(text.strip()))
+        return EdBatchError(f"{self.path}:{self._number}: expected {expected}, found {found}")
+
+
+def _lattices(path: str | os.PathLike[str]) -> Iterator[Lattice | EdBatchError]:
+    lines = _Lines(path)
+    (count,) = lines.take("the number of lattices, from 1 on", _is_count)
+    for number in range(1, count + 1):
+        lattice = attempt(_read_lattice, lines, f"lattice {number} of {count}")
+        yield lattice
+        if isinstance(lattice, EdBatchError):
+            lines.recover()
+            if lines.ended:
+                return
+    if error := attempt(lines.close):
+        yield error
 
 
 def _read_lattice(lines: _Lines, name: str) -> Lattice:
+    lines.begin()
     (nodes,) = lines.take(f"the number of nodes of {name}, from 1 on", _is_count)
     tags = lines.take(f"the {nodes} tags of {name}", lambda found: len(found) == nodes)
     arcs = []
@@ -181,69 +235,3 @@ def _read_lattice(lines: _Lines, name: str) -> Lattice:
 
 def _is_count(found: list[int]) -> bool:
     return len(found) == 1 and found[0] > 0
-
-
-# A made-up language: words of two characters, and longer ones that begin or end with these, so that words lie in words.
-CHARACTERS = 80
-KINDS = 4  # of words, and so of tags: 0 is a word that is no name
-
-
-def _made_up_words() -> dict[tuple[int, ...], int]:
-    """Words by their characters, numbered from 1."""
-    random = Random(0)
-
-    def character() -> int:
-        return 1 + int(CHARACTERS * random.random())
-
-    words: list[tuple[int, ...]] = [(character(), character()) for _ in range(120)]
-    begun = [(*word, character()) for word in words[:60]]
-    ended = [(character(), *word) for word in words[40:80]]
-    joined = [(*a, *b) for a, b in zip(words[:40], words[60:100], strict=True)]
-    words += [*begun, *ended, *joined]
-    return {word: number for number, word in enumerate(dict.fromkeys(words), start=1)}
-
-
-def random_lattices(n: int, seed: int) -> list[Lattice]:
-    """`n` made-up lattices of 5 to 80 characters, with about one word for two of them, and tags that can be learned.
-
-    The tag of a node is the kind of the longest word that ends there, and 0 where none does; a word's kind is the
-    rest of its number divided by four. All seeds share one language. Equal seeds give equal lattices, in every version
-    of Python; fewer lattices are the first of more.
-
-    Example:
-        >>> print(random_lattices(1, seed=206)[0])
-        6
-        0 0 0 2 0 0
-        0
-        1 0 32
-        1 1 20
-        3 2 59 1 52 0 190
-        1 3 72
-        1 4 15
-    """
-    words = _made_up_words()
-    known = list(words)
-    random = Random(seed)
-    return [_lattice(random, words, known) for _ in range(n)]
-
-
-def _lattice(random: Random, words: dict[tuple[int, ...], int], known: list[tuple[int, ...]]) -> Lattice:
-    length = 5 + int(76 * random.random())
-    text: list[int] = []
-    while len(text) < length:
-        # random() alone is promised to be the same in every version of Python.
-        if random.random() < 0.45:
-            text += known[int(len(known) * random.random())]
-        else:
-            text.append(1 + int(CHARACTERS * random.random()))
-    del text[length:]
-    lattice = Lattice([0], [()])
-    for node, character in enumerate(text, start=1):
-        arcs, tag = [Arc(node - 1, character)], 0
-        for source in range(node - 2, max(node - 5, -1), -1):
-            if number := words.get(tuple(text[source:node])):
-                arcs.append(Arc(source, number))
-                tag = number % KINDS  # the longest comes last
-        lattice.tags.append(tag)
-        lattice.arcs.append(tuple(arcs))
-    return lattice

@@ -1,37 +1,11 @@
-"""Files with one sample per line."""
+"""Lines of text: written, and shown in messages."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
-from tqdm import tqdm
-
-from edbatch.base.files import read_text, write_atomically
-from edbatch.errors import EdBatchError
-
-_Sample = TypeVar("_Sample")
-
-
-def read_samples(
-    path: str | os.PathLike[str], parse: Callable[[str, str], _Sample], what: str, such_as: str
-) -> list[_Sample]:
-    """The samples of a file; blank lines are skipped.
-
-    Args:
-        parse: makes a sample of a line, given its place for error messages.
-        what: they are called.
-        such_as: one of them.
-
-    Raises:
-        EdBatchError: the file cannot be read, or holds no sample; and what `parse` raises.
-    """
-    lines = tqdm(read_text(path).split("\n"), f"reading {what}", unit=" lines", delay=1, leave=False, disable=None)
-    found = [parse(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip()]
-    if not found:
-        raise EdBatchError(f"{path}: no {what} in it; expected one per line, such as {such_as}")
-    return found
+from edbatch.base.files import write_atomically
 
 
 def write_samples(path: str | os.PathLike[str], samples: Iterable[object]) -> None:

@@ -7,7 +7,6 @@ A node's label is its sentiment plus 2, so the labels can be learned.
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 
 from edbatch.data.trees import Tree
@@ -52,6 +51,9 @@ SENTIMENTS = (-2, -1, -1, 0, 0, 0, 1, 1, 2)
 def random_trees(n: int, seed: int) -> list[Tree]:
     """`n` binary trees of 3 to 40 words, 19 on average, with labels 0 (bad) to 4 (good).
 
+    Half have 12 to 26 words and a depth of 7 to 11; of the Stanford Sentiment Treebank's 8,544 half have 12 to 25
+    words, 19.1 on average, 52 at most, and a depth of 7 to 12.
+
     Equal seeds give equal trees, in every version of Python; fewer trees are the first of more.
 
     Example:
@@ -61,17 +63,6 @@ def random_trees(n: int, seed: int) -> list[Tree]:
     """
     random = Random(seed)
     return [_Sentence(random).tree for _ in range(n)]
-
-
-def sample_trees_path() -> Path:
-    """The file with 300 such trees that comes with EdBatch.
-
-    Example:
-        >>> from edbatch.data.trees import read_trees
-        >>> len(read_trees(sample_trees_path()))
-        300
-    """
-    return Path(__file__).parent / "samples" / "trees.txt"
 
 
 class _Sentence:

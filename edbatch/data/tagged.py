@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
-from edbatch.data.lines import clipped, read_samples, write_samples
+from edbatch.data.lines import clipped, write_samples
+from edbatch.data.stream import Stream, stream_samples
 from edbatch.errors import EdBatchError
 
 _TOKEN = re.compile(r"\S+", re.ASCII)  # a no-break space is part of a word
@@ -63,14 +64,23 @@ def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     return sentence
 
 
-def read_tagged(path: str | os.PathLike[str]) -> list[TaggedSentence]:
-    """Read a file with one sentence per line; blank lines are skipped.
+def stream_tagged(path: str | os.PathLike[str], skip_bad: bool = False) -> Stream[TaggedSentence]:
+    """The sentences of a file, one at a time; file and errors as of `read_tagged`.
+
+    Args:
+        skip_bad: skip lines with a word that has no tag, and count them (`.skipped`).
+    """
+    return stream_samples(path, parse_tagged, "sentences", "Minoru|I-PER plays|O", skip_bad)
+
+
+def read_tagged(path: str | os.PathLike[str], skip_bad: bool = False) -> list[TaggedSentence]:
+    """Read a file with one sentence per line; blank lines are skipped, and with `skip_bad` malformed ones.
 
     Raises:
         EdBatchError: the file cannot be read or holds no sentence, or a word has no tag; the message names file, line
             and column.
     """
-    return read_samples(path, parse_tagged, "sentences", "Minoru|I-PER plays|O")
+    return stream_tagged(path, skip_bad).take()
 
 
 def write_tagged(path: str | os.PathLike[str], sentences: Iterable[TaggedSentence]) -> None:
@@ -104,8 +114,11 @@ ANY_NAME = ["Jordan", "Paris", "Chelsea", "Lincoln", "Orlando", "Sydney", "Victo
 OTHER = ["today", "again", "quietly", "on", "Monday", "after", "a", "long", "week", "they", "reported", "rain"]
 
 
-def random_tagged(n: int, seed: int) -> list[TaggedSentence]:
+def random_tagged(n: int, seed: int, clauses: int = 4) -> list[TaggedSentence]:
     """`n` made-up sentences of 3 to about 40 words whose tags can be learned.
+
+    Each has 1 to `clauses` clauses of about six words. Half of them have 9 to 22 words, 16 on average; with `clauses=6`
+    12 to 31, 23 on average, as in WikiNER (1,300 sentences: half have 14 to 29, 23.5 on average, one in ten over 41).
 
     The tag of a word follows from the word and its two neighbours. One name in two is a new one of two or three
     syllables, told by its ending, so that a tagger that sees characters has something to see.
@@ -118,10 +131,10 @@ def random_tagged(n: int, seed: int) -> list[TaggedSentence]:
         Norez|I-PER said|O week|O reported|O .|O
     """
     random = Random(seed)
-    return [_sentence(random) for _ in range(n)]
+    return [_sentence(random, clauses) for _ in range(n)]
 
 
-def _sentence(random: Random) -> TaggedSentence:
+def _sentence(random: Random, clauses: int) -> TaggedSentence:
     def one_of(words: list[str]) -> str:
         # random() alone is promised to be the same in every version of Python.
         return words[int(len(words) * random.random())]
@@ -138,7 +151,7 @@ def _sentence(random: Random) -> TaggedSentence:
 
     words: list[str] = []
     tags: list[str] = []
-    for clause in range(1 + int(4 * random.random())):
+    for clause in range(1 + int(clauses * random.random())):
         if clause:
             add(one_of([",", "and", "while"]))
         tag = one_of(list(AFTER))

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from edbatch.data.lines import clipped, read_samples, write_samples
+from edbatch.data.lines import clipped, write_samples
+from edbatch.data.stream import Stream, stream_samples
 from edbatch.errors import EdBatchError
 
 _TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)  # a no-break space is part of a word
@@ -154,14 +155,29 @@ def _error(place: str, match: re.Match[str], expected: str) -> EdBatchError:
     return EdBatchError(f"{place}: column {match.start() + 1}: expected {expected}, found {clipped(match[0])!r}")
 
 
-def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
-    """Read a file with one tree per line; blank lines are skipped.
+def stream_trees(path: str | os.PathLike[str], skip_bad: bool = False, binary: bool = False) -> Stream[Tree]:
+    """The trees of a file, one at a time; file and errors as of `read_trees`.
+
+    Args:
+        skip_bad: skip lines that are no trees, and count them (`.skipped`).
+        binary: give every tree as `Tree.binarized` does.
+    """
+
+    def parse(text: str, place: str) -> Tree:
+        tree = parse_tree(text, place)
+        return tree.binarized() if binary else tree
+
+    return stream_samples(path, parse, "trees", "(3 (2 so) (4 good))", skip_bad)
+
+
+def read_trees(path: str | os.PathLike[str], skip_bad: bool = False) -> list[Tree]:
+    """Read a file with one tree per line; blank lines are skipped, and with `skip_bad` those that are no trees.
 
     Raises:
         EdBatchError: the file cannot be read or holds no tree, or a line is no tree; the message names file,
             line and column, and what was expected there.
     """
-    return read_samples(path, parse_tree, "trees", "(3 (2 so) (4 good))")
+    return stream_trees(path, skip_bad).take()
 
 
 def write_trees(path: str | os.PathLike[str], trees: Iterable[Tree]) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import edbatch as eb
-from edbatch.data.lattices import Lattice, random_lattices, read_lattices, sizes
-from edbatch.data.parallel import SentencePair, random_parallel, read_parallel
+from edbatch.data.lattices import Lattice, sizes, stream_lattices
+from edbatch.data.parallel import SentencePair, random_parallel, stream_parallel
+from edbatch.data.random_lattices import random_lattices
 from edbatch.data.random_trees import random_trees
-from edbatch.data.tagged import TaggedSentence, random_tagged, read_tagged
-from edbatch.data.trees import Tree, read_trees
+from edbatch.data.stream import Stream
+from edbatch.data.tagged import TaggedSentence, random_tagged, stream_tagged
+from edbatch.data.trees import Tree, stream_trees
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.models.encoder_decoder import EncoderDecoder
 from edbatch.models.lattice import LatticeGRU, LatticeLSTM
@@ -46,7 +48,7 @@ class Workload:
         place: what each of its probabilities belongs to.
         files: what its files hold, by position.
         folder: where they are in the folder that EDBATCH_DATA names.
-        read: samples from files.
+        stream: samples from files, one at a time; `skip_bad` skips malformed ones.
         generate: made-up samples, from their number and a seed.
         number: what the model takes of samples, see `Numbered`.
         network: makes the model, from a collection, sizes and the size of its states.
@@ -67,20 +69,20 @@ class Workload:
     place: str
     files: tuple[str, ...]
     folder: tuple[str, ...]
-    read: Callable[..., list[Any]]
+    stream: Callable[..., Stream[Any]]
     generate: Callable[[int, int], list[Any]]
     number: Callable[[list[Any]], Numbered]
     network: Callable[..., Any]
     root: bool = False
 
+    def read(self, *paths: Any) -> list[Any]:
+        """All samples of files."""
+        return self.stream(*paths).take()
+
     @staticmethod
     def probabilities(network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
         """Of all labels, at every place of a sample."""
         return [network.probabilities(h) for h in network.hidden(*sample)]
-
-
-def _read_binary(path: str | os.PathLike[str]) -> list[Tree]:
-    return [tree.binarized() for tree in read_trees(path)]
 
 
 def _binary_trees(n: int, seed: int) -> list[Tree]:
@@ -134,7 +136,7 @@ _TREES = Workload(
     place="node",
     files=("trees",),
     folder=("sst/train.txt",),
-    read=_read_binary,
+    stream=partial(stream_trees, binary=True),
     generate=_binary_trees,
     number=_number_trees,
     network=TreeLSTM,
@@ -145,7 +147,7 @@ _TAGGED = Workload(
     place="word",
     files=("tagged sentences",),
     folder=("wikiner/train.txt",),
-    read=read_tagged,
+    stream=stream_tagged,
     generate=random_tagged,
     number=_number_tagged,
     network=BiLSTMTagger,
@@ -155,7 +157,7 @@ _LATTICES = Workload(
     place="character",
     files=("lattices",),
     folder=("lattice/train.txt",),
-    read=read_lattices,
+    stream=stream_lattices,
     generate=random_lattices,
     number=_number_lattices,
     network=LatticeLSTM,
@@ -165,7 +167,7 @@ _PARALLEL = Workload(
     place="target word",
     files=("source sentences", "target sentences"),
     folder=("iwslt15/tst2012.en", "iwslt15/tst2012.vi"),
-    read=read_parallel,
+    stream=stream_parallel,
     generate=random_parallel,
     number=_number_parallel,
     network=EncoderDecoder,

@@ -3,8 +3,9 @@
 import pytest
 
 from edbatch.compiling import compiled
-from edbatch.data.lattices import random_lattices, write_lattices
+from edbatch.data.lattices import write_lattices
 from edbatch.data.parallel import random_parallel, write_parallel
+from edbatch.data.random_lattices import random_lattices
 from edbatch.data.random_trees import random_trees
 from edbatch.data.tagged import random_tagged, write_tagged
 from edbatch.data.trees import write_trees
@@ -165,6 +166,19 @@ def test_files_of_every_kind(edbatch_json, fails, tmp_path):
     expected = "expected 2 files (source sentences, target sentences), got 1"
     assert fails("run", "encoder-decoder", "--data", a) == f"--data of encoder-decoder: {expected}"
     assert fails("run", "tagger", "--data", a).startswith(f"{a}:1: column 1: expected word|TAG, found ")
+
+
+def test_malformed_samples_are_skipped_and_counted(edbatch, edbatch_json, fails, tmp_path):
+    path = tmp_path / "trees.txt"
+    path.write_text("(3 (2 so) (4 good))\n(3 (2 so\n(1 bad)\n")
+    command = ("run", "tree-lstm", "--data", path, *SMALL)
+    assert fails(*command).startswith(f"{path}:2: column 9")
+    result = edbatch_json(*command, "--skip-bad")
+    assert (result["samples"], result["skipped"]) == (2, 1)
+    assert result["first_skipped"].startswith(f"{path}:2: column 9")
+    out = edbatch(*command, "--skip-bad")[1].splitlines()
+    assert out[2].startswith(f"skipped 1 malformed sample, the first: {path}:2: column 9")
+    assert edbatch_json(*command, "--limit", 1)["samples"] == 1  # what follows is not read
 
 
 @pytest.mark.parametrize("option", ["--limit", "--batch-size", "--hidden"])

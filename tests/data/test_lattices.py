@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edbatch import EdBatchError
-from edbatch.data.lattices import Arc, Lattice, random_lattices, read_lattices, sizes, write_lattices
+from edbatch.data.lattices import Arc, Lattice, read_lattices, sizes, write_lattices
+from edbatch.data.random_lattices import random_lattices
 
 IDS = st.integers(0, 10**9 - 1)
 RANDOM = random_lattices(500, seed=1)
@@ -81,7 +82,7 @@ def test_missing_and_no_text(tmp_path):
     with pytest.raises(EdBatchError, match=r"none.txt: cannot be read"):
         read_lattices(tmp_path / "none.txt")
     (tmp_path / "bytes.txt").write_bytes(b"1\n\xff\n")
-    with pytest.raises(EdBatchError, match=r"bytes.txt: not UTF-8 text"):
+    with pytest.raises(EdBatchError, match=r"bytes.txt:2: not UTF-8 text \(byte 0 of the line\)"):
         read_lattices(tmp_path / "bytes.txt")
 
 

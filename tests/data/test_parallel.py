@@ -24,8 +24,8 @@ def test_files_round_trip(tmp_path_factory, pairs):
 @pytest.mark.parametrize(
     ("a", "b", "message"),
     [
-        ("x\ny\nz\n", "u\nv\n", "b:3: expected a sentence for line 3 of {}/a, which has 3 lines, found the end"),
-        ("x", "u\nv\n", "a:2: expected a sentence for line 2 of {}/b, which has 2 lines, found the end"),
+        ("x\ny\nz\n", "u\nv\n", "b:3: expected a sentence for line 3 of {}/a, found the end"),
+        ("x", "u\nv\n", "a:2: expected a sentence for line 2 of {}/b, found the end"),
         ("x\n \n", "u\nv\n", "a:2: expected a sentence for line 2 of {}/b, found a blank line"),
         ("x\ny\n", "\nv\n", "b:1: expected a sentence for line 1 of {}/a, found a blank line"),
         ("\n\n", "\n\n", "a: no sentences in it; expected one per line"),

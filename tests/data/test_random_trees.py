@@ -3,14 +3,15 @@
 from collections import Counter, defaultdict
 from statistics import mean
 
-from edbatch.data.random_trees import random_trees, sample_trees_path
+from edbatch.data.random_trees import random_trees
+from edbatch.data.sample_files import sample_path
 from edbatch.data.trees import parse_tree, read_trees
 
 TREES = random_trees(1000, seed=1)
 
 
 def test_the_shipped_file_is_what_the_generator_gives():
-    assert read_trees(sample_trees_path()) == random_trees(300, seed=0)
+    assert read_trees(sample_path("trees.txt")) == random_trees(300, seed=0)
 
 
 def test_equal_seeds_give_equal_trees():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.data.lattices import Lattice, random_lattices, read_lattices, sizes
+from edbatch.data.lattices import Lattice, read_lattices, sizes
+from edbatch.data.random_lattices import random_lattices
 from edbatch.models import LatticeGRU, LatticeLSTM
 from tests.models.equations import cross_entropy, every_way, forward, gru, lstm, randomized, softmax
 

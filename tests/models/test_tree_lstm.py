@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.data.random_trees import random_trees, sample_trees_path
+from edbatch.data.random_trees import random_trees
+from edbatch.data.sample_files import sample_path
 from edbatch.data.trees import Tree, read_trees
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.models.tree_lstm import TreeLSTM
@@ -72,7 +73,7 @@ def test_loss_is_the_sum_over_nodes():
 
 
 def test_the_shipped_sample_in_float32():
-    check([tree.binarized() for tree in read_trees(sample_trees_path())[:64]], None, dtype="float32")
+    check([tree.binarized() for tree in read_trees(sample_path("trees.txt"))[:64]], None, dtype="float32")
 
 
 @pytest.mark.parametrize("part", ["train", "dev"])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edbatch as eb
-from edbatch.data.lattices import random_lattices
+from edbatch.data.random_lattices import random_lattices
 from edbatch.data.random_trees import random_trees
 from edbatch.data.trees import Tree
 from edbatch.data.vocabulary import Vocabulary

@@ -1,0 +1,153 @@
+"""Samples of files of any size, one at a time, and what becomes of malformed ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tqdm import tqdm
+
+from edbatch.base.files import checked_path
+from edbatch.errors import EdBatchError
+
+_Sample = TypeVar("_Sample")
+_Unit = TypeVar("_Unit")
+
+
+class Stream(Generic[_Sample]):
+    """An iterator over samples, each read when it is asked for: a file may be larger than memory.
+
+    Args:
+        found: samples, and in place of a malformed one its error.
+        what: the samples are called.
+        nothing: the message where there are none.
+        skip_bad: malformed samples are skipped and counted; otherwise the first ends the reading, as an error.
+
+    Attributes:
+        skipped: how many malformed ones were skipped so far.
+        first_skipped: the message of the first of them, which names file and line; None before.
+
+    Raises:
+        EdBatchError: where samples are asked for: a file cannot be read, a sample is malformed, or there are none.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from edbatch.data.trees import stream_trees
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "trees.txt"
+        >>> _ = path.write_text("(3 (2 so) (4 good))\\n(3 so\\n(1 bad)\\n")
+        >>> trees = stream_trees(path, skip_bad=True)
+        >>> print(*trees, trees.skipped)
+        (3 (2 so) (4 good)) (1 bad) 1
+    """
+
+    def __init__(self, found: Iterator[_Sample | EdBatchError], what: str, nothing: str, skip_bad: bool) -> None:
+        self.skipped = 0
+        self.first_skipped: str | None = None
+        self._found = found
+        self._what = what
+        self._nothing = nothing
+        self._skip_bad = skip_bad
+        self._any = False
+
+    def __iter__(self) -> Iterator[_Sample]:
+        return self
+
+    def __next__(self) -> _Sample:
+        for sample in self._found:
+            if not isinstance(sample, EdBatchError):
+                self._any = True
+                return sample
+            if not self._skip_bad:
+                raise sample
+            self.skipped += 1
+            self.first_skipped = self.first_skipped or str(sample)
+        if not self._any:
+            why = f" ({self.skipped:,} malformed, the first: {self.first_skipped})" if self.skipped else ""
+            raise EdBatchError(self._nothing + why)
+        raise StopIteration
+
+    def take(self, n: int | None = None) -> list[_Sample]:
+        """The next `n` samples, or as many as there are left; None: all that are left."""
+        return list(tqdm(islice(self, n), f"reading {self._what}", delay=1, leave=False, disable=None))
+
+
+class Line(NamedTuple):
+    """A line of a file, as it is there.
+
+    Attributes:
+        path: of the file.
+        number: of the line, from 1 on.
+        raw: its bytes, without what ends it.
+    """
+
+    path: str | os.PathLike[str]
+    number: int
+    raw: bytes
+
+    @property
+    def place(self) -> str:
+        """For messages."""
+        return f"{self.path}:{self.number}"
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing on it."""
+        return not self.raw or self.raw.isspace()
+
+    @property
+    def text(self) -> str:
+        """What it says.
+
+        Raises:
+            EdBatchError: it is no UTF-8.
+        """
+        try:
+            return self.raw.decode()
+        except UnicodeDecodeError as error:
+            raise EdBatchError(f"{self.place}: not UTF-8 text (byte {error.start} of the line)") from None
+
+
+def lines(path: str | os.PathLike[str]) -> Iterator[Line]:
+    """The lines of a file, one at a time.
+
+    Raises:
+        EdBatchError: the file is missing or cannot be read.
+    """
+    try:
+        with open(checked_path(path), "rb") as file:
+            for number, raw in enumerate(file, start=1):
+                yield Line(path, number, raw.rstrip(b"\r\n"))
+    except OSError as error:
+        raise EdBatchError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def attempt(read: Callable[..., _Sample], *args: Any) -> _Sample | EdBatchError:
+    """What `read` gives, or the error that it raises."""
+    try:
+        return read(*args)
+    except EdBatchError as error:
+        return error
+
+
+def parsed(units: Iterable[_Unit], parse: Callable[[_Unit], _Sample]) -> Iterator[_Sample | EdBatchError]:
+    """What `parse` makes of each part of a file, or the error that it raises."""
+    for unit in units:
+        yield attempt(parse, unit)
+
+
+def stream_samples(
+    path: str | os.PathLike[str], parse: Callable[[str, str], _Sample], what: str, such_as: str, skip_bad: bool
+) -> Stream[_Sample]:
+    """The samples of a file with one on every line; blank lines are skipped.
+
+    Args:
+        parse: makes a sample of a line, given its place for error messages.
+        what: they are called.
+        such_as: one of them.
+        skip_bad: see `Stream`.
+    """
+    filled = (line for line in lines(path) if not line.is_blank)
+    found = parsed(filled, lambda line: parse(line.text, line.place))
+    return Stream(found, what, f"{path}: no {what} in it; expected one per line, such as {such_as}", skip_bad)
