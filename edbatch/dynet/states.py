@@ -134,8 +134,8 @@ class RNNBuilder:
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
         x, h = self.masked(number, x, h)
-        if not (self.in_cells and self._updates):
-            return self.formula(self.weights(number), c, h, x)
+        if not (self.in_cells and self._updates) or any(len(v.spec.shape) != 1 for v in (x, c, h) if v is not None):
+            return self.formula(self.weights(number), c, h, x)  # of columns, too
         h = eb.zeros(self.hidden_dim) if h is None else h
         if not self.has_cells:
             return None, self._steps[number].of_output(h, x)

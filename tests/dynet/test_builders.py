@@ -251,3 +251,21 @@ class TestSteps:
         with pytest.raises(RuntimeError, match="Stale"):
             later.value()
         assert state.add_input(inputs(1)[0]).output().value() == expected
+
+    @pytest.mark.parametrize("make", BUILDERS)
+    def test_columns_matrices_and_parameters(self, model, make):
+        builder = make(1, 3, 4, model)
+        arrays = np.sin(np.arange(12.0)).reshape(2, 3, 2)
+        for columns in (1, 2):
+            xs = [dy.inputTensor(array[:, :columns]) for array in arrays]
+            if make is not dy.CompactVanillaLSTMBuilder:  # which begins with vectors
+                found = builder.initial_state().transduce(xs)[-1].npvalue()
+                for column in range(columns):
+                    alone = builder.initial_state().transduce([dy.inputVector(array[:, column]) for array in arrays])
+                    np.testing.assert_allclose(found[:, column], alone[-1].npvalue(), rtol=1e-5, atol=1e-6)
+        parameter = model.add_parameters(3, init=arrays[0, :, 0])
+        found = builder.initial_state().add_input(parameter).output()
+        expected = builder.initial_state().add_input(dy.inputVector(arrays[0, :, 0])).output().value()
+        np.testing.assert_allclose(found.value(), expected, rtol=1e-5)
+        dy.squared_norm(found).backward()
+        assert np.abs(parameter.grad_as_array()).min() > 0
