@@ -134,12 +134,14 @@ class RNNBuilder:
     def layer(self, number: int, c: Any, h: Any, x: Any) -> tuple[Any, Any]:
         """Memory and output of a layer after an input."""
         x, h = self.masked(number, x, h)
-        if not (self.in_cells and self._updates) or any(len(v.spec.shape) != 1 for v in (x, c, h) if v is not None):
-            return self.formula(self.weights(number), c, h, x)  # of columns, too
-        h = eb.zeros(self.hidden_dim) if h is None else h
-        if not self.has_cells:
-            return None, self._steps[number].of_output(h, x)
-        return self._steps[number].of_both(eb.zeros(self.hidden_dim) if c is None else c, h, x)
+        if self.in_cells and self._updates and len(x.spec.shape) == 1:  # columns broadcast otherwise than vectors
+            before = eb.zeros(self.hidden_dim) if h is None else h
+            if not self.has_cells and len(before.spec.shape) == 1:
+                return None, self._steps[number].of_output(before, x)
+            memory = eb.zeros(self.hidden_dim) if c is None else c
+            if self.has_cells and len(before.spec.shape) == len(memory.spec.shape) == 1:
+                return self._steps[number].of_both(memory, before, x)
+        return self.formula(self.weights(number), c, h, x)
 
     def weights(self, number: int) -> list[Any]:
         """The parameters of a layer, as constants if `initial_state` said so."""
