@@ -1,0 +1,88 @@
+"""Programs of modules against the same networks in PyTorch, a program at a time."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.data.programs import Step, read_programs
+from edbatch.data.random_programs import random_programs
+from edbatch.models import ModuleNetwork
+from tests.models.against_torch import check, check_policies, check_training, new_model
+
+PROGRAMS = [program.steps for program in random_programs(5, seed=4)]
+PROGRAMS.append([Step("scene", (), ()), Step("scene", (), ()), Step("union", (0, 1), ()), Step("count", (2,), ())])
+PICTURES = np.random.default_rng(0).normal(size=(len(PROGRAMS), 3, 4, 4))
+SIZES = {"features": 3, "channels": 2, "side": 4, "labels": 3}
+
+
+def test_values_and_gradients():
+    model = new_model()
+    network = ModuleNetwork(model, ModuleNetwork.modules_of(PROGRAMS), **SIZES)
+
+    def build():
+        return [network.scores(network.hidden(steps, eb.input(x))) for steps, x in zip(PROGRAMS, PICTURES, strict=True)]
+
+    def wanted(torch, p):
+        def convolve(name, x):
+            weight = p[f"{name}.weight"]
+            return torch.nn.functional.conv2d(x[None], weight, p[f"{name}.bias"], padding=weight.shape[-1] // 2)[0]
+
+        found = []
+        for steps, picture in zip(PROGRAMS, PICTURES, strict=True):
+            seen = torch.relu(convolve("stem", torch.from_numpy(picture)))
+            results = []
+            for step in steps:
+                name, x = f"module.{step.module}", seen
+                if len(step.inputs) == 1:
+                    x = results[step.inputs[0]]
+                elif len(step.inputs) == 2:
+                    x = torch.relu(convolve(f"{name}.join", torch.cat([results[at] for at in step.inputs])))
+                inside = torch.relu(convolve(f"{name}.first", x))
+                results.append(torch.relu(x + convolve(f"{name}.second", inside)))
+            last = torch.relu(convolve("last", results[-1]))
+            pooled = torch.nn.functional.max_pool2d(last[None], 2).flatten()
+            found.append(p["W_out"] @ pooled + p["b_out"])
+        return found
+
+    check(model, build, wanted)
+    check_policies(build)
+
+
+def test_training_and_batches():
+    programs = [program.steps for program in random_programs(12, seed=1)]
+    model = new_model()
+    network = ModuleNetwork(model, ModuleNetwork.modules_of(programs), **SIZES)
+    pictures = np.random.default_rng(1).normal(size=(12, 3, 4, 4))
+
+    def loss():
+        return eb.sum(
+            [
+                network.cross_entropy(network.hidden(steps, eb.input(x)), at % 3)
+                for at, (steps, x) in enumerate(zip(programs, pictures, strict=True))
+            ]
+        )
+
+    check_training(model, loss, steps=40, part=0.8)
+
+
+def test_real_programs(data_folder):
+    programs = [program.steps for program in read_programs(data_folder / "clevr" / "train.jsonl")[:40]]
+    network = ModuleNetwork(eb.ParameterCollection(seed=0), ModuleNetwork.modules_of(programs), **SIZES)
+    with eb.Graph(policy="sufficient") as graph:
+        values = eb.forward([network.scores(network.hidden(steps, eb.ones((3, 4, 4)))) for steps in programs])
+    assert np.isfinite(values).all()
+    assert graph.report().batches < graph.report().nodes / 2
+
+
+def test_errors():
+    model = eb.ParameterCollection()
+    network = ModuleNetwork(model, {"scene": 0, "union": 2}, **SIZES)
+    picture = np.zeros((3, 4, 4))
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="step 0: no module is named 'count'"):
+        network.hidden([Step("count", (), ())], eb.input(picture))
+    with eb.Graph(), pytest.raises(eb.EdBatchError, match="step 1: union takes 2 inputs, got 1"):
+        network.hidden([Step("scene", (), ()), Step("union", (0,), ())], eb.input(picture))
+    with pytest.raises(eb.EdBatchError, match="f: expected 0, 1 or 2 inputs, got 3"):
+        ModuleNetwork(eb.ParameterCollection(), {"f": 3}, **SIZES)
+    with pytest.raises(eb.EdBatchError, match="side=5; expected an even number"):
+        ModuleNetwork(eb.ParameterCollection(), {"f": 1}, **SIZES | {"side": 5})
