@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import edbatch as eb
 from edbatch.base.numbers import checked_integer
-from edbatch.models.arguments import checked_sizes
+from edbatch.models.arguments import checked_rate, checked_sizes
 from edbatch.models.classifier import Classifier
 from edbatch.models.lstm import LSTM
 from edbatch.models.recurrent import Stacked, StackedState
@@ -50,8 +50,9 @@ class LanguageModel(Classifier):
         words, dim, layers = checked_sizes("LanguageModel", model, words=words, dim=dim, layers=layers)
         self.start = checked_integer("LanguageModel", "start", start, least=0)
         self.end = checked_integer("LanguageModel", "end", end, least=0)
+        self.dropout = checked_rate(dropout, "LanguageModel: dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
-        self.layers = Stacked([LSTM(model, dim, dim, name=f"layer{n}") for n in range(layers)], dropout)
+        self.layers = Stacked([LSTM(model, dim, dim, name=f"layer{n}") for n in range(layers)], self.dropout)
         super().__init__(model, dim, words)
 
     def encode(self, source: object = None) -> StackedState:
@@ -66,7 +67,7 @@ class LanguageModel(Classifier):
     def hidden(self, words: Sequence[int]) -> list[eb.Expression]:
         """The vectors [dim] from which each word, and then the end, are predicted."""
         xs = [eb.lookup(self.embed, word) for word in (self.start, *words)]
-        return [eb.dropout(h, self.layers.dropout) for h in self.layers.initial_state().transduce(xs)]
+        return [eb.dropout(h, self.dropout) for h in self.layers.initial_state().transduce(xs)]
 
     def loss(self, words: Sequence[int]) -> eb.Expression:
         """The sum of the cross-entropies of the words and of the end."""

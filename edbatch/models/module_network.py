@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import edbatch as eb
+from edbatch.base.numbers import checked_integer
 from edbatch.errors import shown
 from edbatch.models.arguments import checked_sizes
 from edbatch.models.classifier import Classifier
@@ -52,13 +53,14 @@ class ModuleNetwork(Classifier):
         )
         if side % 2:
             raise eb.EdBatchError(f"{place}: side={side}; expected an even number: the classifier halves it")
-        if bad := [name for name, inputs in modules.items() if inputs not in (0, 1, 2)]:
-            raise eb.EdBatchError(f"{place}: {bad[0]}: expected 0, 1 or 2 inputs, got {shown(modules[bad[0]])}")
+        if not isinstance(modules, dict) or not all(isinstance(name, str) and name for name in modules):
+            raise eb.EdBatchError(f"{place}: modules: expected numbers of inputs by function, got {shown(modules)}")
+        takes = {name: checked_integer(place, name, inputs, 0, 2) for name, inputs in modules.items()}
         self.channels = channels
         self.stem = _Convolution(model, "stem", features, channels, 3)
         self.modules = {
             name: (_Binary if inputs == 2 else _Unary)(model, f"module.{name}", channels)
-            for name, inputs in modules.items()
+            for name, inputs in takes.items()
         }
         self.last = _Convolution(model, "last", channels, channels, 1)
         super().__init__(model, channels * (side // 2) ** 2, labels)

@@ -34,9 +34,10 @@ class TreeLSTM(TreeNetwork):
     def __init__(
         self, model: eb.ParameterCollection, words: int, labels: int, dim: int, *, recurrent_dropout: float = 0.0
     ) -> None:
-        words, labels, dim = checked_sizes("TreeLSTM", model, words=words, labels=labels, dim=dim)
+        place = type(self).__name__
+        words, labels, dim = checked_sizes(place, model, words=words, labels=labels, dim=dim)
         self.dim = dim
-        self.recurrent_dropout = checked_rate(recurrent_dropout, "TreeLSTM: recurrent_dropout")
+        self.recurrent_dropout = checked_rate(recurrent_dropout, f"{place}: recurrent_dropout")
         self.embed = model.add_lookup_parameters((words, dim), name="embed")
         self.leaf_gates, self.gates = (2 * dim, dim), (4 * dim, dim)  # sigmoids, tanh
         # Gates in the order input, output, (forget left, forget right,) update: sigmoids side by side.

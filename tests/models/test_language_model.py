@@ -58,5 +58,5 @@ def test_dropout_only_in_training():
         third, fourth = (network.loss([5, 6]).value() for _ in range(2))
     assert first != second
     assert third == fourth
-    with pytest.raises(eb.EdBatchError, match=r"dropout: expected a rate in \[0, 1\)"):
+    with pytest.raises(eb.EdBatchError, match=r"LanguageModel: dropout: expected a rate in \[0, 1\)"):
         LanguageModel(new_model(), words=9, dim=2, dropout=1.0)

@@ -82,7 +82,7 @@ def test_errors():
         network.hidden([Step("count", (), ())], eb.input(picture))
     with eb.Graph(), pytest.raises(eb.EdBatchError, match="step 1: union takes 2 inputs, got 1"):
         network.hidden([Step("scene", (), ()), Step("union", (0,), ())], eb.input(picture))
-    with pytest.raises(eb.EdBatchError, match="f: expected 0, 1 or 2 inputs, got 3"):
+    with pytest.raises(eb.EdBatchError, match=r"ModuleNetwork.*f=3"):
         ModuleNetwork(eb.ParameterCollection(), {"f": 3}, **SIZES)
     with pytest.raises(eb.EdBatchError, match="side=5; expected an even number"):
         ModuleNetwork(eb.ParameterCollection(), {"f": 1}, **SIZES | {"side": 5})
