@@ -35,19 +35,14 @@ class GraphAttention(Layer):
 
     @eb.cell
     def project(self, x: eb.Expression) -> tuple[eb.Expression, eb.Expression, eb.Expression]:
-        """W x [dim], and what it says to scores as the node that attends [1], and as one attended to [1]."""
+        """W x [dim], and what it says to scores as the node that attends, and as one attended to."""
         h = self.W @ x
-        return h, self.a_to @ h, self.a_from @ h
+        return h, (self.a_to @ h)[0], (self.a_from @ h)[0]
 
     @eb.cell
     def score(self, to: eb.Expression, of: eb.Expression) -> eb.Expression:
-        """exp(leaky_relu(...)) [1] of one edge."""
-        return eb.exp(eb.leaky_relu(to + of, 0.2))
-
-    @eb.cell
-    def weighted(self, score: eb.Expression, h: eb.Expression) -> eb.Expression:
-        """What one neighbour adds [dim]."""
-        return score * h
+        """Of one edge."""
+        return eb.leaky_relu(to + of, 0.2)
 
     def nodes(self, xs: Sequence[eb.Expression], neighbours: Sequence[Sequence[int]]) -> list[eb.Expression]:
         """New states [dim] of all nodes of one graph.
@@ -60,7 +55,6 @@ class GraphAttention(Layer):
         found = []
         for at, near in enumerate(neighbours):
             around = [projected[other] for other in (at, *near)]
-            scores = [self.score(projected[at][1], of) for _, _, of in around]
-            sums = eb.sum([self.weighted(score, h) for score, (h, _, _) in zip(scores, around, strict=True)])
-            found.append(sums / eb.sum(scores))
+            shares = eb.softmax([self.score(projected[at][1], of) for _, _, of in around])
+            found.append(eb.weighted_sum(shares, [h for h, _, _ in around]))
         return found

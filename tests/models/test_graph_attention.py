@@ -51,3 +51,10 @@ def test_any_number_of_neighbours_is_one_type():
         eb.forward([h for xs, near in GRAPHS for h in layer.nodes([eb.input(x) for x in xs], near)])
     report = graph.report()
     assert report.batches == report.lower_bound < 10
+
+
+def test_large_scores():
+    layer = GraphAttention(eb.ParameterCollection(seed=0), input_dim=2, dim=3)
+    with eb.Graph():
+        found = eb.forward(layer.nodes([eb.input([1000.0, -2000.0]), eb.input([-3000.0, 500.0])], [[1], [0]]))
+    assert np.isfinite(found).all()
