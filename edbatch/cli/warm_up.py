@@ -62,6 +62,7 @@ def programs() -> Iterator[tuple[str, Callable[[], object]]]:
     for name in workloads.WORKLOADS:
         yield name, partial(_train, name)
     yield "threads", _share
+    yield "equal subgraphs", _compute_once
     for name in eb.training.__all__:
         kind = getattr(eb.training, name)
         if isinstance(kind, type) and issubclass(kind, eb.training.Trainer) and kind is not eb.training.Trainer:
@@ -106,6 +107,13 @@ def _train(name: str) -> None:
 def _share() -> None:
     with eb.options(threads=2), eb.Graph(policy="sufficient"):
         eb.tanh(eb.ones(3)).value()
+
+
+def _compute_once() -> None:
+    W = eb.ParameterCollection(seed=0).add_parameters((4, 4), name="W")
+    with eb.options(share=True), eb.Graph(policy="sufficient"):
+        for n in (2, 1024):  # so many that the table of those that are known grows
+            eb.forward([eb.tanh(W @ eb.ones(4)) for _ in range(n)])
 
 
 def _update(kind: Any) -> None:

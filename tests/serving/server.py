@@ -2,11 +2,16 @@
 
 import threading
 import time
+from functools import partial
 
+import httpx
 import uvicorn
 
 from edbatch.serving import Batcher
 from edbatch.serving.http import Service
+
+# Code may have to be compiled before there is an answer, and the machine may be busy.
+get, post = partial(httpx.get, timeout=60), partial(httpx.post, timeout=60)
 
 
 class Server:

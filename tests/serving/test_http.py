@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.serving.server import Server
+from tests.serving.server import Server, get, post
 
 SIZE = 16
 
@@ -64,17 +64,17 @@ def server():
 
 
 def test_an_answer_and_what_is_about_it(server):
-    answer = httpx.post(server.url, content=b"[3, 5]")
+    answer = post(server.url, content=b"[3, 5]")
     assert answer.status_code == 200
     found = answer.json()
     (expected,) = alone([[3, 5]])
     assert found["words"] == expected["words"]
     np.testing.assert_allclose(found["last"], expected["last"], rtol=1e-6)
-    assert httpx.get(server.url + "/health").json() == {"status": "ok"}
-    page = httpx.get(server.url)
+    assert get(server.url + "/health").json() == {"status": "ok"}
+    page = get(server.url)
     assert "<title>EdBatch</title>" in page.text
     assert page.headers["content-type"].startswith("text/html")
-    metrics = httpx.get(server.url + "/metrics")
+    metrics = get(server.url + "/metrics")
     assert metrics.headers["content-type"].startswith("text/plain")
     lines = dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
     assert float(lines['edbatch_requests_total{how="answered"}']) >= 1
@@ -96,9 +96,7 @@ def test_who_hangs_up_is_given_up(server):
 def test_overload_and_deadline():
     with serving(max_in_flight=1, max_waiting=0, deadline=0.3) as server:
         found = []
-        threads = [
-            threading.Thread(target=lambda: found.append(httpx.post(server.url, content=b'"slow"'))) for _ in range(3)
-        ]
+        threads = [threading.Thread(target=lambda: found.append(post(server.url, content=b'"slow"'))) for _ in range(3)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -106,7 +104,7 @@ def test_overload_and_deadline():
         assert sorted(answer.status_code for answer in found) == [503, 503, 504]
         refused = next(answer for answer in found if answer.status_code == 503)
         assert refused.headers["retry-after"] == "1"
-        assert httpx.post(server.url, content=b"[3, 1]").status_code == 200
+        assert post(server.url, content=b"[3, 1]").status_code == 200
 
 
 def load(server, count, clients):

