@@ -11,7 +11,7 @@ from edbatch.graph.spec import ParameterSpec
 
 
 def join_biases(body: Body, fuse: bool) -> Body:
-    """Make an `affine` of every product whose only use is to have a bias added.
+    """Make an `affine` of every product of a matrix and a vector whose only use is to have a bias added.
 
     Args:
         fuse: leave those that only element-wise ops read: there the bias is added in the fused kernel, and not in
@@ -38,6 +38,7 @@ def join_biases(body: Body, fuse: bool) -> Body:
         if (
             product.type.op is OPS["matmul"]
             and isinstance(weight, ParameterSpec)
+            and (len(weight.shape), len(product.type.out.shape)) == (2, 1)
             and len(product.operands) == 1
             and value.view is None
             and uses[value.node] == 1
