@@ -304,38 +304,13 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
         >>> y.value()
         np.float32(0.5)
     """
-    try:
-        type_id, spec = _hinges[scores.spec, margin, margin.__class__]
-        is_known = label.__class__ is int and 0 <= label < scores.spec.shape[0]
-    except (KeyError, AttributeError, TypeError):
-        is_known = False
-    if not is_known:
-        return _hinge_remembered(scores, label, margin)
-    graph = scores.graph
-    node = graph.n
-    graph.n = node + 1
-    graph.types.append(type_id)
-    args = graph.args
-    args.append(scores.id)
-    args.append(label)
-    handle = graph.handle
-    return handle(graph, node, spec)
-
-
-_hinges: dict[Any, tuple[int, Any]] = {}
-
-
-def _hinge_remembered(scores: Any, label: Any, margin: Any) -> Expression:
     x = to_expression("hinge", scores)
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
     if label.__class__ is not int or not 0 <= label < x.spec.shape[0]:
         x, label = each(x, label)
         label = checked_label(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
-    out = _hinge_call((x,), (margin,), (label,))
-    if margin.__class__ in (int, float):
-        _hinges[x.spec, margin, margin.__class__] = out.graph.type_of(out).id, out.spec
-    return out
+    return _hinge_call((x,), (margin,), (label,))
 
 
 def binary_cross_entropy(p: Any, target: Any) -> Expression:
