@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.experiments.measure import STAGES, interleaved
 from edbatch.models import LSTM
-from scripts.bench.measure import STAGES, interleaved
 from scripts.bench.report import Tables, command, figure
 
 

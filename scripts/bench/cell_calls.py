@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from scripts.bench.measure import interleaved
+from edbatch.experiments.measure import interleaved
 from scripts.bench.report import Tables, command
 
 ASKED = 250  # nanoseconds a call

@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from scripts.bench.mini_batches import MiniBatches, over_products, samples, source
+from edbatch.experiments.mini_batches import MiniBatches
+from scripts.bench.mini_batches import over_products, samples, source
 from scripts.bench.paper_tables import paper_tables
 from scripts.bench.report import Tables, command
 

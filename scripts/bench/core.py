@@ -16,8 +16,9 @@ from time import perf_counter
 from typing import Any
 
 import edbatch as eb
-from scripts.bench.measure import STAGES, interleaved
-from scripts.bench.mini_batches import MiniBatches, over_products, samples
+from edbatch.experiments.measure import STAGES, interleaved
+from edbatch.experiments.mini_batches import MiniBatches
+from scripts.bench.mini_batches import over_products, samples
 from scripts.bench.policy import policies_on
 from scripts.bench.report import Tables, command, figure, needed_folder
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import edbatch as eb
 import edbatch.dynet as dy
+from edbatch.experiments.measure import interleaved
 from scripts.bench.dynet_programs import PROGRAMS
-from scripts.bench.measure import interleaved
 from scripts.bench.process import Process
 from scripts.bench.report import Tables, command, figure
 

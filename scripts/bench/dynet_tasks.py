@@ -29,10 +29,11 @@ import numpy as np
 from tqdm import tqdm
 
 import edbatch as eb
+from edbatch.experiments.measure import Runs, interleaved
+from edbatch.experiments.mini_batches import as_tuples
 from edbatch.runtime.remembered import afresh
 from scripts import data_folder
-from scripts.bench.measure import Runs, interleaved
-from scripts.bench.mini_batches import as_tuples, source
+from scripts.bench.mini_batches import source
 from scripts.bench.process import Process, as_answered
 from scripts.bench.report import Tables, command
 from scripts.peers import in_dynet

@@ -21,8 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from edbatch.experiments.measure import interleaved
 from scripts import ROOT, UNPINNED
-from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command
 
 TRAINING = "trainer = eb.Adam(model)\ntotal.backward()\ntrainer.update()\n"

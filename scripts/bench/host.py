@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.experiments.mini_batches import MiniBatches
 from edbatch.runtime.remembered import afresh
-from scripts.bench.mini_batches import MiniBatches, samples, source
+from scripts.bench.mini_batches import samples, source
 from scripts.bench.report import Tables, command
 
 HIDDEN = 64

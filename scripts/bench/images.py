@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from scripts.bench.measure import STAGES, interleaved
+from edbatch.experiments.measure import STAGES, interleaved
 from scripts.bench.report import Tables, command, figure
 
 ASKED = "<= 1.5"

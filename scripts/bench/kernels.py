@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+from edbatch.experiments.measure import interleaved
 from edbatch.kernels.cpu.machine_code import address_of
 from edbatch.kernels.cpu.pointers import KERNEL
 from edbatch.kernels.language.analysis import scratch_rows
@@ -22,7 +23,6 @@ from edbatch.kernels.language.build import Builder
 from edbatch.kernels.language.functions import FUNCTIONS
 from edbatch.kernels.language.given import filled
 from edbatch.kernels.language.ir import NEXT, RUN, SAME, Kernel, Load, Place, Store
-from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command
 
 ROWS = WIDTH = 256

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.experiments.measure import Runs, interleaved
 from edbatch.graph.op import OPS, Kind, Op
 from edbatch.graph.ops import compare, convolve, indices, loss, matrix, pool, shape
 from edbatch.graph.record import record
-from scripts.bench.measure import Runs, interleaved
 from scripts.bench.report import Tables, command
 
 ASKED = 1.5

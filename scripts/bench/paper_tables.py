@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.experiments.measure import interleaved
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
@@ -35,7 +36,6 @@ from edbatch.memory.layout import RESULT, Layout, lay_out
 from edbatch.memory.plan.windows import Windows
 from edbatch.policy import Schedule, TypedGraph
 from edbatch.runtime.bound_type import BoundType
-from scripts.bench.measure import interleaved
 from scripts.bench.paper_cells import CASES, Case
 from scripts.bench.report import Tables
 

@@ -14,12 +14,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from edbatch.experiments.measure import interleaved
 from edbatch.policy import Policy, TypedGraph, get_policy, learn, lower_bound, read_graph
 from edbatch.policy.encodings import ENCODINGS as STATES
 from edbatch.policy.rollouts import learn_from
 from edbatch.policy.state_table import new_table
 from edbatch.policy.trainer import Trainer
-from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command, figure, needed_folder
 
 RULES = ("depth", "agenda", "sufficient-direct", "sufficient", "greedy", "beam:100")

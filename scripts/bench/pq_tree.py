@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.experiments.measure import interleaved
 from edbatch.memory.layout import BatchedOp, Variable, plan_layout
 from edbatch.memory.layout.pq_tree import PQTree
-from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command, figure
 from tests.memory.layout.cells import CELLS, least_moved, random_case
 

@@ -18,6 +18,7 @@ import numpy as np
 import edbatch as eb
 from edbatch.data.dependencies import random_dependencies
 from edbatch.data.vocabulary import Vocabulary
+from edbatch.experiments.measure import interleaved
 from edbatch.models import (
     AdaptiveGRU,
     AttentionEncoderDecoder,
@@ -27,7 +28,6 @@ from edbatch.models import (
     TreeGenerator,
     generation,
 )
-from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command, figure
 from scripts.bench.waiting import Watched
 

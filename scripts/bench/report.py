@@ -1,21 +1,18 @@
-"""What all benchmarks have in common but the clock: their command line, tables, JSON, the machine they ran on."""
+"""What all benchmarks have in common but the clock: their command line, tables, JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from tabulate import tabulate
-from threadpoolctl import threadpool_info
 
+from edbatch.experiments.machine import machine
 from edbatch.runtime.remembered import afresh
 from scripts import data_folder
 
@@ -85,19 +82,3 @@ def needed_folder() -> Path:
     if folder is None:
         sys.exit("EDBATCH_DATA names no folder with data; nothing was measured")
     return folder
-
-
-def machine() -> dict[str, Any]:
-    """Processor, cores, versions, and what the BLAS says of itself."""
-    name = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        name = models[0].split(":")[1].strip() if models else name
-    np.dot(np.ones((2, 2)), np.ones((2, 2)))
-    blas = [f"{pool['internal_api']} {pool['version']}, {pool.get('architecture')}, {pool['num_threads']} thread(s)"
-            for pool in threadpool_info() if pool["user_api"] == "blas"]  # fmt: skip
-    found = {"processor": name, "cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
-    if "torch" in sys.modules:
-        found["torch"] = sys.modules["torch"].__version__
-    return found | {"blas": blas}

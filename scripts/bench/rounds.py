@@ -13,9 +13,9 @@ import argparse
 from typing import Any
 
 import edbatch as eb
+from edbatch.experiments.measure import interleaved
 from edbatch.models.workloads import get_workload
 from edbatch.policy import Policy, TypedGraph, get_policy, lower_bound
-from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command
 
 WORKLOADS = ("lattice-lstm", "lattice-gru", "tree-lstm", "mv-rnn", "tagger-characters", "encoder-decoder")

@@ -15,9 +15,9 @@ from time import perf_counter
 from typing import Any
 
 import edbatch as eb
+from edbatch.experiments.measure import interleaved
 from edbatch.models import EncoderDecoder, generation
 from edbatch.serving import Batcher
-from scripts.bench.measure import interleaved
 from scripts.bench.programs import NEVER, WORDS, source
 from scripts.bench.report import Tables, command, figure
 

@@ -20,10 +20,10 @@ from time import thread_time
 from typing import Any, NamedTuple
 
 import edbatch as eb
+from edbatch.experiments.measure import interleaved
 from edbatch.models import LSTM, Bidirectional
 from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime.sharing import Sharing
-from scripts.bench.measure import interleaved
 from scripts.bench.mini_batches import samples, source
 from scripts.bench.report import Tables, command
 

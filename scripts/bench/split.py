@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 import edbatch as eb
+from edbatch.experiments.measure import STAGES, interleaved
 from edbatch.models import LSTM, Bidirectional
-from scripts.bench.measure import STAGES, interleaved
 from scripts.bench.report import Tables, command, needed_folder
 
 WORDS = 2000

@@ -20,13 +20,13 @@ import numpy as np
 from tqdm import tqdm
 
 import edbatch as eb
+from edbatch.experiments.measure import Runs, interleaved
 from edbatch.kernels.cpu import pool
 from edbatch.kernels.cpu.emitter import multiply_rows
 from edbatch.kernels.cpu.products import Gemm, multiply
 from edbatch.kernels.tables import Matrix, Sizes
 from scripts import data_folder
 from scripts.bench.first_hour import busy
-from scripts.bench.measure import Runs, interleaved
 from scripts.bench.mini_batches import source
 from scripts.bench.report import Tables, command
 from scripts.peers.tasks import MODELS, Own

@@ -29,9 +29,10 @@ import torch
 from tqdm import tqdm
 
 import edbatch as eb
+from edbatch.experiments.measure import interleaved
+from edbatch.experiments.mini_batches import as_tuples
 from scripts import data_folder
-from scripts.bench.measure import interleaved
-from scripts.bench.mini_batches import as_tuples, source
+from scripts.bench.mini_batches import source
 from scripts.bench.report import Tables, command
 from scripts.peers.peer import Peer, training_step
 from scripts.peers.tasks import MODELS, Own, Task

@@ -17,8 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from edbatch.experiments.measure import interleaved
 from scripts.bench import version
-from scripts.bench.measure import interleaved
 from scripts.bench.report import Tables, command
 
 

@@ -14,9 +14,11 @@ from typing import Any
 
 from tqdm import tqdm
 
+from edbatch.experiments.measure import STAGES, interleaved
+from edbatch.experiments.mini_batches import MiniBatches
 from edbatch.models.workloads import WORKLOADS
-from scripts.bench.measure import STAGES, interleaved
-from scripts.bench.mini_batches import MiniBatches, samples, source
+from scripts.bench.mini_batches import samples, source
+from scripts.bench.products import products as products_of
 from scripts.bench.report import Tables, command
 
 TIMED = ("tree-lstm", "tagger", "lattice-lstm")
@@ -33,7 +35,7 @@ def prepared(name: str, hidden: int, size: int) -> tuple[MiniBatches, range, Any
 def time_of(name: str, hidden: int, size: int, rounds: int) -> dict[str, Any]:
     """Total over products, and every stage, per mini-batch: medians of rounds; a round runs all mini-batches."""
     found, numbers, policy = prepared(name, hidden, size)
-    alone = [found.products(number, policy) for number in numbers]
+    alone = [products_of(found.build(number, policy), policy) for number in numbers]
 
     def total() -> None:
         for number in numbers:

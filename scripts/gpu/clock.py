@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd import DeviceType
 
-from scripts.bench.measure import Runs, interleaved
+from edbatch.experiments.measure import Runs, interleaved
 
 WARM_UPS = 2  # mini-batches that are not measured
 

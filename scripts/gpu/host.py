@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numba import cfunc, types
 
+from edbatch.experiments.measure import STAGES, interleaved
 from edbatch.kernels.cuda import backend as cuda_backend
 from scripts import data_folder
-from scripts.bench.measure import STAGES, interleaved
 from scripts.bench.report import Tables, command
 from scripts.peers.tasks import MODELS, Own, Task
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from scripts.bench.measure import Runs, message
+from edbatch.experiments.measure import Runs, message
 from scripts.gpu.ceilings import torch_precision
 from scripts.gpu.clock import WARM_UPS, Profile, Side, measure, profile, waiter
 from scripts.gpu.points import OWN, PER_SAMPLE, Point

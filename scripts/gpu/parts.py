@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from scripts.bench import report
-from scripts.bench.measure import message
+from edbatch.experiments import machine as host
+from edbatch.experiments.measure import message
 from scripts.gpu.ceilings import hardware_ceilings
 from scripts.gpu.correctness import check
 from scripts.gpu.measure import run_point
@@ -44,7 +44,7 @@ def tasks_for(device: str, folder: Path | None) -> Tasks:
 
 def machine(_: Tasks, device: str) -> dict[str, Any]:
     """Machine, GPU, versions."""
-    found: dict[str, Any] = {"device": device, **report.machine()}
+    found: dict[str, Any] = {"device": device, **host.machine()}
     if device == "cpu":
         return found
     where = torch.device(device).index or 0

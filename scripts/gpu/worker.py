@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Protocol
 
-from scripts.bench.measure import message
+from edbatch.experiments.measure import message
 
 TO_START = 120  # seconds that imports may take
 

@@ -3,8 +3,9 @@
 import pytest
 
 import edbatch as eb
+from edbatch.experiments.mini_batches import MiniBatches
 from scripts.bench.cells import VARIANTS, ratios
-from scripts.bench.mini_batches import MiniBatches, over_products, samples
+from scripts.bench.mini_batches import over_products, samples
 from scripts.bench.paper_cells import CASES
 from scripts.bench.paper_tables import compiling, latency, memory_kernels
 

@@ -1,8 +1,8 @@
 """The core's benchmark, op by op, at its smallest."""
 
 import edbatch as eb
+from edbatch.experiments.measure import STAGES
 from scripts.bench.core import OP_BY_OP, against_unbatched, fresh_processes, host_stages
-from scripts.bench.measure import STAGES
 from scripts.bench.mini_batches import samples
 
 

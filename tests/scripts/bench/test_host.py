@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.experiments.mini_batches import MiniBatches
 from scripts.bench.host import HIDDEN, Model, figures
-from scripts.bench.mini_batches import MiniBatches, samples
+from scripts.bench.mini_batches import samples
 
 
 @pytest.fixture(autouse=True)

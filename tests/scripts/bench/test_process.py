@@ -2,7 +2,7 @@
 
 import sys
 
-from scripts.bench.measure import interleaved
+from edbatch.experiments.measure import interleaved
 from scripts.bench.process import Process, as_answered
 
 ANSWERS = "import json, sys\nfor line in sys.stdin: print(json.dumps(json.loads(line)[1:]), flush=True)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.bench.measure import STAGES
+from edbatch.experiments.measure import STAGES
 from scripts.bench.workloads import main
 
 

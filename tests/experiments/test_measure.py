@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from scripts.bench.measure import interleaved
+from edbatch.experiments.measure import interleaved
 
 
 def test_functions_take_turns_after_rounds_that_do_not_count():
