@@ -1,8 +1,8 @@
-"""Benchmarks, checks of a GPU, networks to compare with, and training scripts: run from the root of the repository.
+"""Benchmarks, checks of a GPU, and training scripts: run from the root of the repository.
 
     python -m scripts.bench.core --rounds 5
 
-`bench` measures, `peers` are the same models in PyTorch, `gpu` checks and measures a GPU, `train` trains on real data.
+`bench` measures, `dynet` is what DyNet runs, `gpu` checks and measures a GPU, `train` trains on real data.
 What the environment says is settled here, before any of them loads NumPy.
 """
 

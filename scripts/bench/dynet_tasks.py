@@ -1,4 +1,4 @@
-"""The models of `scripts.peers.tasks` beside the same in real DyNet, batched by it: forward, and a step of training.
+"""The models of `peers.tasks` beside the same in real DyNet, batched by it: forward, and a step of training.
 
     DYNET_PYTHON=... EDBATCH_DATA=... python -m scripts.bench.dynet_tasks [--json] [--rounds 5] [--model TreeLSTM]
 
@@ -31,13 +31,13 @@ from tqdm import tqdm
 import edbatch as eb
 from edbatch.experiments.measure import Runs, interleaved
 from edbatch.experiments.mini_batches import as_tuples
+from edbatch.experiments.peers.tasks import MODELS, Own, Task
 from edbatch.runtime.remembered import afresh
 from scripts import data_folder
 from scripts.bench.mini_batches import source
 from scripts.bench.process import Process, as_answered
 from scripts.bench.report import Tables, command
-from scripts.peers import in_dynet
-from scripts.peers.tasks import MODELS, Own, Task
+from scripts.dynet import in_dynet
 
 LR = 1e-5
 AUTOBATCH = ("0", "1", "2")

@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 import edbatch as eb
 from edbatch.experiments.measure import Runs, interleaved
+from edbatch.experiments.peers.tasks import MODELS, Own
 from edbatch.kernels.cpu import pool
 from edbatch.kernels.cpu.emitter import multiply_rows
 from edbatch.kernels.cpu.products import Gemm, multiply
@@ -29,7 +30,6 @@ from scripts import data_folder
 from scripts.bench.first_hour import busy
 from scripts.bench.mini_batches import source
 from scripts.bench.report import Tables, command
-from scripts.peers.tasks import MODELS, Own
 
 THREADS = {"1 thread": 1, "2 threads": 2, "4 threads": 4}
 PRODUCTS = ((64, 256, 1024), (64, 1024, 256), (64, 512, 2048), (256, 256, 1024), (1024, 256, 1024))

@@ -31,12 +31,12 @@ from tqdm import tqdm
 import edbatch as eb
 from edbatch.experiments.measure import interleaved
 from edbatch.experiments.mini_batches import as_tuples
+from edbatch.experiments.peers.peer import Peer, training_step
+from edbatch.experiments.peers.tasks import MODELS, Own, Task
+from edbatch.experiments.peers.trees import TreeByLevel, TreePerSample
 from scripts import data_folder
 from scripts.bench.mini_batches import source
 from scripts.bench.report import Tables, command
-from scripts.peers.peer import Peer, training_step
-from scripts.peers.tasks import MODELS, Own, Task
-from scripts.peers.trees import TreeByLevel, TreePerSample
 
 PEERS: dict[str, type[Peer]] = {"PyTorch per sample": TreePerSample, "PyTorch by level": TreeByLevel}
 MOST_BACKWARD = {256: 1.6}  # times forward, asked

@@ -1,6 +1,6 @@
 """The library of one checkout, timed when it is asked: what `scripts/bench/versions.py` has two of.
 
-Run in the root of a checkout, whose `edbatch` and `scripts.peers.tasks` it takes. Each line of the standard input is
+Run in the root of a checkout, whose `edbatch` and tasks it takes. Each line of the standard input is
 [model, hidden size, mini-batch size, "forward" or "train", runs] as JSON; the answer is [seconds of this thread].
 """
 
@@ -15,7 +15,11 @@ from time import thread_time
 from typing import Any
 
 import edbatch as eb
-from scripts.peers.tasks import MODELS, Own
+
+try:
+    from edbatch.experiments.peers.tasks import MODELS, Own
+except ModuleNotFoundError:  # a checkout from before they were part of the package
+    from scripts.peers.tasks import MODELS, Own  # type: ignore[import-not-found, no-redef]
 
 KEPT = 640  # samples, which mini-batches go round
 

@@ -96,7 +96,7 @@ def tables(options: argparse.Namespace) -> Tables:
     return {"Before and after": rows}
 
 
-_MODEL = {"nargs": "+", "help": "names of models; default: all of scripts/peers/tasks.py"}
+_MODEL = {"nargs": "+", "help": "names of models; default: all of edbatch/experiments/peers/tasks.py"}
 _CHECKOUT = {"required": True, "help": "folder of a checkout"}
 main = command(__doc__, tables, before=_CHECKOUT, after=_CHECKOUT, hidden=(64, 256), batch=(1, 64), model=_MODEL)
 

@@ -42,6 +42,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from edbatch.experiments.peers.tasks import MODELS
 from scripts import data_folder
 from scripts.gpu import parts
 from scripts.gpu.figures import figures
@@ -49,7 +50,6 @@ from scripts.gpu.points import Point, asked_for, points
 from scripts.gpu.suite import run_tests
 from scripts.gpu.tables import show
 from scripts.gpu.worker import Elsewhere, Failed, Here, Runner
-from scripts.peers.tasks import MODELS
 
 LIMIT = 90  # seconds that a part may take
 TO_COMPILE = 60  # seconds that have to be left for a point with torch.compile, which may take as many more

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
-from scripts.peers.tasks import Task
+from edbatch.experiments.peers.tasks import Task
 
 ROUNDING = 1e-6  # of float32 sums in another order, relative to the largest entry
 ALLOWED = {"float64": 1e-10, "tf32": 2e-2, "bf16": 1e-1}

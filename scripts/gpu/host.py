@@ -17,10 +17,10 @@ import numpy as np
 from numba import cfunc, types
 
 from edbatch.experiments.measure import STAGES, interleaved
+from edbatch.experiments.peers.tasks import MODELS, Own, Task
 from edbatch.kernels.cuda import backend as cuda_backend
 from scripts import data_folder
 from scripts.bench.report import Tables, command
-from scripts.peers.tasks import MODELS, Own, Task
 
 
 @cfunc(types.int32())

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from edbatch.experiments.measure import Runs, message
+from edbatch.experiments.peers.tasks import Counts, Own, Task
 from scripts.gpu.ceilings import torch_precision
 from scripts.gpu.clock import WARM_UPS, Profile, Side, measure, profile, waiter
 from scripts.gpu.points import OWN, PER_SAMPLE, Point
 from scripts.gpu.sides import peers
-from scripts.peers.tasks import Counts, Own, Task
 
 LARGEST_PROFILED = 16  # samples one by one: reading a hundred thousand kernels takes the profiler seconds
 

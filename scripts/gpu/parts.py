@@ -13,11 +13,11 @@ import torch
 
 from edbatch.experiments import machine as host
 from edbatch.experiments.measure import message
+from edbatch.experiments.peers.tasks import MODELS, Task
 from scripts.gpu.ceilings import hardware_ceilings
 from scripts.gpu.correctness import check
 from scripts.gpu.measure import run_point
 from scripts.gpu.points import Point
-from scripts.peers.tasks import MODELS, Task
 
 
 class Tasks(dict[str, Task]):

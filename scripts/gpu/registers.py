@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import edbatch as eb
+from edbatch.experiments.peers.tasks import MODELS
 from edbatch.kernels.cuda.backend import source_of
 from edbatch.kernels.cuda.geometry import THREADS
 from edbatch.kernels.cuda.source import rows
@@ -20,7 +21,6 @@ from edbatch.training.rule import kernel_of
 from scripts import data_folder
 from scripts.bench.report import Tables, command
 from scripts.gpu.host import nothing_runs
-from scripts.peers.tasks import MODELS
 from tests.kernels import nvrtc
 
 CAPABILITIES = (80, 90, 100)  # A100, H100, B200

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from edbatch.experiments.peers.peer import Peer, training_step
+from edbatch.experiments.peers.tasks import LR, Own, Task
 from scripts.gpu.clock import Side
 from scripts.gpu.points import PER_SAMPLE, Point
-from scripts.peers.peer import Peer, training_step
-from scripts.peers.tasks import LR, Own, Task
 
 LARGEST_PER_SAMPLE = 64  # mini-batch: more takes seconds and tells nothing new
 

@@ -20,7 +20,7 @@ class InProcess:
         dy.close_cg()
 
     def ask(self, what, *of):
-        from scripts.peers.in_dynet import Task
+        from scripts.dynet.in_dynet import Task
 
         if what == "task":
             self.task = Task(dy, *of)

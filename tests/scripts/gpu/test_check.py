@@ -86,7 +86,7 @@ def test_what_there_is_no_time_for_is_listed(tmp_path, capsys):
 
 
 def test_side_that_fails_is_reported_and_the_rest_goes_on(tmp_path, capsys, monkeypatch):
-    from scripts.peers.trees import TreeByLevel
+    from edbatch.experiments.peers.trees import TreeByLevel
 
     def hidden(self, batch):
         raise RuntimeError("no kernel image")
@@ -189,8 +189,8 @@ def test_profiler_that_fails_leaves_times(tmp_path, monkeypatch):
 @pytest.mark.parametrize("model", ["TreeLSTM", "BiLSTM tagger", "LatticeLSTM"])
 def test_a_gpu_computes_what_the_cpu_does(cuda, model):
     """Emulated, if there is none."""
+    from edbatch.experiments.peers.tasks import MODELS
     from scripts.gpu.correctness import check
-    from scripts.peers.tasks import MODELS
 
     rows = check(MODELS[model](None), cuda.name, 8, 3)
     assert all(row["right"] for row in rows), rows
@@ -200,8 +200,8 @@ def test_a_gpu_computes_what_the_cpu_does(cuda, model):
 
 
 def test_wrong_results_are_found(cuda, monkeypatch):
+    from edbatch.experiments.peers.tasks import MODELS
     from scripts.gpu import correctness
-    from scripts.peers.tasks import MODELS
 
     right = correctness.values
 

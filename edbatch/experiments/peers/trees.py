@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from scripts.peers.peer import Peer, PerSample, uploaded
+from edbatch.experiments.peers.peer import Peer, PerSample, uploaded
 
 
 class TreeSample(NamedTuple):
@@ -107,7 +107,7 @@ class TreeByLevel(_TreeLSTM):
         depth, order, root = np.zeros(n, np.int64), np.zeros(n, np.int64), n - 1
         todo, number = [root], 0
         while todo:  # breadth first: the children of one depth in the order of their parents
-            below = []
+            below: list[int] = []
             for node in todo:
                 order[node] = number
                 number += 1

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
-from scripts.peers.peer import Peer, PerSample, lstm_cell, uploaded
+from edbatch.experiments.peers.peer import Peer, PerSample, lstm_cell, uploaded
 
 WAYS = ("right", "left")
 
@@ -150,7 +150,7 @@ class TaggerByPosition(_ByPosition):
 
     def original(self, values: dict[str, Tensor]) -> dict[str, Tensor]:
         """One way after the other."""
-        found = {}
+        found: dict[str, Tensor] = {}
         for name, value in values.items():
             if name[1:].isdigit():
                 found |= {f"{way}{name[1:]}_{name[0]}": part for way, part in zip(WAYS, value, strict=True)}

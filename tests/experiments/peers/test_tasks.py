@@ -12,7 +12,7 @@ NAMES = ("TreeLSTM", "BiLSTM tagger", "LatticeLSTM")
 
 @pytest.fixture(scope="module")
 def tasks():
-    from scripts.peers.tasks import MODELS
+    from edbatch.experiments.peers.tasks import MODELS
 
     return {name: kind(None) for name, kind in MODELS.items()}
 
@@ -47,8 +47,8 @@ def test_at_least_parameters_and_results_are_moved(tasks, name):
 
 def test_the_cpu_is_the_cpu_whatever_the_environment_says(tasks, monkeypatch):
     """Or a GPU would be compared with itself."""
+    from edbatch.experiments.peers.tasks import Own
     from scripts.gpu.correctness import values
-    from scripts.peers.tasks import Own
 
     monkeypatch.setenv("EDBATCH_DEVICE", "cuda:17")
     task = tasks["TreeLSTM"]

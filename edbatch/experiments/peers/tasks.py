@@ -13,11 +13,11 @@ import edbatch as eb
 from edbatch.data.lattices import Lattice
 from edbatch.data.tagged import TaggedSentence
 from edbatch.data.trees import Tree
+from edbatch.experiments.peers.lattice import LatticeByPosition, LatticePerSample, LatticeSample
+from edbatch.experiments.peers.peer import Peer
+from edbatch.experiments.peers.tagger import TaggedSample, TaggerByPosition, TaggerPacked, TaggerPerSample
+from edbatch.experiments.peers.trees import TreeByLevel, TreePerSample, TreeSample
 from edbatch.models.workloads import WORKLOADS
-from scripts.peers.lattice import LatticeByPosition, LatticePerSample, LatticeSample
-from scripts.peers.peer import Peer
-from scripts.peers.tagger import TaggedSample, TaggerByPosition, TaggerPacked, TaggerPerSample
-from scripts.peers.trees import TreeByLevel, TreePerSample, TreeSample
 
 LR = 1e-5  # so small that many steps on the same samples stay what training is
 
@@ -95,9 +95,12 @@ class Trees(Task):
     per_sample, by_hand = TreePerSample, {"by level": TreeByLevel}
 
     def sample(self, inputs: tuple[Any, ...], read: Tree) -> TreeSample:
-        return TreeSample(*inputs, read.labels)
+        """Words, children, labels."""
+        words, children = inputs
+        return TreeSample(words, children, read.labels)
 
     def products(self, samples: Sequence[TreeSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
+        """Gates of leaves and of inner nodes, and scores."""
         nodes = sum(len(sample.words) for sample in samples)
         leaves = sum(word is not None for sample in samples for word in sample.words)
         products = [(leaves, d, 3 * d), (nodes - leaves, 2 * d, 5 * d), (nodes, d, len(self.labels))]
@@ -111,9 +114,12 @@ class Sentences(Task):
     per_sample, by_hand = TaggerPerSample, {"packed nn.LSTM": TaggerPacked, "by position": TaggerByPosition}
 
     def sample(self, inputs: tuple[Any, ...], read: TaggedSentence) -> TaggedSample:
-        return TaggedSample(*inputs, [self.labels.index(tag) for tag in read.tags])
+        """Words and tags."""
+        (words,) = inputs
+        return TaggedSample(words, [self.labels.index(tag) for tag in read.tags])
 
     def products(self, samples: Sequence[TaggedSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
+        """Gates of two ways and two layers, the perceptron, and scores."""
         n = sum(len(sample.words) for sample in samples)
         runs = 4  # two ways, two layers
         return [(n, d, 4 * d)] * 2 * runs + [(n, 2 * d, d), (n, d, len(self.labels))], n * runs * (8 + 1 + 2) * d
@@ -127,9 +133,12 @@ class Lattices(Task):
     options: ClassVar = {"average": False}  # as its peers
 
     def sample(self, inputs: tuple[Any, ...], read: Lattice) -> LatticeSample | None:
-        return LatticeSample(*inputs, read.tags) if len(read) > 1 else None
+        """Arcs and tags, of a lattice with a character."""
+        (arcs,) = inputs
+        return LatticeSample(arcs, read.tags) if len(read) > 1 else None
 
     def products(self, samples: Sequence[LatticeSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
+        """Gates of characters and of words, and scores."""
         nodes = sum(len(sample.tags) - 1 for sample in samples)
         arcs = [source == node - 1 for x in samples for node, ends in enumerate(x.arcs) for source, _ in ends]
         characters = sum(arcs)
@@ -196,6 +205,7 @@ class Own:
             loss = self.loss(samples)
             loss.backward()
             self.trainer.update()
+        assert isinstance(loss.graph, eb.Graph)
         return loss.graph
 
 

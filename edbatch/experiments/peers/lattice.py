@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from edbatch.experiments.peers.peer import Peer, PerSample, lstm_cell, uploaded
 from edbatch.models.lattice import Arcs
-from scripts.peers.peer import Peer, PerSample, lstm_cell, uploaded
 
 
 class LatticeSample(NamedTuple):
@@ -62,9 +62,8 @@ class LatticePerSample(PerSample, _LatticeLSTM):
             ends = []
             for source, _ in arcs[node]:
                 is_word = source != node - 1
-                ends.append(
-                    self.step(next(inputs[is_word]), *states[source], self.word_U if is_word else self.character_U)
-                )
+                before, U = states[source], self.word_U if is_word else self.character_U
+                ends.append(self.step(next(inputs[is_word]), before[0], before[1], U))
             h, c = ends[0]
             for h_other, c_other in ends[1:]:
                 h, c = h + h_other, c + c_other

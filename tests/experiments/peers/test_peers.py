@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="the extra bench")
 
 
 def tree_samples(trees):
-    from scripts.peers.trees import TreeSample
+    from edbatch.experiments.peers.trees import TreeSample
 
     words = Vocabulary(word for tree in trees for word in tree.words if word is not None)
     numbered = [
@@ -49,7 +49,7 @@ def any_trees(draw):
 
 @st.composite
 def any_sentences(draw):
-    from scripts.peers.tagger import TaggedSample
+    from edbatch.experiments.peers.tagger import TaggedSample
 
     lengths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
     return [
@@ -60,7 +60,7 @@ def any_sentences(draw):
 @st.composite
 def any_lattices(draw):
     """Nodes without a character and nodes with two, words of any length, words twice."""
-    from scripts.peers.lattice import LatticeSample
+    from edbatch.experiments.peers.lattice import LatticeSample
 
     found = []
     for _ in range(draw(st.integers(1, 4))):
@@ -107,7 +107,7 @@ def assert_same(network_of, kinds, samples):
 
 
 def assert_same_trees(trees, dim):
-    from scripts.peers.trees import TreeByLevel, TreePerSample
+    from edbatch.experiments.peers.trees import TreeByLevel, TreePerSample
 
     numbered, words = tree_samples(trees)
     assert_same(lambda model: TreeLSTM(model, words, 5, dim), (TreePerSample, TreeByLevel), numbered)
@@ -126,7 +126,7 @@ def test_any_trees_are_the_same(trees):
 @settings(max_examples=15)
 @given(any_sentences(), st.integers(1, 3))
 def test_any_sentences_are_the_same(sentences, layers):
-    from scripts.peers.tagger import TaggerByPosition, TaggerPacked, TaggerPerSample
+    from edbatch.experiments.peers.tagger import TaggerByPosition, TaggerPacked, TaggerPerSample
 
     assert_same(
         lambda model: BiLSTMTagger(model, 3, 3, 4, layers=layers),
@@ -136,7 +136,7 @@ def test_any_sentences_are_the_same(sentences, layers):
 
 
 def assert_same_lattices(lattices):
-    from scripts.peers.lattice import LatticeByPosition, LatticePerSample
+    from edbatch.experiments.peers.lattice import LatticeByPosition, LatticePerSample
 
     assert_same(
         lambda model: LatticeLSTM(model, characters=100, words=400, tags=9, dim=4, average=False),
@@ -146,7 +146,7 @@ def assert_same_lattices(lattices):
 
 
 def test_real_sized_lattices_are_the_same():
-    from scripts.peers.lattice import LatticeSample
+    from edbatch.experiments.peers.lattice import LatticeSample
 
     assert_same_lattices([LatticeSample(lattice.arcs, lattice.tags) for lattice in random_lattices(5, seed=1)])
 
@@ -166,8 +166,8 @@ def test_any_lattices_are_the_same(lattices):
     ids=["Adam", "SGD"],
 )
 def test_updates_are_the_same(trainer_of, optimizers_of):
-    from scripts.peers.peer import training_step
-    from scripts.peers.trees import TreeByLevel
+    from edbatch.experiments.peers.peer import training_step
+    from edbatch.experiments.peers.trees import TreeByLevel
 
     numbered, words = tree_samples([tree.binarized() for tree in random_trees(20, seed=2)])
     model = eb.ParameterCollection(seed=0, dtype="float64")

@@ -1,4 +1,4 @@
-"""The models of `scripts.peers.tasks` as one writes them for DyNet; real DyNet runs this file, with its own Python.
+"""The models of `peers.tasks` as one writes them for DyNet; real DyNet runs this file, with its own Python.
 
     python in_dynet.py [--dynet-autobatch 1 ...]
 
