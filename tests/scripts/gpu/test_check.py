@@ -163,7 +163,7 @@ def test_ceilings_and_a_machine_that_cannot_be_asked_keep_nothing_from_being_mea
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(ceilings, "copy_rate", fail)
-    monkeypatch.setattr(parts.report, "machine", fail)
+    monkeypatch.setattr(parts.host, "machine", fail)
     code, found = run(tmp_path)
     assert code == 1
     assert found["machine"] == {"device": "cpu"}
