@@ -2,8 +2,8 @@
 
     EDBATCH_DATA=... python -m scripts.bench.cells [--json] [--rounds 9]
 
-TreeLSTM: total is construction to values; products are the same matrix products alone, same shapes, same process. What
-is measured of the paper's cells is said in `scripts/bench/paper_tables.py`.
+TreeLSTM: total is construction to values; products are the same matrix products alone, same shapes, same process. The
+paper's cells are measured by `edbatch bench memory` and `edbatch bench compiling`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 
 from edbatch.experiments.mini_batches import MiniBatches
 from scripts.bench.mini_batches import over_products, samples, source
-from scripts.bench.paper_tables import paper_tables
 from scripts.bench.report import Tables, command
 
 VARIANTS = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
@@ -31,7 +30,6 @@ def tables(options: argparse.Namespace) -> Tables:
     """Everything."""
     trees = samples("tree-lstm", 1024)
     return {
-        **paper_tables(options.rounds),
         f"TreeLSTM on {source()}": [
             ratios(trees, hidden, size, options.rounds) for hidden in options.hidden for size in options.batch
         ],

@@ -1,9 +1,9 @@
-"""The core's figures: construction, scheduling, planning, learning, batches, and TreeLSTM against its products.
+"""The core's figures: construction, scheduling, planning, and TreeLSTM against its products.
 
     EDBATCH_DATA=... python -m scripts.bench.core [--json] [--rounds 9]
 
-Op by op: the core is measured without cells. Needs the recorded graphs and the trees of EDBATCH_DATA; without them it
-says so and stops.
+Op by op: the core is measured without cells. Needs the trees of EDBATCH_DATA; without them it says so and stops. What
+policies reach and cost is measured by `edbatch bench batches` and `edbatch bench learning`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import edbatch as eb
 from edbatch.experiments.measure import STAGES, interleaved
 from edbatch.experiments.mini_batches import MiniBatches
 from scripts.bench.mini_batches import over_products, samples
-from scripts.bench.policy import policies_on
 from scripts.bench.report import Tables, command, figure, needed_folder
 
 OP_BY_OP = {"cells": False}
@@ -91,7 +90,8 @@ def fresh_processes(rounds: int) -> list[dict[str, Any]]:
 
 def tables(options: argparse.Namespace) -> Tables:
     """Everything."""
-    folder, rounds = needed_folder(), options.rounds
+    needed_folder()
+    rounds = options.rounds
     trees = samples("tree-lstm", 512)
     with eb.options(**OP_BY_OP):
         built, stages = host_stages(trees, rounds)
@@ -113,7 +113,6 @@ def tables(options: argparse.Namespace) -> Tables:
         "Host time per scheduled node and edge, TreeLSTM batch 64": stages,
         "TreeLSTM on SST, batch 64, construction to values": by_hidden,
         "TreeLSTM on SST, batch 64, against one node at a time": unbatched,
-        **policies_on(folder, rounds),
     }
 
 

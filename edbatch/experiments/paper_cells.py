@@ -4,6 +4,8 @@ By hand means what one writes in NumPy who knows the cell: weights stacked once 
 input, element-wise ops in place on slices of its result.
 """
 
+# mypy: disable-error-code="attr-defined"
+# Parameters become attributes by name.
 from __future__ import annotations
 
 from collections.abc import Callable

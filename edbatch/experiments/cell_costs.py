@@ -1,4 +1,4 @@
-"""The paper's tables 2 and 4 for its cells: how they reach memory, what compiling them takes, and their latency.
+"""Of the cells of ED-Batch's tables 2 and 4: how they reach memory, what compiling them takes, and their latency.
 
 A batch is 8 calls, size 64, float32. A memory kernel is every copy that computes nothing: the
 gather of one operand of a batch whose variables do not lie side by side in the order of the batch, the scatter of a
@@ -18,15 +18,14 @@ that have to be moved to the row that a call returns.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import edbatch as eb
 from edbatch.experiments.measure import interleaved
+from edbatch.experiments.paper_cells import Case
 from edbatch.graph.cell.compiled import Compiled
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.node_type import TYPES, NodeType
@@ -36,20 +35,9 @@ from edbatch.memory.layout import RESULT, Layout, lay_out
 from edbatch.memory.plan.windows import Windows
 from edbatch.policy import Schedule, TypedGraph
 from edbatch.runtime.bound_type import BoundType
-from scripts.bench.paper_cells import CASES, Case
-from scripts.bench.report import Tables
 
 CALLS, SIZE = 8, 64
 REPEATED = 200  # calls in one measurement of latency
-
-
-def paper_tables(rounds: int) -> Tables:
-    """All of them."""
-    return {
-        f"Memory kernels per batch of {CALLS} calls, size {SIZE}": [memory_kernels(case) for case in CASES],
-        "Compiling a cell, milliseconds": compiling(rounds),
-        f"Latency of a batch of {CALLS} calls, size {SIZE}": [latency(case, rounds) for case in CASES],
-    }
 
 
 def trace(case: Case, owner: Any, size: int = SIZE, **options: bool) -> tuple[NodeType, Compiled]:
@@ -84,62 +72,53 @@ def copies_run(type: NodeType) -> tuple[int, float]:
     return kernels, CALLS * 4 * (sum(node.type.out.size for node in placing) + sum(results)) / 1000
 
 
-def memory_kernels(case: Case) -> dict[str, Any]:
-    """A row: memory kernels and kilobytes, ours and the paper's."""
+def memory_kernels(case: Case) -> dict[str, tuple[int, float]]:
+    """Memory kernels and kilobytes, by layout."""
     type, compiled = trace(case, case.make(eb.ParameterCollection(), SIZE))
     _, unplanned = trace(case, case.make(eb.ParameterCollection(), SIZE), layout=False)
     layout = compiled.layout
     written = lay_out(layout.variables, layout.ops, range(len(layout.variables)))
-    found = {
+    return {
         "planned": moved(layout, compiled),
         "unplanned": moved(unplanned.layout, unplanned),
         "as written": moved(written, compiled),
-        "paper, PQ tree": (case.kernels[1], case.kilobytes[1]),
-        "paper, DyNet": (case.kernels[0], case.kilobytes[0]),
         "copies run": copies_run(type),
     }
-    return {"cell": case.name} | {name: f"{kernels} ({size:.3g} kB)" for name, (kernels, size) in found.items()}
 
 
-def kernels_compiled() -> dict[str, float]:
-    """Per cell, milliseconds of compiling its kernels, where none has been compiled before by any process."""
-    found = {}
-    kept = os.environ.get("XDG_CACHE_HOME")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["XDG_CACHE_HOME"] = folder
-        for case in (CASES[-1], *CASES):  # the first also loads what all share
-            owner = case.make(eb.ParameterCollection(), SIZE + 1)
-            type, _ = trace(case, owner, SIZE + 1)
-            machine_code.address_of.cache_clear()
-            shutil.rmtree(Path(folder) / "edbatch", ignore_errors=True)
+def compile_seconds(case: Case, rounds: int) -> dict[str, float]:
+    """Of compiling a cell, by step: medians over fresh models."""
 
-            def compile(type: NodeType = type) -> None:
-                program = BoundType(type, Windows(), NumPyBackend()).program
-                assert program is not None
-                program.variant().tables()
-
-            found[case.name] = 1e3 * interleaved({"": compile}, 1, warm_ups=0)[""].seconds
-    os.environ.pop("XDG_CACHE_HOME")
-    if kept is not None:
-        os.environ["XDG_CACHE_HOME"] = kept
-    return found
-
-
-def compiling(rounds: int) -> list[dict[str, Any]]:
-    """Milliseconds of compiling a cell, the median over fresh models; and of its kernels, which are compiled apart."""
-    kernels = kernels_compiled()
-
-    def steps(case: Case) -> dict[str, float]:
+    def steps() -> dict[str, float]:
         _, compiled = trace(case, case.make(eb.ParameterCollection(), SIZE))
-        seconds = {name: 1e3 * value for name, value in compiled.seconds.items()}
-        return {"batches": compiled.batches, "fewest": compiled.least, **seconds, "total ms": sum(seconds.values())}
+        return dict(compiled.seconds)
 
-    runs = interleaved({case.name: lambda case=case: steps(case) for case in CASES}, rounds, warm_ups=0)
-    return [
-        {"cell": case.name, **runs[case.name].medians(), "asked": 30, "paper": case.milliseconds,
-         "kernels, once per machine": kernels[case.name]}
-        for case in CASES
-    ]  # fmt: skip
+    return interleaved({"": steps}, rounds)[""].medians()
+
+
+def kernel_seconds(case: Case) -> float:
+    """Of compiling a cell's kernels, where none has been compiled before by any process."""
+    owner = case.make(eb.ParameterCollection(), SIZE + 1)
+    type, _ = trace(case, owner, SIZE + 1)
+    kept = os.environ.get("XDG_CACHE_HOME")
+
+    def compile() -> None:
+        machine_code.address_of.cache_clear()
+        program = BoundType(type, Windows(), NumPyBackend()).program
+        assert program is not None
+        program.variant().tables()
+
+    try:
+        seconds = []
+        for _ in range(2):  # the first also loads what all share
+            with tempfile.TemporaryDirectory() as folder:
+                os.environ["XDG_CACHE_HOME"] = folder
+                seconds.append(interleaved({"": compile}, 1, warm_ups=0)[""].seconds)
+        return seconds[1]
+    finally:
+        del os.environ["XDG_CACHE_HOME"]
+        if kept is not None:
+            os.environ["XDG_CACHE_HOME"] = kept
 
 
 class Batches:
@@ -160,8 +139,8 @@ class Batches:
         """There is nothing to save."""
 
 
-def latency(case: Case, rounds: int) -> dict[str, Any]:
-    """A row: microseconds of a batch of calls, inside the execution of a graph of many; and of the same by hand."""
+def latency(case: Case, rounds: int) -> dict[str, float]:
+    """Microseconds of a batch of calls, inside the execution of a graph of many; and of the same by hand."""
     owner = case.make(eb.ParameterCollection(), SIZE)
     cell, by_hand = getattr(owner, case.cell), getattr(owner, case.by_hand)()
     values = case.values(CALLS, SIZE)
@@ -182,5 +161,4 @@ def latency(case: Case, rounds: int) -> dict[str, Any]:
             by_hand(*values)
 
     runs = interleaved({"ours": ours, "by hand": hands}, rounds)
-    us, by_hands = runs["ours"].medians()["us"], 1e6 * runs["by hand"].seconds / REPEATED
-    return {"cell": case.name, "ours us": us, "by hand us": by_hands, "ratio": us / by_hands, "asked": 1.0}
+    return {"ours": runs["ours"].medians()["us"], "by hand": 1e6 * runs["by hand"].seconds / REPEATED}

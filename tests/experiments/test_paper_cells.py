@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from scripts.bench.paper_cells import CASES
+from edbatch.experiments.paper_cells import CASES
 
 STEPS = ("merge", "batch", "stack", "layout", "fuse")
 

@@ -1,0 +1,9 @@
+"""Experiments on made-up data, in an empty folder."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path, monkeypatch, no_old_garbage):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EDBATCH_DATA", raising=False)
