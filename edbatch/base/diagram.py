@@ -127,9 +127,7 @@ class _Drawing:
     def _placed(self) -> tuple[list[Point], list[list[Point]]]:
         """Per box its middle, per arrow the points between its ends, in inches."""
         diagram = self._diagram
-        ends = [(arrow.tail, arrow.head) for arrow in diagram.arrows]
-        found = igraph.Graph(n=len(diagram.boxes), edges=ends, directed=True).layout_sugiyama()
-        boxes, bends = found.coords, [list(map(list, points)) for points in found.edge_routing]
+        boxes, bends = _laid_out(len(diagram.boxes), [(arrow.tail, arrow.head) for arrow in diagram.arrows])
         layers = [round(layer) for _, layer in boxes]
         row = max((height for _, height in self._sizes), default=0) + BETWEEN_BOXES
         row /= _spread(boxes, [at for points in bends for at in points])
@@ -183,6 +181,31 @@ class _Drawing:
 
     def _text(self, x: float, y: float, text: str, fontsize: int = 9, **look: Any) -> None:
         self._axes.text(x, y, text, fontsize=fontsize, family="monospace", parse_math=False, zorder=3, **look)
+
+
+def _laid_out(n: int, ends: list[tuple[int, int]]) -> tuple[list[list[float]], list[list[list[float]]]]:
+    """Per box, and per bend of each arrow, its place across the layers and its layer.
+
+    What hangs together is laid out by itself: of several such parts igraph mixes up the bends.
+    """
+    boxes, bends = [[0.0, 0.0] for _ in range(n)], [list[list[float]]() for _ in ends]
+    parts = igraph.Graph(n=n, edges=ends, directed=True).connected_components(mode="weak")
+    arrows: list[list[int]] = [[] for _ in parts]
+    for number, (tail, _) in enumerate(ends):
+        arrows[parts.membership[tail]].append(number)
+    begin = 0.0
+    for members, inside in zip(parts, arrows, strict=True):
+        place = {box: at for at, box in enumerate(members)}
+        edges = [(place[ends[number][0]], place[ends[number][1]]) for number in inside]
+        found = igraph.Graph(n=len(members), edges=edges, directed=True).layout_sugiyama()
+        across = [x for x, _ in found.coords] + [x for points in found.edge_routing for x, _ in points]
+        shift = begin - min(across)
+        for box, (x, layer) in zip(members, found.coords, strict=True):
+            boxes[box] = [x + shift, layer]
+        for number, points in zip(inside, found.edge_routing, strict=True):
+            bends[number] = [[x + shift, layer] for x, layer in points]
+        begin = max(across) + shift + 1
+    return boxes, bends
 
 
 def _size(text: str) -> Point:

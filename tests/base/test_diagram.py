@@ -2,11 +2,12 @@
 
 import re
 import sys
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
-from edbatch.base.diagram import CLOSER, Arrow, Box, Diagram, _spread
+from edbatch.base.diagram import CLOSER, Arrow, Box, Diagram, _laid_out, _spread
 from edbatch.errors import EdBatchError
 
 pytest.importorskip("matplotlib")
@@ -46,6 +47,21 @@ def test_boxes_of_one_layer_do_not_lie_on_one_another():
     boxes, bends = [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0], [0.0, 1.0]], [[0.0, 1.0]]
     assert _spread(boxes, bends) == 1
     assert (boxes, bends) == ([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]])
+
+
+def test_arrows_of_parts_that_do_not_hang_together_bend_between_their_own_ends():
+    ends = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (5, 6), (3, 6), (8, 7), (7, 9), (8, 9)]
+    boxes, bends = _laid_out(11, ends)
+    assert [layer for _, layer in boxes] == [0, 1, 2, 0, 1, 2, 3, 1, 0, 2, 0]
+    for (tail, head), points in zip(ends, bends, strict=True):
+        assert [layer for _, layer in points] == list(range(int(boxes[tail][1]) + 1, int(boxes[head][1])))
+    parts = [[0, 1, 2], [3, 4, 5, 6], [7, 8, 9], [10]]  # beside one another
+    across = [
+        [boxes[box][0] for box in part]
+        + [x for end, at in zip(ends, bends, strict=True) if end[0] in part for x, _ in at]
+        for part in parts
+    ]
+    assert all(max(before) + 1 <= min(after) for before, after in pairwise(across))
 
 
 def test_layers_of_one_box_lie_closer():
