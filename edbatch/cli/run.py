@@ -35,10 +35,21 @@ Run a model, with random parameters, over every sample of a data set; compare th
 {", ".join(RULES)} and a learned one in values, batches, memory access and time.
 
 MODEL, and what --data holds, one per line (a malformed one is an error, or skipped and counted with --skip-bad):
-  tree-lstm, mv-rnn                  bracketed trees: (3 (2 so) (4 good))
+  tree-lstm, tree-gru, tree-lstm-2type, mv-rnn, child-sum, tree-rnn, rntn, td-tree-lstm (says the tree, from its root)
+                                     bracketed trees: (3 (2 so) (4 good))
   tagger, tagger-characters          tagged sentences: Minoru|I-PER plays|O
+  language-model, language-model-fixed (the text in pieces of 64 words), tree-fc (of 256)
+                                     sentences
+  parser                             dependencies, in CoNLL-U
   lattice-lstm, lattice-gru          lattices, see edbatch.data.lattices.read_lattices
-  encoder-decoder                    two files of sentences, one the translation of the other
+  encoder-decoder, attention-decoder
+                                     two files of sentences, one the translation of the other
+  module-network                     questions as programs of CLEVR, in JSON; what is seen in pictures is made up
+  graph-attention                    made-up molecules only
+  mixture-of-experts, pointer-decoder
+                                     made-up points only
+In td-tree-lstm, parser, mixture-of-experts and pointer-decoder what comes next depends on values: a mini-batch is
+computed in rounds, and lower bounds are of the rounds.
 """
 
 
@@ -51,7 +62,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--limit", type=integer(1), metavar="N", help="take the first N samples only")
     parser.add_argument("--batch-size", type=integer(1), default=64, help="samples (default: %(default)s)")
     parser.add_argument(
-        "--hidden", type=integer(1), default=128, help="size of embeddings and states (default: %(default)s)"
+        "--hidden", type=integer(1), help="size of embeddings and states (default: 128; rntn 32, module-network 16)"
     )
     parser.add_argument("--seed", type=integer(0), default=0, help="of the parameters (default: %(default)s)")
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)")
@@ -87,10 +98,11 @@ def _run(arguments: argparse.Namespace) -> None:
     size = arguments.batch_size
     mini_batches = [samples[start : start + size] for start in range(0, len(samples), size)]
     model = eb.ParameterCollection(seed=arguments.seed)
-    network = workload.network(model, *sizes, arguments.hidden)
+    hidden = arguments.hidden or workload.hidden
+    network = workload.network(model, *sizes, hidden)
 
-    def probabilities(sample: Any) -> list[eb.Expression]:
-        return workload.probabilities(network, sample)
+    def probabilities(samples: MiniBatch) -> list[list[eb.Expression]]:
+        return workload.outputs(network, samples)
 
     policies = {rule: eb.get_policy(rule) for rule in RULES}
     learning = None
@@ -120,7 +132,7 @@ def _run(arguments: argparse.Namespace) -> None:
         "place": workload.place,
         "places": sum(len(prediction.best) for prediction in measured[name].predictions),
         "labels": len(labels),
-        "hidden": arguments.hidden,
+        "hidden": hidden,
         "device": model.device.name,
         "seed": arguments.seed,
         "batch_size": size,
@@ -147,10 +159,10 @@ class _Found(NamedTuple):
 def _read(workload: Workload, arguments: argparse.Namespace) -> _Found:
     if arguments.data is None:
         return _Found(workload.generate(MADE_UP, 0)[: arguments.limit])
-    if len(arguments.data) != len(workload.files):
-        expected = f"{counted(len(workload.files), 'file')} ({', '.join(workload.files)})"
-        raise EdBatchError(f"--data of {arguments.model}: expected {expected}, got {len(arguments.data)}")
-    stream = workload.stream(*arguments.data, skip_bad=arguments.skip_bad)
+    try:
+        stream = workload.open_files(*arguments.data, skip_bad=arguments.skip_bad)
+    except EdBatchError as error:
+        raise EdBatchError(f"--data of {arguments.model}: {error}") from None
     return _Found(stream.take(arguments.limit), stream.skipped, stream.first_skipped)
 
 

@@ -21,7 +21,7 @@ def samples_of(name: str, n: int, folder: Path | None) -> list[Any]:
     workload = WORKLOADS[name]
     if folder is None or not workload.folder:
         return workload.generate(n, 0)
-    return workload.stream(*(folder / path for path in workload.folder)).take(n)
+    return workload.open_files(*(folder / path for path in workload.folder)).take(n)
 
 
 def as_tuples(sample: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import edbatch as eb
 from edbatch.policy import Policy, TypedGraph
 
 MiniBatch = Sequence[Any]
-Probabilities = Callable[[Any], list[eb.Expression]]  # of one sample: vectors of one size
+Probabilities = Callable[[MiniBatch], list[list[eb.Expression]]]  # per sample, vectors
 
 
 class Prediction(NamedTuple):
@@ -62,23 +63,22 @@ class Measured:
 
 
 class _Run(NamedTuple):
-    values: NDArray[np.floating]  # [places, labels]
+    values: list[NDArray[np.floating]]  # per place [labels]
     places: list[int]  # per sample
     report: eb.Report
     seconds: dict[str, float]
 
 
 def record(probabilities: Probabilities, mini_batch: MiniBatch) -> TypedGraph:
-    """The graph of a mini-batch as a policy sees it; runs nothing.
+    """The graph of a mini-batch as a policy sees it; runs nothing but programs.
 
     Example:
         >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
-        >>> record(lambda words: [eb.softmax(table[word]) for word in words], [[1, 2], [3]])
+        >>> record(lambda samples: [[eb.softmax(table[w]) for w in words] for words in samples], [[1, 2], [3]])
         TypedGraph(... nodes, ... edges, ... types)
     """
     with eb.Graph() as graph:
-        for sample in mini_batch:
-            probabilities(sample)
+        probabilities(mini_batch)
     return graph.typed_graph()
 
 
@@ -92,7 +92,7 @@ def compare(
     a mini-batch counts with its median run.
 
     Args:
-        probabilities: builds what is asked for of a sample.
+        probabilities: builds what is asked for, per sample a list of vectors.
         mini_batches: at least one, each of at least one sample.
         policies: by any name. The first is the reference for the values.
         rounds: how often each mini-batch runs under each policy.
@@ -100,7 +100,9 @@ def compare(
     Example:
         >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
         >>> policies = {name: eb.get_policy(name) for name in ("none", "sufficient")}
-        >>> measured = compare(lambda words: [eb.softmax(table[w]) for w in words], [[[1, 2], [3]]], policies, rounds=1)
+        >>> def probabilities(samples):
+        ...     return [[eb.softmax(table[word]) for word in words] for words in samples]
+        >>> measured = compare(probabilities, [[[1, 2], [3]]], policies, rounds=1)
         >>> measured["none"].batches > measured["sufficient"].batches == measured["sufficient"].lower_bound
         True
         >>> [len(prediction.best) for prediction in measured["none"].predictions]
@@ -130,22 +132,24 @@ def compare(
 def _run(probabilities: Probabilities, mini_batch: MiniBatch, policy: Policy) -> _Run:
     start = perf_counter()
     with eb.Graph(policy=policy) as graph:
-        of_samples = [probabilities(sample) for sample in mini_batch]
+        of_samples = probabilities(mini_batch)
         values = eb.forward([p for of_sample in of_samples for p in of_sample])
     total = perf_counter() - start
     report = graph.report()
     stages = dict(report.seconds)
-    return _Run(
-        np.stack(values), list(map(len, of_samples)), report, stages | {"reading": total - sum(stages.values())}
-    )
+    return _Run(list(values), list(map(len, of_samples)), report, stages | {"reading": total - sum(stages.values())})
 
 
-def _add(measured: Measured, runs: list[_Run], reference: NDArray[np.floating]) -> None:
+def _add(measured: Measured, runs: list[_Run], reference: list[NDArray[np.floating]]) -> None:
     """Add one mini-batch, with the times of its median run."""
-    for values in np.split(runs[0].values, np.cumsum(runs[0].places)[:-1]):
-        measured.predictions.append(Prediction(values.argmax(axis=1), values.max(axis=1)))
+    values = iter(runs[0].values)
+    for places in runs[0].places:
+        of_sample = list(islice(values, places))
+        best, probability = [p.argmax() for p in of_sample], [p.max() for p in of_sample]
+        measured.predictions.append(Prediction(np.array(best), np.array(probability)))
+    joined = np.concatenate(reference)
     for run in runs:
-        measured.difference = max(measured.difference, float(np.abs(run.values - reference).max()))
+        measured.difference = max(measured.difference, float(np.abs(np.concatenate(run.values) - joined).max()))
     by_time = sorted(runs, key=lambda run: sum(run.seconds.values()))
     for stage, seconds in by_time[(len(runs) - 1) // 2].seconds.items():
         measured.seconds[stage] = measured.seconds.get(stage, 0.0) + seconds

@@ -55,6 +55,7 @@ class _Parse:
         self._stack = _Stack(parser.stack.initial_state())
         self._buffer = _Stack(parser.buffer.initial_state())
         self._actions = parser.actions.initial_state()
+        self.scores: list[eb.Expression] = []  # of all actions, at every step so far
         for word in (parser.words, *reversed(words)):  # the root's vector is behind those of words
             self._buffer.push(eb.lookup(parser.embed_word, word))
 
@@ -161,11 +162,19 @@ class TransitionParser:
         Returns:
             Per word the number of its head (words count from 1, 0 is the root), and of its relation.
         """
+        parse = await self._parsed(words)
+        return parse.configuration.heads, parse.relations
+
+    async def step_scores(self, words: Sequence[int]) -> list[eb.Expression]:
+        """The scores of all actions at every step of `parse`; a program."""
+        return (await self._parsed(words)).scores
+
+    async def _parsed(self, words: Sequence[int]) -> _Parse:
         parse = _Parse(self, words)
         while not parse.configuration.is_over:
-            scores = await self.scores(*parse.features)
-            parse.apply(_best(scores, parse.allowed()))
-        return parse.configuration.heads, parse.relations
+            parse.scores.append(self.scores(*parse.features))
+            parse.apply(_best(await parse.scores[-1], parse.allowed()))
+        return parse
 
     async def loss(
         self, words: Sequence[int], heads: Sequence[int], relations: Sequence[int], explore: float, random: Random

@@ -85,13 +85,21 @@ class PointerDecoder:
 
     async def order(self, inputs: Sequence[Sequence[float]]) -> list[int]:
         """The positions, the best of those left at every step, each once; a program."""
+        return (await self._pointed(inputs))[0]
+
+    async def step_scores(self, inputs: Sequence[Sequence[float]]) -> list[list[eb.Expression]]:
+        """The scores of every input [1] at every step of `order`; a program."""
+        return (await self._pointed(inputs))[1]
+
+    async def _pointed(self, inputs: Sequence[Sequence[float]]) -> tuple[list[int], list[list[eb.Expression]]]:
         xs = [eb.input(x) for x in inputs]
         state, read = self.encode(xs)
-        pointed, found = eb.zeros(self.input_dim), list[int]()
+        pointed, found, scores = eb.zeros(self.input_dim), list[int](), list[list[eb.Expression]]()
         while len(found) < len(xs):
             state = state.add_input(pointed)
-            values = await eb.values(self.scores(state, read))
+            scores.append(self.scores(state, read))
+            values = await eb.values(scores[-1])
             left = [position for position in range(len(xs)) if position not in found]
             found.append(max(left, key=lambda position: float(values[position][0])))
             pointed = xs[found[-1]]
-        return found
+        return found, scores

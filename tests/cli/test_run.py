@@ -3,10 +3,14 @@
 import pytest
 
 from edbatch.compiling import compiled
+from edbatch.data.dependencies import random_dependencies, write_conllu
 from edbatch.data.lattices import write_lattices
 from edbatch.data.parallel import random_parallel, write_parallel
+from edbatch.data.programs import write_programs
 from edbatch.data.random_lattices import random_lattices
+from edbatch.data.random_programs import random_programs
 from edbatch.data.random_trees import random_trees
+from edbatch.data.sentences import random_sentences, write_sentences
 from edbatch.data.tagged import random_tagged, write_tagged
 from edbatch.data.trees import write_trees
 from edbatch.models import compare
@@ -133,7 +137,7 @@ def test_bad_input_leaves_old_predictions(fails, trees, tmp_path):
     assert fails(*command, trees, "--policy", "fastest").startswith("no policy is named 'fastest'")
     assert out.read_text() == "old"
     assert fails(*command, trees, trees) == "--data of tree-lstm: expected 1 file (trees), got 2"
-    assert fails("run", "tree-gru").startswith("no model is named 'tree-gru'; expected one of tree-lstm, ")
+    assert fails("run", "bert").startswith("no model is named 'bert'; expected one of tree-lstm, ")
     assert "no folder" in fails("run", "tree-lstm", "--out", tmp_path / "none" / "out.txt")
 
 
@@ -166,6 +170,16 @@ def test_files_of_every_kind(edbatch_json, fails, tmp_path):
     expected = "expected 2 files (source sentences, target sentences), got 1"
     assert fails("run", "encoder-decoder", "--data", a) == f"--data of encoder-decoder: {expected}"
     assert fails("run", "tagger", "--data", a).startswith(f"{a}:1: column 1: expected word|TAG, found ")
+    write_conllu(a, random_dependencies(6, seed=0))
+    result = edbatch_json("run", "parser", "--data", a, *SMALL)
+    assert (result["samples"], result["places"]) == (6, 2 * sum(map(len, random_dependencies(6, seed=0))))
+    write_sentences(a, random_sentences(60, seed=0))
+    result = edbatch_json("run", "tree-fc", "--data", a, *SMALL)
+    assert (result["samples"], result["places"]) == (2, 2)
+    write_programs(a, random_programs(6, seed=0))
+    assert edbatch_json("run", "module-network", "--data", a, *SMALL)["places"] == 6
+    expected = "--data of graph-attention: no files are read, molecules are made up; got 1 file"
+    assert fails("run", "graph-attention", "--data", a) == expected
 
 
 def test_malformed_samples_are_skipped_and_counted(edbatch, edbatch_json, fails, tmp_path):

@@ -224,7 +224,7 @@ class TestAdvice:
             chain(model, sentences(1, (30, 30))[0]).value()
         assert graph.report().advice == []
 
-    @pytest.mark.parametrize("name", WORKLOADS)
+    @pytest.mark.parametrize("name", [name for name, workload in WORKLOADS.items() if not workload.program])
     def test_no_false_alarm_on_the_models(self, name):
         workload = WORKLOADS[name]
         samples, sizes, _ = workload.number(workload.generate(8, seed=0))

@@ -115,7 +115,8 @@ def of_workload(name):
     model = eb.ParameterCollection(seed=0)
     network = workload.network(model, *sizes, dim=6)
     with eb.Graph():
-        loss = eb.sum([network.cross_entropy(h, 0) for sample in samples for h in network.hidden(*sample)])
+        found = workload.outputs(network, samples)
+        loss = -eb.sum([eb.log(p[0]) for of_sample in found for p in of_sample])
         loss.backward()
     weights = [parameter for parameter in model if not isinstance(parameter, LookupParameters)]
     return [loss.value()], [on_host(parameter.grad()) for parameter in weights]
@@ -233,7 +234,8 @@ def test_cells(cuda, monkeypatch, run):
     with eb.device("cpu"):
         of_cpu = run()
     for got, want in zip(itertools.chain(*of_gpu), itertools.chain(*of_cpu), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+        # Where softmax takes away what all its operands have in common, gradients are nothing but rounding.
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-9 + 1e-4 * np.abs(want).max())
     check_compiled(list(wanted), CAPABILITIES)
 
 

@@ -1,0 +1,37 @@
+"""Models with the data they read, by name: what `edbatch run` and the benchmarks run."""
+
+from __future__ import annotations
+
+import edbatch as eb
+from edbatch.models.workloads import graphs, lattices, pairs, pictures, points, sentences, trees
+from edbatch.models.workloads.sentences import RARE
+from edbatch.models.workloads.workload import Numbered, Workload
+
+__all__ = ["NINE", "RARE", "WORKLOADS", "Numbered", "Workload", "get_workload"]
+
+NINE = {**trees.NINE, **sentences.NINE, **lattices.NINE, **pairs.NINE}  # those of ED-Batch (Chen et al. 2023)
+WORKLOADS = {
+    **NINE,
+    **trees.OTHERS,
+    **sentences.OTHERS,
+    **pairs.OTHERS,
+    **pictures.OTHERS,
+    **graphs.OTHERS,
+    **points.OTHERS,
+}
+
+
+def get_workload(name: str) -> Workload:
+    """The workload of this name.
+
+    Raises:
+        EdBatchError: there is none.
+
+    Example:
+        >>> get_workload("tagger").noun
+        'sentence'
+    """
+    try:
+        return WORKLOADS[name]
+    except KeyError:
+        raise eb.EdBatchError(f"no model is named {name!r}; expected one of {', '.join(WORKLOADS)}") from None

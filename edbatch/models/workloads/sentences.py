@@ -1,0 +1,146 @@
+"""Workloads over sentences: tags, the next word, a full tree over words, and a parser's transitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
+import edbatch as eb
+from edbatch.data.dependencies import DependencySentence, random_dependencies, stream_conllu
+from edbatch.data.sentences import random_pieces, random_sentences, stream_pieces, stream_sentences
+from edbatch.data.tagged import TaggedSentence, random_tagged, stream_tagged
+from edbatch.data.vocabulary import Vocabulary
+from edbatch.models.classifier import Classifier
+from edbatch.models.language_model import LanguageModel
+from edbatch.models.parser import TransitionParser
+from edbatch.models.tagger import BiLSTMTagger
+from edbatch.models.tree_rnn import TreeFC
+from edbatch.models.workloads.workload import Numbered, Workload
+
+RARE = 5  # a word that occurs less often is read by its characters
+STEPS, LEAVES = 64, 256  # words of a sample of Cavs's Fixed-LSTM and Tree-FC
+
+
+class TreeFCOverWords(Classifier):
+    """`edbatch.models.TreeFC` over the complete binary tree whose leaves are words, with a softmax at its root.
+
+    Arguments as of `edbatch.models.TreeLSTM`.
+    """
+
+    def __init__(self, model: eb.ParameterCollection, words: int, labels: int, dim: int) -> None:
+        super().__init__(model, dim, labels)
+        self.embed = model.add_lookup_parameters((words, dim), name="embed")
+        self.layer = TreeFC(model, dim, dim)
+
+    def hidden(self, words: Sequence[int]) -> list[eb.Expression]:
+        """Vector [dim] of the root, over 1, 2, 4, 8, ... words."""
+        return [self.layer.root([eb.lookup(self.embed, word) for word in words])]
+
+
+class SentenceParser(TransitionParser):
+    """`edbatch.models.TransitionParser` that says how probable each transition was where it made the best."""
+
+    async def answer(self, words: Sequence[int]) -> list[eb.Expression]:
+        """Probabilities of all actions at every step; a program. Arguments as of `parse`."""
+        return [eb.softmax(scores) for scores in await self.step_scores(words)]
+
+
+def _number_tagged(sentences: list[TaggedSentence]) -> Numbered:
+    words = Vocabulary(word for sentence in sentences for word in sentence.words)
+    tags = sorted({tag for sentence in sentences for tag in sentence.tags})
+    return Numbered([([words[word] for word in x.words],) for x in sentences], (len(words), len(tags)), tags)
+
+
+def _number_spelled(sentences: list[TaggedSentence]) -> Numbered:
+    """Like `_number_tagged`, rare words as characters."""
+    words = Vocabulary((word for sentence in sentences for word in sentence.words), at_least=RARE)
+    letters = Vocabulary(letter for sentence in sentences for word in sentence.words for letter in word)
+    tags = sorted({tag for sentence in sentences for tag in sentence.tags})
+    samples = [
+        ([words[word] if word in words else [letters[letter] for letter in word] for word in sentence.words],)
+        for sentence in sentences
+    ]
+    return Numbered(samples, (len(words), len(tags), len(letters)), tags)
+
+
+def _number_words(sentences: list[list[str]]) -> Numbered:
+    known = list(dict.fromkeys(["<s>", "</s>", *chain(*sentences)]))
+    words = Vocabulary(known)
+    return Numbered([([words[word] for word in x],) for x in sentences], (len(words),), ["<unk>", *known])
+
+
+def _number_leaves(pieces: list[list[str]]) -> Numbered:
+    """What a piece is labelled with, text does not say: there are five labels, as of sentiment."""
+    samples, (words,), _ = _number_words(pieces)
+    return Numbered(samples, (words, 5), list(range(5)))
+
+
+def _number_parsed(sentences: list[DependencySentence]) -> Numbered:
+    words = Vocabulary(word for sentence in sentences for word in sentence.words)
+    relations = sorted({relation for sentence in sentences for relation in sentence.relations})
+    actions = ["shift", *(f"{move}-{relation}" for move in ("left", "right") for relation in relations)]
+    samples = [([words[word] for word in sentence.words],) for sentence in sentences]
+    return Numbered(samples, (len(words), len(relations)), actions)
+
+
+def _spelling_tagger(model: eb.ParameterCollection, words: int, tags: int, characters: int, dim: int) -> BiLSTMTagger:
+    return BiLSTMTagger(model, words, tags, dim, characters=characters)
+
+
+_TAGGED = Workload(
+    noun="sentence",
+    place="word",
+    files=("tagged sentences",),
+    folder=("wikiner/train.txt",),
+    stream=stream_tagged,
+    generate=random_tagged,
+    number=_number_tagged,
+    network=BiLSTMTagger,
+)
+_TEXT = Workload(
+    noun="sentence",
+    place="word",
+    files=("sentences",),
+    folder=("iwslt15/tst2012.en",),
+    stream=stream_sentences,
+    generate=random_sentences,
+    number=_number_words,
+    network=LanguageModel,
+)
+_PARSED = Workload(
+    noun="sentence",
+    place="transition",
+    files=("CoNLL-U sentences",),
+    folder=(),
+    stream=stream_conllu,
+    generate=random_dependencies,
+    number=_number_parsed,
+    network=SentenceParser,
+    program=True,
+)
+
+NINE = {
+    "tagger": _TAGGED,
+    "tagger-characters": replace(_TAGGED, number=_number_spelled, network=_spelling_tagger),
+}
+OTHERS = {
+    "language-model": _TEXT,
+    "language-model-fixed": replace(
+        _TEXT,
+        noun="piece",
+        stream=partial(stream_pieces, length=STEPS),
+        generate=lambda n, seed: random_pieces(n, STEPS, seed),
+    ),
+    "tree-fc": replace(
+        _TEXT,
+        noun="piece",
+        place="root",
+        stream=partial(stream_pieces, length=LEAVES),
+        generate=lambda n, seed: random_pieces(n, LEAVES, seed),
+        number=_number_leaves,
+        network=TreeFCOverWords,
+    ),
+    "parser": _PARSED,
+}

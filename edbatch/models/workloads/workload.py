@@ -1,0 +1,104 @@
+"""What a workload is: a model, the data it reads, and how the two come together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import edbatch as eb
+from edbatch.data.stream import Stream
+
+
+class Numbered(NamedTuple):
+    """Samples as a model takes them.
+
+    Attributes:
+        samples: per sample what the model's `hidden` or `answer` takes, words as numbers.
+        sizes: of what the model has tables for, in the order of its arguments.
+        labels: what the entries of its probabilities stand for.
+    """
+
+    samples: list[tuple[Any, ...]]
+    sizes: tuple[Any, ...]
+    labels: list[Any]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model and its data.
+
+    A network has `hidden(*sample)`, the vectors from which `probabilities(vector)` gives those of the labels; or, where
+    what a sample does depends on values, `answer(*sample)`, a program that returns the probabilities.
+
+    Attributes:
+        noun: what a sample is called.
+        place: what each of its probabilities belongs to.
+        files: what its files hold, by position; none where samples are made up only.
+        folder: where they are in the folder that EDBATCH_DATA names, if they are there.
+        stream: samples from files, one at a time; `skip_bad` skips malformed ones. None without files.
+        generate: made-up samples, from their number and a seed.
+        number: what the model takes of samples, see `Numbered`.
+        network: makes the model, from a collection, sizes and the size of its states.
+        root: whether only the label of the last place is predicted of a sample.
+        program: whether a network has `answer`.
+        hidden: a size of states that suits it.
+
+    Example:
+        >>> import edbatch as eb
+        >>> from edbatch.models.workloads import WORKLOADS
+        >>> workload = WORKLOADS["lattice-lstm"]
+        >>> samples, sizes, labels = workload.number(workload.generate(3, seed=0))
+        >>> network = workload.network(eb.ParameterCollection(seed=0), *sizes, dim=4)
+        >>> with eb.Graph() as graph:
+        ...     outputs = [p for sample in samples for p in workload.probabilities(network, sample)]
+        >>> outputs[0].shape == (len(labels),)
+        True
+    """
+
+    noun: str
+    place: str
+    files: tuple[str, ...]
+    folder: tuple[str, ...]
+    stream: Callable[..., Stream[Any]] | None
+    generate: Callable[[int, int], list[Any]]
+    number: Callable[[list[Any]], Numbered]
+    network: Callable[..., Any]
+    root: bool = False
+    program: bool = False
+    hidden: int = 128
+
+    def read(self, *paths: Any) -> list[Any]:
+        """All samples of files.
+
+        Raises:
+            EdBatchError: other files are expected, or they cannot be read.
+        """
+        return self.open_files(*paths).take()
+
+    def open_files(self, *paths: Any, skip_bad: bool = False) -> Stream[Any]:
+        """The samples of files, one at a time.
+
+        Raises:
+            EdBatchError: another number of files is expected.
+        """
+        if self.stream is None:
+            raise eb.EdBatchError(f"no files are read, {self.noun}s are made up; got {_counted(len(paths))}")
+        if len(paths) != len(self.files):
+            expected = f"{_counted(len(self.files))} ({', '.join(self.files)})"
+            raise eb.EdBatchError(f"expected {expected}, got {len(paths)}")
+        return self.stream(*paths, skip_bad=skip_bad)
+
+    def outputs(self, network: Any, samples: Sequence[tuple[Any, ...]]) -> list[list[eb.Expression]]:
+        """Per sample the probabilities of all labels at every place; programs run, all together."""
+        if self.program:
+            return eb.run([network.answer(*sample) for sample in samples])
+        return [[network.probabilities(h) for h in network.hidden(*sample)] for sample in samples]
+
+    def probabilities(self, network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
+        """Of all labels, at every place of one sample."""
+        return self.outputs(network, [sample])[0]
+
+
+def _counted(files: int) -> str:
+    return "1 file" if files == 1 else f"{files} files"

@@ -1,0 +1,156 @@
+"""What workloads put around layers: words below them and a softmax above, and what programs say of their steps."""
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.models.workloads import WORKLOADS
+from tests.models.equations import randomized, sigmoid, softmax
+
+DIM = 6
+
+
+def made(name, n=5, seed=2):
+    """A network in float64 with its samples, their labels, and its parameters by name."""
+    workload = WORKLOADS[name]
+    samples, sizes, labels = workload.number(workload.generate(n, seed))
+    model = eb.ParameterCollection(seed=3, dtype="float64")
+    network = workload.network(model, *sizes, DIM)
+    return network, samples, labels, randomized(model)
+
+
+def outputs(name, network, samples):
+    """Per sample the probabilities at its places."""
+    with eb.Graph(dtype="float64"):
+        found = WORKLOADS[name].outputs(network, samples)
+        values = iter(eb.forward([p for of_sample in found for p in of_sample]))
+    return [[next(values) for _ in of_sample] for of_sample in found]
+
+
+def read_out(p, h):
+    return softmax(p["W_out"] @ h + p["b_out"])
+
+
+def tree_gru(p, words, children):
+    hs = []
+    for word, below in zip(words, children, strict=True):
+        if word is not None:
+            z, n = np.split(p["tree.W"] @ p["embed"][word] + p["tree.b_leaf"], 2)
+            hs.append(sigmoid(z) * np.tanh(n))
+            continue
+        both = [hs[child] for child in below]
+        r1, r2, *mixture = np.split(p["tree.U"] @ np.concatenate(both) + p["tree.b"], 5)
+        reset = np.concatenate([sigmoid(r1) * both[0], sigmoid(r2) * both[1]])
+        shares = np.exp(mixture) / np.exp(mixture).sum(axis=0)
+        new = np.tanh(p["tree.U_n"] @ reset + p["tree.b_n"])
+        hs.append(shares[0] * both[0] + shares[1] * both[1] + shares[2] * new)
+    return hs
+
+
+def child_sum(p, words, children):
+    states = []
+    for word, below in zip(words, children, strict=True):
+        x = np.zeros(DIM) if word is None else p["embed"][word]
+        f, *projected = np.split(p["tree.W"] @ x + p["tree.b"], 4)
+        h_sum = sum((states[child][0] for child in below), np.zeros(DIM))
+        kept = sum((sigmoid(f + p["tree.U_f"] @ states[child][0]) * states[child][1] for child in below), np.zeros(DIM))
+        i, o, u = (a + b for a, b in zip(projected, np.split(p["tree.U"] @ h_sum, 3), strict=True))
+        c = sigmoid(i) * np.tanh(u) + kept
+        states.append((sigmoid(o) * np.tanh(c), c))
+    return [h for h, _ in states]
+
+
+def tree_fc(p, words):
+    level = [p["tree.W_leaf"] @ p["embed"][word] for word in words]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=True)
+        level = [np.maximum(p["tree.W"] @ np.concatenate(pair) + p["tree.b"], 0) for pair in pairs]
+    return level
+
+
+EQUATIONS = {"tree-gru": tree_gru, "child-sum": child_sum, "tree-fc": tree_fc}
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_layers_over_words(name):
+    network, samples, _, p = made(name)
+    for sample, found in zip(samples, outputs(name, network, samples), strict=True):
+        expected = [read_out(p, h) for h in EQUATIONS[name](p, *sample)]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_molecules():
+    network, samples, _, p = made("graph-attention")
+    for (atoms, neighbours), found in zip(samples, outputs("graph-attention", network, samples), strict=True):
+        hs = p["embed"][atoms]
+        for name in (layer.W.name.removesuffix(".W") for layer in network.layers):
+            ws = hs @ p[f"{name}.W"].T
+            scores = ws @ p[f"{name}.a_to"].T + (ws @ p[f"{name}.a_from"].T).T
+            scores = np.where(scores > 0, scores, 0.2 * scores)
+            there = np.eye(len(atoms), dtype=bool)
+            for at, near in enumerate(neighbours):
+                there[at, near] = True
+            shares = np.where(there, np.exp(scores), 0)
+            hs = np.tanh(shares / shares.sum(axis=1, keepdims=True) @ ws)
+        np.testing.assert_allclose(found, [read_out(p, h) for h in hs], rtol=1e-9)
+
+
+def test_experts():
+    network, samples, _, p = made("mixture-of-experts")
+    for (x,), (found,) in zip(samples, outputs("mixture-of-experts", network, samples), strict=True):
+        gate = p["W_gate"] @ x
+        expert = network.layer.experts[gate.argmax()]
+        h = softmax(gate).max() * np.tanh(p[expert.W.name] @ x + p[expert.b.name])
+        np.testing.assert_allclose(found, read_out(p, h), rtol=1e-9)
+
+
+def test_trees_are_said_node_by_node():
+    """The probabilities of what the nodes are make up the loss of the generator."""
+    network, samples, labels, _ = made("td-tree-lstm")
+
+    def nodes(tree):
+        return [len(labels) - 1, *nodes(tree[0]), *nodes(tree[1])] if isinstance(tree, tuple) else [tree]
+
+    for (tree, topic), found in zip(samples, outputs("td-tree-lstm", network, samples), strict=True):
+        said = [p[node] for p, node in zip(found, nodes(tree), strict=True)]
+        with eb.Graph(dtype="float64"):
+            loss = network.loss(tree, topic).value()
+        assert -np.log(said).sum() == pytest.approx(loss, rel=1e-9)
+
+
+def test_a_parser_makes_the_transitions_that_it_says_are_best():
+    network, samples, labels, _ = made("parser")
+    parsed = eb.run([network.parse(*sample) for sample in samples], dtype="float64")
+    for (words,), found, (heads, relations) in zip(samples, outputs("parser", network, samples), parsed, strict=True):
+        assert len(found) == 2 * len(words)  # each is shifted, and taken away
+        configuration, given = eb.models.parser.Configuration(len(words)), {}
+        for p in found:
+            allowed = configuration.allowed()
+            action = max((k for k, known in enumerate(network.known) if known.move in allowed), key=lambda k: p[k])
+            move, relation = network.known[action]
+            assert labels[action].startswith(move.name.lower())
+            if relation >= 0:
+                given[configuration.stack[-1]] = relation
+            configuration.apply(move)
+        assert configuration.heads == heads
+        assert [given[word] for word in range(1, len(words) + 1)] == relations
+
+
+def test_a_pointer_points_at_what_it_says_is_best():
+    network, samples, _, _ = made("pointer-decoder")
+    orders = eb.run([network.order(*sample) for sample in samples], dtype="float64")
+    for found, order in zip(outputs("pointer-decoder", network, samples), orders, strict=True):
+        left = set(range(len(order)))
+        for p, position in zip(found, order, strict=True):
+            assert len(p) == len(order)
+            assert max(left, key=lambda at: p[at]) == position
+            left.remove(position)
+
+
+def test_questions_have_the_answers_of_clevr():
+    network, samples, labels, _ = made("module-network")
+    assert len(labels) == 28
+    with eb.Graph(dtype="float64"):
+        (steps, picture), (expected,) = samples[0], outputs("module-network", network, samples)[0]
+        h = super(type(network), network).hidden(steps, eb.input(picture))
+        np.testing.assert_allclose(network.probabilities(h).value(), expected, rtol=1e-9)
