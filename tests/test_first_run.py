@@ -107,7 +107,10 @@ def results(policy):
     return found
 
 
-POLICIES = ["sufficient", "sufficient-direct", "depth", "agenda", "agenda-remaining", "greedy", "none"]
+POLICIES = [
+    "sufficient", "sufficient-direct", "depth", "standard-sort", "improved-sort", "agenda", "agenda-remaining",
+    "greedy", "none",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from edbatch.policy.typed_graph import TypedGraph
 
 loops = Later("edbatch.policy.heuristic_loops")
 search_loops = Later("edbatch.policy.search_loops")
+sorting_loops = Later("edbatch.policy.sorting_loops")
 topology = Later("edbatch.policy.topology")
 
 BEAM_WIDTH = 10
@@ -30,6 +31,10 @@ class Heuristic:
     - `agenda-remaining`: the same, averaged over the nodes that remain (ED-Batch's version of it).
     - `sufficient`: the ready type of largest ratio |READY| / |TOTAL|, path reading (section 5.3).
     - `sufficient-direct`: the same with the direct reading, as the paper computes it.
+    - `standard-sort`: each sample as a row of nodes, depth first; nodes of one type in one column (Suarez and Zhu
+      2019, "standard topological sort").
+    - `improved-sort`: nodes of one type at one distance from the roots, the farthest first (Suarez and Zhu 2019,
+      "improved topological sort"); `depth` counts from the inputs.
     - `none`: each node alone.
     - `greedy`, `beam`, `beam:WIDTH`: searches on the lower bound of what remains; meant for off-line use.
 
@@ -88,11 +93,27 @@ def _none(graph: TypedGraph) -> Schedule:
 
 def _depth(graph: TypedGraph) -> Schedule:
     """Runs the nodes of one type at one depth together, depth by depth."""
-    depth = topology.depths(graph.indptr, graph.operands, graph.topological)
-    key = depth.astype(np.int64) * len(graph.names) + graph.types
+    return _by_steps(graph, topology.depths(graph.indptr, graph.operands, graph.topological))
+
+
+def _by_steps(graph: TypedGraph, step: np.ndarray) -> Schedule:
+    """What runs at one step, type by type; `step` are numbers from 0 on."""
+    key = step.astype(np.int64) * len(graph.names) + graph.types
     order = np.argsort(key, kind="stable").astype(np.int32)
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     return Schedule(order, np.append(starts, len(graph)), graph.types[order[starts]])
+
+
+def _standard_sort(graph: TypedGraph) -> Schedule:
+    """Runs each sample's nodes one after the other, depth first, all samples side by side."""
+    user_indptr, _ = graph.successors
+    return _by_steps(graph, sorting_loops.columns_of_rows(graph.indptr, graph.operands, user_indptr))
+
+
+def _improved_sort(graph: TypedGraph) -> Schedule:
+    """Runs the nodes of one type at one distance from the roots together, the farthest first."""
+    label = sorting_loops.labels_from_roots(graph.indptr, graph.operands, graph.topological)
+    return _by_steps(graph, label.max(initial=0) - label)
 
 
 def _agenda(graph: TypedGraph) -> Schedule:
@@ -145,6 +166,8 @@ RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
     "agenda-remaining": _agenda_remaining,
     "sufficient": _sufficient,
     "sufficient-direct": _sufficient_direct,
+    "standard-sort": _standard_sort,
+    "improved-sort": _improved_sort,
     "none": _none,
     "greedy": _greedy,
     "beam": _beam,

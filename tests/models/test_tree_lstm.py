@@ -9,8 +9,9 @@ from edbatch.data.sample_files import sample_path
 from edbatch.data.trees import Tree, read_trees
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.models.tree_lstm import TreeLSTM
+from edbatch.policy.heuristics import RULES
 
-POLICIES = [None, "none", "depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct", "greedy", "beam"]
+POLICIES = [None, *RULES]
 
 
 def sigmoid(x):

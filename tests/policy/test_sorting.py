@@ -1,0 +1,148 @@
+"""Suarez and Zhu's topological sorts beside their algorithm in plain Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edbatch.policy import Heuristic, TypedGraph, get_policy, lower_bound
+
+
+def lists(graph):
+    """Per node its operands, and per node its users."""
+    operands = [graph.operands[a:b].tolist() for a, b in zip(graph.indptr, graph.indptr[1:], strict=False)]
+    users = [[] for _ in operands]
+    for node, row in enumerate(operands):
+        for operand in row:
+            users[operand].append(node)
+    return operands, users
+
+
+def named(graph, schedule):
+    """Batches as sets of nodes, in order."""
+    return [frozenset(batch.tolist()) for batch in schedule.batches()]
+
+
+def pools(graph):
+    """Improved sort: nodes by their distance from a root, the farthest first."""
+    _, users = lists(graph)
+
+    def label(node):
+        return max((label(user) + 1 for user in users[node]), default=0)
+
+    labels = [label(node) for node in range(len(graph))]
+    return [
+        frozenset(node for node in range(len(graph)) if labels[node] == at and graph.types[node] == kind)
+        for at in sorted(set(labels), reverse=True)
+        for kind in sorted({graph.types[node] for node in range(len(graph)) if labels[node] == at})
+    ]
+
+
+def queues(graph):
+    """Standard sort: a queue of nodes for every sample, and what joins them all, in the order in which it runs."""
+    operands, users = lists(graph)
+    there, joins = set(range(len(graph))), []
+    while len(roots := [node for node in there if not there.intersection(users[node])]) == 1:
+        joins.insert(0, roots[0])
+        there.discard(roots[0])
+    roots.sort()
+    group = {node: {node} for node in there}
+    for node in there:
+        for operand in operands[node]:
+            if operands[operand]:
+                joined = group[node] | group[operand]
+                group.update(dict.fromkeys(joined, joined))
+    found, seen = {}, set()
+
+    def visit(node, inside):
+        """Depth first; an input goes to the queue of what takes it."""
+        if node in seen:
+            return
+        seen.add(node)
+        own = inside if inside and not operands[node] else min(group[node])
+        for operand in operands[node]:
+            visit(operand, (own,))
+        found.setdefault(own[0] if isinstance(own, tuple) else own, []).append(node)
+
+    for root in roots:
+        visit(root, None)
+    return list(found.values()), joins
+
+
+def columns(graph):
+    """Runs the first node of every queue, type by type, as often as there are nodes; one that waits for another queue
+    is left for later."""
+    operands, _ = lists(graph)
+    waiting, joins = queues(graph)
+    done, batches = set(), []
+    while any(waiting):
+        column = [queue for queue in waiting if queue and done.issuperset(operands[queue[0]])]
+        heads = [queue.pop(0) for queue in column]
+        kinds = sorted({graph.types[node] for node in heads})
+        batches += [frozenset(node for node in heads if graph.types[node] == kind) for kind in kinds]
+        done.update(heads)
+    return batches + [frozenset([node]) for node in joins]
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**6), types=st.integers(1, 6), nodes=st.sampled_from([3, 12, 40]))
+def test_any_graph(random_graph, seed, types, nodes):
+    graph = random_graph(seed, nodes, types)
+    for name, expected in (("standard-sort", columns(graph)), ("improved-sort", pools(graph))):
+        schedule = get_policy(name).schedule(graph)
+        schedule.validate(graph)
+        assert named(graph, schedule) == expected
+        assert len(schedule) >= lower_bound(graph)
+
+
+def program_trees(seed, samples, joined):
+    """Programs as the paper has them, trees of functions of one or two inputs; `joined` by a sum over all."""
+    random = np.random.default_rng(seed)
+    types, operands = [], []
+
+    def add(kind, *inputs):
+        types.append(kind)
+        operands.append(list(inputs))
+        return len(types) - 1
+
+    def grow(depth):
+        inputs = [grow(depth - 1) for _ in range(random.integers(1, 3))] if depth else []
+        return add(f"{'SUBQ'[len(inputs)]}{random.integers(3)}", *inputs)
+
+    roots = [grow(int(random.integers(1, 5))) for _ in range(samples)]
+    if joined:
+        add("sum", *roots)
+    return TypedGraph.from_lists(types, operands)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_programs_of_the_paper(joined):
+    """At most one batch for each type and column, or pool: p s and p d calls."""
+    for seed in range(20):
+        graph = program_trees(seed, 12, joined)
+        rows, joins = queues(graph)
+        assert len(rows) == 12  # a row for each program
+        assert len(joins) == joined
+        functions = len(graph.names) - joined
+        standard, improved = (Heuristic(name).schedule(graph) for name in ("standard-sort", "improved-sort"))
+        assert named(graph, standard) == columns(graph)
+        assert lower_bound(graph) <= len(improved) <= functions * 5 + joined
+        assert lower_bound(graph) <= len(standard) <= functions * max(map(len, rows)) + joined
+
+
+def test_inputs_that_samples_share_do_not_join_them():
+    graph = TypedGraph.from_lists(["x", "a", "b", "a", "b"], [[], [0], [1], [0], [3]])
+    assert named(graph, Heuristic("standard-sort").schedule(graph)) == [{0}, {1, 3}, {2, 4}]
+
+
+def test_improved_counts_from_the_roots_and_depth_from_the_inputs():
+    graph = TypedGraph.from_lists(["a", "a", "b", "c"], [[], [], [1], [0, 2]])
+    assert named(graph, Heuristic("depth").schedule(graph)) == [{0, 1}, {2}, {3}]
+    assert named(graph, Heuristic("improved-sort").schedule(graph)) == [{1}, {0}, {2}, {3}]
+
+
+def test_a_deep_graph_needs_no_recursion():
+    n = 50_000
+    graph = TypedGraph.from_lists(["a"] * n, [[], *([node] for node in range(n - 1))])
+    for name in ("standard-sort", "improved-sort"):
+        assert len(Heuristic(name).schedule(graph)) == n
