@@ -89,6 +89,12 @@ class NaryTreeLSTM(Layer):
         return o * eb.tanh(c), c
 
 
+def node_types(words: Sequence[int | None], seed: int) -> list[int]:
+    """Per node of a tree 0 or 1, drawn from a seed and the tree's words."""
+    random = Random(f"{seed}: {[None if word is None else int(word) for word in words]}")
+    return [int(2 * random.random()) for _ in words]
+
+
 class TreeLSTM2Type(TreeLSTM):
     """TreeLSTM whose inner nodes are of two types, each with parameters of its own (ED-Batch, Chen et al. 2023,
     "TreeLSTM-2Type"). The type of a node is drawn from a seed and the tree's words: it is the same in every epoch.
@@ -131,8 +137,7 @@ class TreeLSTM2Type(TreeLSTM):
 
     def types(self, words: Sequence[int | None]) -> list[int]:
         """Per node 0 or 1; that of a leaf means nothing."""
-        random = Random(f"{self.seed}: {[None if word is None else int(word) for word in words]}")
-        return [int(2 * random.random()) for _ in words]
+        return node_types(words, self.seed)
 
     @eb.cell
     def compose_second(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:

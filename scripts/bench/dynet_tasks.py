@@ -31,7 +31,8 @@ from tqdm import tqdm
 import edbatch as eb
 from edbatch.experiments.measure import Runs, interleaved
 from edbatch.experiments.mini_batches import as_tuples
-from edbatch.experiments.peers.tasks import MODELS, Own, Task
+from edbatch.experiments.peers.own import Own
+from edbatch.experiments.peers.tasks import MODELS, Task
 from edbatch.runtime.remembered import afresh
 from scripts import data_folder
 from scripts.bench.mini_batches import source

@@ -21,7 +21,8 @@ from tqdm import tqdm
 
 import edbatch as eb
 from edbatch.experiments.measure import Runs, interleaved
-from edbatch.experiments.peers.tasks import MODELS, Own
+from edbatch.experiments.peers.own import Own
+from edbatch.experiments.peers.tasks import MODELS
 from edbatch.kernels.cpu import pool
 from edbatch.kernels.cpu.emitter import multiply_rows
 from edbatch.kernels.cpu.products import Gemm, multiply

@@ -31,14 +31,15 @@ from tqdm import tqdm
 import edbatch as eb
 from edbatch.experiments.measure import interleaved
 from edbatch.experiments.mini_batches import as_tuples
+from edbatch.experiments.peers.own import Own
 from edbatch.experiments.peers.peer import Peer, training_step
-from edbatch.experiments.peers.tasks import MODELS, Own, Task
-from edbatch.experiments.peers.trees import TreeByLevel, TreePerSample
+from edbatch.experiments.peers.tasks import MODELS, Task
+from edbatch.experiments.peers.tree_networks import TreeLSTMByLevel, TreeLSTMPerSample
 from scripts import data_folder
 from scripts.bench.mini_batches import source
 from scripts.bench.report import Tables, command
 
-PEERS: dict[str, type[Peer]] = {"PyTorch per sample": TreePerSample, "PyTorch by level": TreeByLevel}
+PEERS: dict[str, type[Peer]] = {"PyTorch per sample": TreeLSTMPerSample, "PyTorch by level": TreeLSTMByLevel}
 MOST_BACKWARD = {256: 1.6}  # times forward, asked
 MOST_MEMORY = 2  # times PyTorch's peak, asked
 ASKED = {("PyTorch per sample", 64): 25, ("PyTorch per sample", 256): 25,
@@ -131,7 +132,7 @@ def with_threads(task: Task, hidden: int, batch: int, rounds: int, threads: int 
     """EdBatch and PyTorch by level, several threads each: the fastest rounds, since others' work only adds to them."""
     mini_batch = task.samples[:batch]
     own, again = started(task, hidden), started(task, hidden, replays=True)
-    peer = TreeByLevel(own.model)
+    peer = TreeLSTMByLevel(own.model)
     step, prepared = torch_step(peer), [peer.prepare(sample) for sample in mini_batch]
     replay = replayed(again, mini_batch, batch)
     functions = {"recorded": lambda: own.step(mini_batch), "replayed": replay, "PyTorch": lambda: step(prepared)}
@@ -159,10 +160,10 @@ def products(task: Task, hidden: int, batch: int, rounds: int) -> dict[str, Any]
 
     Neither side can be faster than its BLAS: NumPy's is what EdBatch calls, PyTorch brings its own.
     """
-    peer = TreeByLevel(started(task, hidden).model)
+    peer = TreeLSTMByLevel(started(task, hidden).model)
     levels_of = peer.batch([peer.prepare(sample) for sample in task.samples[:batch]])
     leaves, inner = levels_of.words, levels_of.inner
-    levels = [(len(leaves), peer.W), *((n, peer.U) for n in inner if n)]
+    levels = [(len(leaves), peer.W), *((n, peer.U) for (n,) in inner if n)]
     random = np.random.default_rng(0)
 
     def rows(n: int, size: int) -> np.ndarray:
@@ -170,7 +171,10 @@ def products(task: Task, hidden: int, batch: int, rounds: int) -> dict[str, Any]
 
     forward = [(rows(n, W.shape[1]), W.detach().numpy().T) for n, W in levels]
     backward = [(rows(n, W.shape[0]), W.detach().numpy()) for n, W in levels]
-    weights = [(rows(n, W.shape[1]).T, rows(n, W.shape[0])) for n, W in ((len(leaves), peer.W), (sum(inner), peer.U))]
+    weights = [
+        (rows(n, W.shape[1]).T, rows(n, W.shape[0]))
+        for n, W in ((len(leaves), peer.W), (sum(n for (n,) in inner), peer.U))
+    ]
     pairs = forward + backward + weights
     tensors = [tuple(map(torch.from_numpy, pair)) for pair in pairs]
     sides = {"NumPy": lambda: [a @ b for a, b in pairs], "PyTorch": lambda: [a @ b for a, b in tensors]}
@@ -217,7 +221,7 @@ def peak_of_step(name: str, hidden: int, batch: int) -> tuple[int, int]:
         assert isinstance(graph, eb.Graph)
         inside = sum(saved.rows.nbytes for ran in graph._evaluation.ran for saved in ran.saved.values())
         return peak, graph.report().memory_bytes + inside
-    peer = TreeByLevel(own.model)
+    peer = TreeLSTMByLevel(own.model)
     prepared, few = ([peer.prepare(sample) for sample in some] for some in (mini_batch, small))
     peer.loss(peer.batch(few)).backward()
     peak = _growth(lambda: peer.loss(peer.batch(prepared)).backward())

@@ -17,7 +17,8 @@ from typing import Any
 import edbatch as eb
 
 try:
-    from edbatch.experiments.peers.tasks import MODELS, Own
+    from edbatch.experiments.peers.own import Own
+    from edbatch.experiments.peers.tasks import MODELS
 except ModuleNotFoundError:  # a checkout from before they were part of the package
     from scripts.peers.tasks import MODELS, Own  # type: ignore[import-not-found, no-redef]
 

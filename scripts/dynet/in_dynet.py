@@ -175,7 +175,7 @@ class Lattice(Recurrent):
             for source, number in ends:
                 lstm, table = (self.character, characters) if source == node - 1 else (self.word, words)
                 found.append(lstm.initial_state(states[source]).add_input(table[number]).s())
-            states.append(found[0] if len(found) == 1 else tuple(map(dy.esum, map(list, zip(*found)))))
+            states.append(found[0] if len(found) == 1 else tuple(map(dy.average, map(list, zip(*found)))))
         return self.classified([h for _, h in states[1:]], tags[1:])
 
 

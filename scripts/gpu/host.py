@@ -17,7 +17,8 @@ import numpy as np
 from numba import cfunc, types
 
 from edbatch.experiments.measure import STAGES, interleaved
-from edbatch.experiments.peers.tasks import MODELS, Own, Task
+from edbatch.experiments.peers.own import Own
+from edbatch.experiments.peers.tasks import MODELS, Task
 from edbatch.kernels.cuda import backend as cuda_backend
 from scripts import data_folder
 from scripts.bench.report import Tables, command

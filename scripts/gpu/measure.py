@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from edbatch.experiments.measure import Runs, message
-from edbatch.experiments.peers.tasks import Counts, Own, Task
+from edbatch.experiments.peers.own import Own
+from edbatch.experiments.peers.tasks import Counts, Task
 from scripts.gpu.ceilings import torch_precision
 from scripts.gpu.clock import WARM_UPS, Profile, Side, measure, profile, waiter
 from scripts.gpu.points import OWN, PER_SAMPLE, Point

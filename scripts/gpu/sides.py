@@ -7,8 +7,10 @@ from typing import Any
 
 import torch
 
+from edbatch.experiments.peers.own import LR, Own
 from edbatch.experiments.peers.peer import Peer, training_step
-from edbatch.experiments.peers.tasks import LR, Own, Task
+from edbatch.experiments.peers.table import PEERS
+from edbatch.experiments.peers.tasks import Task
 from scripts.gpu.clock import Side
 from scripts.gpu.points import PER_SAMPLE, Point
 
@@ -19,9 +21,10 @@ Maker = Callable[..., Side]
 
 def peers(point: Point, task: Task) -> Iterator[tuple[str, Maker]]:
     """Their names, and what makes them."""
+    competing = PEERS[task.workload]
     if point.per_sample and point.batch <= LARGEST_PER_SAMPLE:
-        yield PER_SAMPLE, lambda *given: _eager(task.per_sample, point, *given)
-    for name, kind in task.by_hand.items():
+        yield PER_SAMPLE, lambda *given: _eager(competing.per_sample, point, *given)
+    for name, kind in competing.by_hand.items():
         yield f"PyTorch {name}", lambda *given, kind=kind: _eager(kind, point, *given)
         if point.graphed:
             yield f"PyTorch {name}, CUDA graph", lambda *given, kind=kind: _graphed(kind, point, *given)

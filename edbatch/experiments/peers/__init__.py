@@ -1,1 +1,9 @@
-"""Three models of `edbatch.models` as one writes them in PyTorch, to compare with."""
+"""The nine workloads of ED-Batch as one writes them in PyTorch, and contests of them with EdBatch.
+
+PyTorch (the extra `bench`) is imported where a contest is made, and by the files with its networks.
+"""
+
+from edbatch.experiments.peers.contest import contest
+from edbatch.experiments.peers.sides import Contest
+
+__all__ = ["Contest", "contest"]

@@ -38,6 +38,7 @@ class Peer(nn.Module):
     def __init__(self, model: eb.ParameterCollection, device: str = "cpu", compiled: bool = False) -> None:
         super().__init__()
         self.device, self.compiled = torch.device(device), compiled
+        self.tables = {parameter.name for parameter in model if isinstance(parameter, eb.LookupParameters)}
         values = {parameter.name: torch.from_numpy(parameter.value()) for parameter in model}
         for name, value in self.arranged(values).items():
             self.register_parameter(name.replace(".", "_"), nn.Parameter(value.contiguous().to(self.device)))
@@ -61,6 +62,18 @@ class Peer(nn.Module):
             gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             found[name] = gradient.to_dense() if gradient.is_sparse else gradient
         return {name: value.cpu().numpy() for name, value in self.original(found).items()}
+
+    def sparse_gradients(self) -> dict[str, np.ndarray]:
+        """Like `gradients`, but of tables the rows that were looked up, and which these are. For the CPU."""
+        found, rows = {}, {}
+        for name, parameter in self.named_parameters():
+            gradient = parameter.grad
+            if gradient is not None and gradient.is_sparse:
+                gradient = gradient.coalesce()
+                rows[f"{name}, rows"] = gradient.indices()[0].numpy()
+                gradient = gradient.values()
+            found[name] = torch.zeros_like(parameter) if gradient is None else gradient
+        return {name: value.numpy() for name, value in self.original(found).items()} | rows
 
     def lookup(self, table: Tensor, rows: Tensor) -> Tensor:
         """Embeddings. On the CPU their gradient is sparse, so that an update costs what was looked up.
@@ -110,8 +123,8 @@ class Peer(nn.Module):
 
     def _tables_and_others(self) -> tuple[list[Any], list[Any]]:
         found = {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
-        tables = [parameter for name, parameter in found.items() if name.startswith("embed")]
-        return tables, [parameter for name, parameter in found.items() if not name.startswith("embed")]
+        tables = [parameter for name, parameter in found.items() if name in self.tables]
+        return tables, [parameter for name, parameter in found.items() if name not in self.tables]
 
 
 class PerSample(Peer):

@@ -1,9 +1,9 @@
-"""Three models with their data: EdBatch's side and PyTorch's of each, and what each computes and moves."""
+"""The nine workloads of ED-Batch with their samples; of three of them, what they compute and move at least."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,15 +11,13 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.data.lattices import Lattice
+from edbatch.data.parallel import SentencePair
 from edbatch.data.tagged import TaggedSentence
 from edbatch.data.trees import Tree
-from edbatch.experiments.peers.lattice import LatticeByPosition, LatticePerSample, LatticeSample
-from edbatch.experiments.peers.peer import Peer
-from edbatch.experiments.peers.tagger import TaggedSample, TaggerByPosition, TaggerPacked, TaggerPerSample
-from edbatch.experiments.peers.trees import TreeByLevel, TreePerSample, TreeSample
+from edbatch.experiments.peers.samples import LatticeSample, PairSample, TaggedSample, TreeSample
 from edbatch.models.workloads import WORKLOADS
 
-LR = 1e-5  # so small that many steps on the same samples stay what training is
+END = 2  # the word with which `edbatch.models.EncoderDecoder` ends every sentence
 
 
 class Counts(NamedTuple):
@@ -40,31 +38,44 @@ class Task:
 
     Args:
         folder: with the real data; None: it is made up.
+        most: samples, the first that are of use; None: all there are.
 
     Attributes:
         name: of the model.
-        samples: what the network's `loss` takes of each.
-        per_sample: how PyTorch does it one sample after the other.
-        by_hand: how it does it in batches written by hand.
+        workload: of `edbatch.models.workloads`.
+        samples: what the network's `hidden` takes of each, and last what belongs to its places.
     """
 
     name: ClassVar[str]
-    workload: ClassVar[str]  # of `edbatch.models.workloads`
-    made_up: ClassVar[int]  # samples
-    per_sample: ClassVar[type[Peer]]
-    by_hand: ClassVar[dict[str, type[Peer]]]
-    options: ClassVar[dict[str, Any]] = {}  # of the network
+    workload: ClassVar[str]
+    made_up: ClassVar[int] = 2000  # samples
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, most: int | None = None) -> None:
         self._workload = of = WORKLOADS[self.workload]
-        found = of.read(*(folder / path for path in of.folder)) if folder else of.generate(self.made_up, 0)
+        given = of.stream(*(folder / path for path in of.folder)) if folder else of.generate(most or self.made_up, 0)
+        found = list(islice(filter(self.is_of_use, given), most))
         inputs, self._sizes, self.labels = of.number(found)
-        samples = [self.sample(x, read) for x, read in zip(inputs, found, strict=True)]
-        self.samples = [sample for sample in samples if sample is not None]
+        self.samples = [self.sample(x, read) for x, read in zip(inputs, found, strict=True)]
+
+    @staticmethod
+    def is_of_use(read: Any) -> bool:
+        """Whether a sample that was read has a place."""
+        return True
 
     def sample(self, inputs: tuple[Any, ...], read: Any) -> Any:
-        """A sample of what the model's `hidden` takes, and of what was read; None if it is of no use."""
+        """A sample of what the model's `hidden` takes, and of what was read."""
         raise NotImplementedError
+
+    @staticmethod
+    def loss(network: Any, sample: tuple[Any, ...]) -> eb.Expression:
+        """The sum over the places of a sample."""
+        found: eb.Expression = network.loss(*sample)
+        return found
+
+    @staticmethod
+    def probabilities(network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
+        """Of all labels, at every place of a sample."""
+        return [network.probabilities(h) for h in network.hidden(*sample[:-1])]
 
     def products(self, samples: Sequence[Any], d: int) -> tuple[list[tuple[int, int, int]], int]:
         """Of a forward run: matrix products (rows, inputs, outputs), and entries that element-wise code accesses."""
@@ -72,7 +83,7 @@ class Task:
 
     def network(self, model: eb.ParameterCollection, hidden: int) -> Any:
         """The model, with states of a size."""
-        return self._workload.network(model, *self._sizes, hidden, **self.options)
+        return self._workload.network(model, *self._sizes, hidden)
 
     def count(self, samples: Sequence[Any], d: int) -> Counts:
         """The costs of samples at a size of states."""
@@ -91,8 +102,7 @@ class Task:
 class Trees(Task):
     """TreeLSTM."""
 
-    name, workload, made_up = "TreeLSTM", "tree-lstm", 2000
-    per_sample, by_hand = TreePerSample, {"by level": TreeByLevel}
+    name, workload = "TreeLSTM", "tree-lstm"
 
     def sample(self, inputs: tuple[Any, ...], read: Tree) -> TreeSample:
         """Words, children, labels."""
@@ -110,8 +120,7 @@ class Trees(Task):
 class Sentences(Task):
     """BiLSTM tagger."""
 
-    name, workload, made_up = "BiLSTM tagger", "tagger", 2000
-    per_sample, by_hand = TaggerPerSample, {"packed nn.LSTM": TaggerPacked, "by position": TaggerByPosition}
+    name, workload = "BiLSTM tagger", "tagger"
 
     def sample(self, inputs: tuple[Any, ...], read: TaggedSentence) -> TaggedSample:
         """Words and tags."""
@@ -129,13 +138,16 @@ class Lattices(Task):
     """LatticeLSTM."""
 
     name, workload, made_up = "LatticeLSTM", "lattice-lstm", 1000
-    per_sample, by_hand = LatticePerSample, {"by position": LatticeByPosition}
-    options: ClassVar = {"average": False}  # as its peers
 
-    def sample(self, inputs: tuple[Any, ...], read: Lattice) -> LatticeSample | None:
-        """Arcs and tags, of a lattice with a character."""
+    @staticmethod
+    def is_of_use(read: Lattice) -> bool:
+        """Whether it has a character."""
+        return len(read) > 1
+
+    def sample(self, inputs: tuple[Any, ...], read: Lattice) -> LatticeSample:
+        """Arcs and tags."""
         (arcs,) = inputs
-        return LatticeSample(arcs, read.tags) if len(read) > 1 else None
+        return LatticeSample(arcs, read.tags)
 
     def products(self, samples: Sequence[LatticeSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
         """Gates of characters and of words, and scores."""
@@ -148,67 +160,53 @@ class Lattices(Task):
         return [*products, (nodes, d, len(self.labels))], len(arcs) * (8 + 1 + 2) * d + sums
 
 
-MODELS = {kind.name: kind for kind in (Trees, Sentences, Lattices)}
+class TreeGRUs(Trees):
+    """TreeGRU."""
+
+    name, workload = "TreeGRU", "tree-gru"
 
 
-class Own:
-    """EdBatch's side: everything from samples on, in Python as a user writes it.
+class MatrixVectorTrees(Trees):
+    """MV-RNN."""
 
-    Args:
-        task: what to run.
-        hidden: size of states.
-        device: where.
-        precision: of matrix products.
-        optimizer: made from the model.
-        replays: whether the losses of samples are recorded once, and replayed.
-    """
-
-    def __init__(
-        self, task: Task, hidden: int, device: str = "cpu", precision: str = "float32",
-        optimizer: Callable[[eb.ParameterCollection], eb.training.Trainer] = lambda model: eb.SGD(model, lr=LR),
-        replays: bool = False,
-    ) -> None:  # fmt: skip
-        self.device, self.precision = device, precision
-        with eb.device(device):
-            self.model = eb.ParameterCollection(seed=0)
-            self.network = task.network(self.model, hidden)
-            self.trainer = optimizer(self.model)
-        self._loss_of = eb.replay(_loss_of) if replays else _loss_of
-
-    def numbers(self) -> AbstractContextManager[Any]:
-        """The precision in force; float32 is the default."""
-        return nullcontext() if self.precision == "float32" else eb.options(precision=self.precision)
-
-    def forward(self, samples: Sequence[Any]) -> eb.Graph:
-        """Probabilities at every place, enqueued."""
-        with eb.device(self.device), self.numbers():
-            graph = self.recorded(samples)
-            graph.run()
-        return graph
-
-    def recorded(self, samples: Sequence[Any]) -> eb.Graph:
-        """Probabilities at every place; not run yet."""
-        with eb.Graph() as graph:
-            for sample in samples:
-                for h in self.network.hidden(*sample[:-1]):
-                    self.network.probabilities(h)
-        return graph
-
-    def loss(self, samples: Sequence[Any]) -> eb.Expression:
-        """The sum over a mini-batch; not run yet."""
-        with eb.Graph():
-            return eb.sum([self._loss_of(self.network, sample) for sample in samples])
-
-    def step(self, samples: Sequence[Any]) -> eb.Graph:
-        """Forward, backward, update, enqueued."""
-        with eb.device(self.device), self.numbers():
-            loss = self.loss(samples)
-            loss.backward()
-            self.trainer.update()
-        assert isinstance(loss.graph, eb.Graph)
-        return loss.graph
+    name, workload = "MV-RNN", "mv-rnn"
 
 
-def _loss_of(network: Any, sample: tuple[Any, ...]) -> eb.Expression:
-    found: eb.Expression = network.loss(*sample)
-    return found
+class TwoTypes(Trees):
+    """TreeLSTM-2Type."""
+
+    name, workload = "TreeLSTM-2Type", "tree-lstm-2type"
+
+
+class SpelledSentences(Sentences):
+    """BiLSTM tagger that spells rare words."""
+
+    name, workload = "BiLSTM tagger with characters", "tagger-characters"
+
+
+class GRULattices(Lattices):
+    """LatticeGRU."""
+
+    name, workload = "LatticeGRU", "lattice-gru"
+
+
+class Pairs(Task):
+    """LSTM-NMT."""
+
+    name, workload = "LSTM-NMT", "encoder-decoder"
+
+    def sample(self, inputs: tuple[Any, ...], read: SentencePair) -> PairSample:
+        """Source, target, and what is said: the target and its end."""
+        source, target = inputs
+        return PairSample(source, target, [*target, END])
+
+    @staticmethod
+    def loss(network: Any, sample: tuple[Any, ...]) -> eb.Expression:
+        """The model adds the end itself."""
+        found: eb.Expression = network.loss(*sample[:-1])
+        return found
+
+
+KINDS = (Trees, TreeGRUs, MatrixVectorTrees, TwoTypes, Sentences, SpelledSentences, Lattices, GRULattices, Pairs)
+TASKS = {kind.workload: kind for kind in KINDS}
+MODELS = {kind.name: kind for kind in (Trees, Sentences, Lattices)}  # what they cost is counted

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="the extra bench")
 
 
 def tree_samples(trees):
-    from edbatch.experiments.peers.trees import TreeSample
+    from edbatch.experiments.peers.samples import TreeSample
 
     words = Vocabulary(word for tree in trees for word in tree.words if word is not None)
     numbered = [
@@ -49,7 +49,7 @@ def any_trees(draw):
 
 @st.composite
 def any_sentences(draw):
-    from edbatch.experiments.peers.tagger import TaggedSample
+    from edbatch.experiments.peers.samples import TaggedSample
 
     lengths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=5))
     return [
@@ -60,7 +60,7 @@ def any_sentences(draw):
 @st.composite
 def any_lattices(draw):
     """Nodes without a character and nodes with two, words of any length, words twice."""
-    from edbatch.experiments.peers.lattice import LatticeSample
+    from edbatch.experiments.peers.samples import LatticeSample
 
     found = []
     for _ in range(draw(st.integers(1, 4))):
@@ -107,10 +107,10 @@ def assert_same(network_of, kinds, samples):
 
 
 def assert_same_trees(trees, dim):
-    from edbatch.experiments.peers.trees import TreeByLevel, TreePerSample
+    from edbatch.experiments.peers.tree_networks import TreeLSTMByLevel, TreeLSTMPerSample
 
     numbered, words = tree_samples(trees)
-    assert_same(lambda model: TreeLSTM(model, words, 5, dim), (TreePerSample, TreeByLevel), numbered)
+    assert_same(lambda model: TreeLSTM(model, words, 5, dim), (TreeLSTMPerSample, TreeLSTMByLevel), numbered)
 
 
 def test_real_sized_trees_are_the_same():
@@ -136,17 +136,17 @@ def test_any_sentences_are_the_same(sentences, layers):
 
 
 def assert_same_lattices(lattices):
-    from edbatch.experiments.peers.lattice import LatticeByPosition, LatticePerSample
+    from edbatch.experiments.peers.lattice import LatticeLSTMByPosition, LatticeLSTMPerSample
 
     assert_same(
-        lambda model: LatticeLSTM(model, characters=100, words=400, tags=9, dim=4, average=False),
-        (LatticePerSample, LatticeByPosition),
+        lambda model: LatticeLSTM(model, characters=100, words=400, tags=9, dim=4),
+        (LatticeLSTMPerSample, LatticeLSTMByPosition),
         lattices,
     )
 
 
 def test_real_sized_lattices_are_the_same():
-    from edbatch.experiments.peers.lattice import LatticeSample
+    from edbatch.experiments.peers.samples import LatticeSample
 
     assert_same_lattices([LatticeSample(lattice.arcs, lattice.tags) for lattice in random_lattices(5, seed=1)])
 
@@ -167,12 +167,12 @@ def test_any_lattices_are_the_same(lattices):
 )
 def test_updates_are_the_same(trainer_of, optimizers_of):
     from edbatch.experiments.peers.peer import training_step
-    from edbatch.experiments.peers.trees import TreeByLevel
+    from edbatch.experiments.peers.tree_networks import TreeLSTMByLevel
 
     numbered, words = tree_samples([tree.binarized() for tree in random_trees(20, seed=2)])
     model = eb.ParameterCollection(seed=0, dtype="float64")
     network = TreeLSTM(model, words, 5, 4)
-    peer = TreeByLevel(model)
+    peer = TreeLSTMByLevel(model)
     trainer, step = trainer_of(model), training_step(peer, optimizers_of(peer))
     for begin in (0, 10, 5):
         mini_batch = numbered[begin : begin + 10]

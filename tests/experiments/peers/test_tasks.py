@@ -47,7 +47,7 @@ def test_at_least_parameters_and_results_are_moved(tasks, name):
 
 def test_the_cpu_is_the_cpu_whatever_the_environment_says(tasks, monkeypatch):
     """Or a GPU would be compared with itself."""
-    from edbatch.experiments.peers.tasks import Own
+    from edbatch.experiments.peers.own import Own
     from scripts.gpu.correctness import values
 
     monkeypatch.setenv("EDBATCH_DEVICE", "cuda:17")
