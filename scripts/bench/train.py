@@ -162,8 +162,8 @@ def products(task: Task, hidden: int, batch: int, rounds: int) -> dict[str, Any]
     """
     peer = TreeLSTMByLevel(started(task, hidden).model)
     levels_of = peer.batch([peer.prepare(sample) for sample in task.samples[:batch]])
-    leaves, inner = levels_of.words, levels_of.inner
-    levels = [(len(leaves), peer.W), *((n, peer.U) for (n,) in inner if n)]
+    leaves, inner = levels_of.words, [n for (n,) in levels_of.inner]
+    levels = [(len(leaves), peer.W), *((n, peer.U) for n in inner if n)]
     random = np.random.default_rng(0)
 
     def rows(n: int, size: int) -> np.ndarray:
@@ -171,10 +171,7 @@ def products(task: Task, hidden: int, batch: int, rounds: int) -> dict[str, Any]
 
     forward = [(rows(n, W.shape[1]), W.detach().numpy().T) for n, W in levels]
     backward = [(rows(n, W.shape[0]), W.detach().numpy()) for n, W in levels]
-    weights = [
-        (rows(n, W.shape[1]).T, rows(n, W.shape[0]))
-        for n, W in ((len(leaves), peer.W), (sum(n for (n,) in inner), peer.U))
-    ]
+    weights = [(rows(n, W.shape[1]).T, rows(n, W.shape[0])) for n, W in ((len(leaves), peer.W), (sum(inner), peer.U))]
     pairs = forward + backward + weights
     tensors = [tuple(map(torch.from_numpy, pair)) for pair in pairs]
     sides = {"NumPy": lambda: [a @ b for a, b in pairs], "PyTorch": lambda: [a @ b for a, b in tensors]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -52,7 +52,10 @@ class Task:
 
     def __init__(self, folder: Path | None, most: int | None = None) -> None:
         self._workload = of = WORKLOADS[self.workload]
-        given = of.stream(*(folder / path for path in of.folder)) if folder else of.generate(most or self.made_up, 0)
+        if folder and of.stream:
+            given: Iterable[Any] = of.stream(*(folder / path for path in of.folder))
+        else:
+            given = of.generate(most or self.made_up, 0)
         found = list(islice(filter(self.is_of_use, given), most))
         inputs, self._sizes, self.labels = of.number(found)
         self.samples = [self.sample(x, read) for x, read in zip(inputs, found, strict=True)]
@@ -69,7 +72,7 @@ class Task:
     @staticmethod
     def loss(network: Any, sample: tuple[Any, ...]) -> eb.Expression:
         """The sum over the places of a sample."""
-        found: eb.Expression = network.loss(*sample)
+        found: eb.Expression = network.cross_entropies(network.hidden(*sample[:-1]), sample[-1])
         return found
 
     @staticmethod
@@ -149,6 +152,12 @@ class Lattices(Task):
         (arcs,) = inputs
         return LatticeSample(arcs, read.tags)
 
+    @staticmethod
+    def loss(network: Any, sample: tuple[Any, ...]) -> eb.Expression:
+        """The first node's tag means nothing."""
+        found: eb.Expression = network.loss(*sample)
+        return found
+
     def products(self, samples: Sequence[LatticeSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
         """Gates of characters and of words, and scores."""
         nodes = sum(len(sample.tags) - 1 for sample in samples)
@@ -199,12 +208,6 @@ class Pairs(Task):
         """Source, target, and what is said: the target and its end."""
         source, target = inputs
         return PairSample(source, target, [*target, END])
-
-    @staticmethod
-    def loss(network: Any, sample: tuple[Any, ...]) -> eb.Expression:
-        """The model adds the end itself."""
-        found: eb.Expression = network.loss(*sample[:-1])
-        return found
 
 
 KINDS = (Trees, TreeGRUs, MatrixVectorTrees, TwoTypes, Sentences, SpelledSentences, Lattices, GRULattices, Pairs)

@@ -10,7 +10,9 @@ from edbatch.data.random_lattices import random_lattices
 from edbatch.data.random_trees import random_trees
 from edbatch.data.trees import Tree
 from edbatch.data.vocabulary import Vocabulary
+from edbatch.experiments.peers.tasks import TASKS
 from edbatch.models import BiLSTMTagger, LatticeLSTM, TreeLSTM
+from edbatch.models.workloads import WORKLOADS
 
 torch = pytest.importorskip("torch", reason="the extra bench")
 
@@ -74,11 +76,18 @@ def any_lattices(draw):
     return found
 
 
+def kinds_of(workload):
+    from edbatch.experiments.peers.table import PEERS
+
+    per_sample, by_hand = PEERS[workload]
+    return per_sample, *by_hand.values()
+
+
 def in_some_order(rows):
     return rows[np.lexsort(rows.T.round(9))]
 
 
-def assert_same(network_of, kinds, samples):
+def assert_same(network_of, kinds, samples, loss_of=lambda network, sample: network.loss(*sample)):
     """Probabilities, losses and gradients of all parameters."""
     model = eb.ParameterCollection(seed=0, dtype="float64")
     network = network_of(model)
@@ -86,7 +95,7 @@ def assert_same(network_of, kinds, samples):
     for parameter in model:  # biases too
         parameter.set_value(random.normal(scale=0.5, size=parameter.shape))
     with eb.Graph(policy="sufficient", dtype="float64"):
-        loss = eb.sum([network.loss(*sample) for sample in samples])
+        loss = eb.sum([loss_of(network, sample) for sample in samples])
         probabilities = [network.probabilities(h) for sample in samples for h in network.hidden(*sample[:-1])]
     expected = in_some_order(np.array(eb.forward(probabilities)))
     loss.backward()
@@ -121,6 +130,21 @@ def test_real_sized_trees_are_the_same():
 @given(any_trees())
 def test_any_trees_are_the_same(trees):
     assert_same_trees(trees, dim=3)
+
+
+@pytest.mark.parametrize("workload", ["tree-gru", "mv-rnn", "tree-lstm-2type"])
+@settings(max_examples=5)
+@given(any_trees())
+def test_any_trees_are_the_same_in_all_networks(workload, trees):
+    numbered, words = tree_samples(trees)
+    network = WORKLOADS[workload].network
+    assert_same(lambda model: network(model, words, 5, 3), kinds_of(workload), numbered, TASKS[workload].loss)
+
+
+@pytest.mark.parametrize("workload", ["tagger-characters", "lattice-gru", "encoder-decoder"])
+def test_made_up_samples_are_the_same(workload):
+    task = TASKS[workload](None, 9)
+    assert_same(lambda model: task.network(model, 4), kinds_of(workload), task.samples, task.loss)
 
 
 @settings(max_examples=15)
