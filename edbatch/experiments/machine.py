@@ -24,5 +24,5 @@ def machine() -> dict[str, Any]:
             for pool in threadpool_info() if pool["user_api"] == "blas"]  # fmt: skip
     found = {"processor": name, "cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
     if "torch" in sys.modules:
-        found["torch"] = sys.modules["torch"].__version__
+        found["torch"] = str(sys.modules["torch"].__version__)
     return found | {"blas": blas}
