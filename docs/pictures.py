@@ -17,95 +17,85 @@ from edbatch.data.random_lattices import random_lattices
 
 FOLDER = Path(__file__).parent / "pictures"
 POLICIES = ("depth", "agenda", "sufficient", "learned")
+TREES = (((3, 7), 9), (4, (8, (1, 2))), (5, 6))
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3")
 
 
-def tree_graph(policy: str = "sufficient") -> eb.Graph:
-    """Three trees of the README, op by op."""
-    model = eb.ParameterCollection(seed=0)
-    embed, W = model.add_lookup_parameters((10, 4), name="embed"), model.add_parameters((4, 8), name="W")
+MODEL = eb.ParameterCollection(seed=0)
+EMBED = MODEL.add_lookup_parameters((400, 4), name="embed")
+U, V, O = (MODEL.add_parameters((4, 4), name=name) for name in ("U", "V", "O"))
+W = MODEL.add_parameters((4, 8), name="W")
 
-    def encode(tree):
-        if isinstance(tree, int):
-            return eb.lookup(embed, tree)
-        return eb.tanh(W @ eb.concatenate([encode(part) for part in tree]))
 
-    with eb.Graph(policy=policy) as graph:
-        eb.forward([encode(tree) for tree in (((3, 7), 9), (4, (8, (1, 2))), (5, 6))])
+@eb.cell
+def character(h, number: int):
+    return eb.tanh(U @ h + eb.lookup(EMBED, number))
+
+
+@eb.cell
+def word(h, number: int):
+    return eb.tanh(V @ h + eb.lookup(EMBED, number))
+
+
+@eb.cell
+def tag(h):
+    return eb.softmax(O @ h)
+
+
+@eb.cell
+def leaf(number: int):
+    return eb.tanh(eb.lookup(EMBED, number))
+
+
+@eb.cell
+def inner(left, right):
+    return eb.tanh(W @ eb.concatenate([left, right]))
+
+
+def encode(tree) -> eb.Expression:
+    """A tree op by op."""
+    if isinstance(tree, int):
+        return eb.lookup(EMBED, tree)
+    return eb.tanh(W @ eb.concatenate([encode(part) for part in tree]))
+
+
+def trees() -> eb.Graph:
+    """Three of them."""
+    with eb.Graph(policy="sufficient") as graph:
+        eb.forward([encode(tree) for tree in TREES])
     return graph
 
 
-class Lattice:
-    """Cells for characters and for words, and scores of a tag: three types of node, and means where arcs meet."""
-
-    def __init__(self) -> None:
-        model = eb.ParameterCollection(seed=0)
-        self.U, self.V, self.O = (model.add_parameters((4, 4), name=name) for name in ("U", "V", "O"))
-        self.embed = model.add_lookup_parameters((400, 4), name="embed")
-
-    @eb.cell
-    def character(self, h, number: int):
-        return eb.tanh(self.U @ h + eb.lookup(self.embed, number))
-
-    @eb.cell
-    def word(self, h, number: int):
-        return eb.tanh(self.V @ h + eb.lookup(self.embed, number))
-
-    @eb.cell
-    def tag(self, h):
-        return eb.softmax(self.O @ h)
-
-    def tags(self, arcs):
-        states = [eb.zeros(4)]
-        for node in range(1, len(arcs)):
-            ends = [
-                (self.character if source == node - 1 else self.word)(states[source], number)
-                for source, number in arcs[node]
-            ]
-            states.append(eb.mean(ends) if len(ends) > 1 else ends[0])
-        return [self.tag(state) for state in states[1:]]
+def tags_of_tree(tree, found: list[eb.Expression]) -> eb.Expression:
+    """The state of the root; a tag of every node comes to those that were found."""
+    h = leaf(tree) if isinstance(tree, int) else inner(*(tags_of_tree(part, found) for part in tree))
+    found.append(tag(h))
+    return h
 
 
-class Tree:
-    """Cells for leaves, for inner nodes, and for the label of either."""
-
-    def __init__(self) -> None:
-        model = eb.ParameterCollection(seed=0)
-        self.embed = model.add_lookup_parameters((10, 4), name="embed")
-        self.W, self.O = model.add_parameters((4, 8), name="W"), model.add_parameters((4, 4), name="O")
-
-    @eb.cell
-    def leaf(self, word: int):
-        return eb.tanh(eb.lookup(self.embed, word))
-
-    @eb.cell
-    def inner(self, left, right):
-        return eb.tanh(self.W @ eb.concatenate([left, right]))
-
-    @eb.cell
-    def label(self, h):
-        return eb.softmax(self.O @ h)
-
-    def labels(self, tree, found):
-        h = self.leaf(tree) if isinstance(tree, int) else self.inner(*(self.labels(part, found) for part in tree))
-        found.append(self.label(h))
-        return h
-
-
-def labelled_tree_graph(network: Tree) -> eb.Graph:
-    """Three trees with a label at every node."""
+def tagged_trees() -> eb.Graph:
+    """The same trees of cells, with a tag at every node."""
     found: list[eb.Expression] = []
     with eb.options(split=False), eb.Graph(policy="sufficient") as graph:
-        for tree in (((3, 7), 9), (4, (8, (1, 2))), (5, 6)):
-            network.labels(tree, found)
+        for tree in TREES:
+            tags_of_tree(tree, found)
         eb.forward(found)
     return graph
 
 
-def lattice_graph(network: Lattice, lattices, policy) -> eb.Graph:
+def tags_of_lattice(arcs) -> list[eb.Expression]:
+    """Of every node; where several arcs end, there is their mean."""
+    states = [eb.zeros(4)]
+    for node in range(1, len(arcs)):
+        ends = [(character if at == node - 1 else word)(states[at], number) for at, number in arcs[node]]
+        states.append(eb.mean(ends) if len(ends) > 1 else ends[0])
+    return [tag(state) for state in states[1:]]
+
+
+def tagged_lattices(lattices, policy) -> eb.Graph:
     """A mini-batch of lattices."""
     with eb.options(split=False), eb.Graph(policy=policy) as graph:
-        eb.forward([tag for lattice in lattices for tag in network.tags(lattice.arcs)])
+        eb.forward([tag for lattice in lattices for tag in tags_of_lattice(lattice.arcs)])
     return graph
 
 
@@ -133,17 +123,16 @@ def draw_schedules(path: Path, typed, learned) -> None:
 def main(folder: Path = FOLDER) -> None:
     """Draw all of them."""
     os.environ["SOURCE_DATE_EPOCH"] = "0"  # no date in the files
-    tree_graph().draw(folder / "trees.svg")
-    network = Lattice()
-    small = [lattice for lattice in random_lattices(200, seed=5) if len(lattice) <= 8][:2]
-    lattice_graph(network, small, "depth").draw(folder / "lattices-depth.svg")
-    eb.learn([labelled_tree_graph(Tree()).typed_graph()]).draw(folder / "machine.svg")
-    short = [lattice for lattice in random_lattices(600, seed=0) if len(lattice) <= 24]
-    parts = [short[at : at + 12] for at in range(0, 72, 12)]
-    *train, other = [lattice_graph(network, part, "sufficient").typed_graph() for part in parts]
+    trees().draw(folder / "trees.svg")
+    eb.learn([tagged_trees().typed_graph()]).draw(folder / "machine.svg")
+    lattices = [lattice for lattice in random_lattices(600, seed=0) if len(lattice) <= 24]
+    parts = [lattices[at : at + 12] for at in range(0, 72, 12)]
+    *train, other = [tagged_lattices(part, "sufficient").typed_graph() for part in parts]
     learned = eb.learn(train)
-    lattice_graph(network, small, learned).draw(folder / "lattices-learned.svg")
     draw_schedules(folder / "schedules.svg", other, learned)
+    two = [lattice for lattice in random_lattices(200, seed=5) if len(lattice) <= 8][:2]
+    for name, policy in (("depth", "depth"), ("learned", learned)):
+        tagged_lattices(two, policy).draw(folder / f"lattices-{name}.svg")
 
 
 if __name__ == "__main__":

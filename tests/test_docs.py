@@ -23,6 +23,12 @@ def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, tmp_path):
     run(PAGES[name])
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_code_is_as_wide_as_a_page(name):
+    lines = [line for block in blocks_of(PAGES[name]) for line in block.code.splitlines()]
+    assert max(map(len, lines)) <= 88
+
+
 def test_the_reference_has_all_public_names():
     text = "\n".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.md"))
     listed = set(re.findall(r"^\.\. auto(?:class|function|exception):: (?:edbatch\.)?(\w+)$", text, re.MULTILINE))
