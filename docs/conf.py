@@ -28,7 +28,7 @@ maximum_signature_line_length = 90
 
 
 def escaped(line: str) -> str:
-    """A line of a docstring, in which only backticks mean something to reStructuredText: `|x|`, `*` and `x_` do not."""
+    """A line of a docstring in which `|x|`, `*` and `x_` mean nothing special."""
     if re.match(r"\s*\*{1,2}\w+(, \*{1,2}\w+)*:", line):  # `*xs: ...` under "Args:"
         return line
     parts = re.split(r"(`[^`]+`)", line)

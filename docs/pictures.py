@@ -1,6 +1,7 @@
-"""The pictures of the guide, drawn by the library itself: `python docs/pictures.py` writes docs/pictures/*.svg anew.
+"""The pictures of the guide, drawn by the library itself.
 
-They are of made-up lattices and trees; the same every time.
+`python docs/pictures.py` writes docs/pictures/*.svg anew. They are of made-up
+lattices and trees; the same every time.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ import os
 import sys
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 import edbatch as eb
 from edbatch.base.picture import write_figure
 from edbatch.data.random_lattices import random_lattices
+from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent / "pictures"
 POLICIES = ("depth", "agenda", "sufficient", "learned")
@@ -68,7 +68,11 @@ def trees() -> eb.Graph:
 
 def tags_of_tree(tree, found: list[eb.Expression]) -> eb.Expression:
     """The state of the root; a tag of every node comes to those that were found."""
-    h = leaf(tree) if isinstance(tree, int) else inner(*(tags_of_tree(part, found) for part in tree))
+    h = (
+        leaf(tree)
+        if isinstance(tree, int)
+        else inner(*(tags_of_tree(part, found) for part in tree))
+    )
     found.append(tag(h))
     return h
 
@@ -87,7 +91,10 @@ def tags_of_lattice(arcs) -> list[eb.Expression]:
     """Of every node; where several arcs end, there is their mean."""
     states = [eb.zeros(4)]
     for node in range(1, len(arcs)):
-        ends = [(character if at == node - 1 else word)(states[at], number) for at, number in arcs[node]]
+        ends = [
+            (character if at == node - 1 else word)(states[at], number)
+            for at, number in arcs[node]
+        ]
         states.append(eb.mean(ends) if len(ends) > 1 else ends[0])
     return [tag(state) for state in states[1:]]
 
@@ -95,19 +102,34 @@ def tags_of_lattice(arcs) -> list[eb.Expression]:
 def tagged_lattices(lattices, policy) -> eb.Graph:
     """A mini-batch of lattices."""
     with eb.options(split=False), eb.Graph(policy=policy) as graph:
-        eb.forward([tag for lattice in lattices for tag in tags_of_lattice(lattice.arcs)])
+        eb.forward(
+            [tag for lattice in lattices for tag in tags_of_lattice(lattice.arcs)]
+        )
     return graph
 
 
 def draw_schedules(path: Path, typed, learned) -> None:
-    """A row for each policy: batches in their order, as high as they have nodes, in the colours of types."""
-    schedules = {name: (learned if name == "learned" else eb.get_policy(name)).schedule(typed) for name in POLICIES}
+    """A row for each policy: its batches, as high as they have nodes, by type."""
+    schedules = {
+        name: (learned if name == "learned" else eb.get_policy(name)).schedule(typed)
+        for name in POLICIES
+    }
     longest = max(map(len, schedules.values()))
     figure = Figure(figsize=(8, 6), layout="constrained")
     rows = figure.subplots(len(POLICIES), 1, sharex=True, sharey=True)
     for axes, (name, schedule) in zip(rows, schedules.items(), strict=True):
-        sizes, colours = schedule.offsets[1:] - schedule.offsets[:-1], [COLOURS[kind] for kind in schedule.types]
-        axes.bar(range(len(schedule)), sizes, width=1.0, color=colours, edgecolor="white", linewidth=0.4)
+        sizes, colours = (
+            schedule.offsets[1:] - schedule.offsets[:-1],
+            [COLOURS[kind] for kind in schedule.types],
+        )
+        axes.bar(
+            range(len(schedule)),
+            sizes,
+            width=1.0,
+            color=colours,
+            edgecolor="white",
+            linewidth=0.4,
+        )
         axes.set_title(f"{name}: {len(schedule)} batches", loc="left", fontsize=10)
         axes.set_ylabel("nodes")
         axes.set_yscale("log")
@@ -116,7 +138,9 @@ def draw_schedules(path: Path, typed, learned) -> None:
     rows[-1].set_xlabel("batches, one after the other")
     names = [name.split("(")[0] for name in typed.names]
     handles = [rows[0].bar(0, 0, color=colour) for colour in COLOURS[: len(names)]]
-    figure.legend(handles, names, loc="outside upper right", ncols=len(names), frameon=False)
+    figure.legend(
+        handles, names, loc="outside upper right", ncols=len(names), frameon=False
+    )
     write_figure(figure, path)
 
 
@@ -125,9 +149,13 @@ def main(folder: Path = FOLDER) -> None:
     os.environ["SOURCE_DATE_EPOCH"] = "0"  # no date in the files
     trees().draw(folder / "trees.svg")
     eb.learn([tagged_trees().typed_graph()]).draw(folder / "machine.svg")
-    lattices = [lattice for lattice in random_lattices(600, seed=0) if len(lattice) <= 24]
+    lattices = [
+        lattice for lattice in random_lattices(600, seed=0) if len(lattice) <= 24
+    ]
     parts = [lattices[at : at + 12] for at in range(0, 72, 12)]
-    *train, other = [tagged_lattices(part, "sufficient").typed_graph() for part in parts]
+    *train, other = [
+        tagged_lattices(part, "sufficient").typed_graph() for part in parts
+    ]
     learned = eb.learn(train)
     draw_schedules(folder / "schedules.svg", other, learned)
     two = [lattice for lattice in random_lattices(200, seed=5) if len(lattice) <= 8][:2]

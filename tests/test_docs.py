@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import runpy
 import subprocess
 import sys
 
@@ -42,6 +43,16 @@ def test_the_readme_leads_to_files_that_are_there():
     assert len(links) > 5
     for link in links:
         assert link.startswith("https://") or (ROOT / link).exists(), link
+
+
+def test_the_pictures_are_what_the_script_draws(tmp_path):
+    pytest.importorskip("igraph", reason="needs the extra `plot`")
+    runpy.run_path(str(DOCS / "pictures.py"))["main"](tmp_path)
+    drawn, shown = (
+        {path.name: re.findall("<!-- (.*?) -->", path.read_text(), re.DOTALL) for path in folder.iterdir()}
+        for folder in (tmp_path, DOCS / "pictures")
+    )
+    assert drawn == shown  # their texts: how many batches, which types, what is ready
 
 
 def test_the_guide_is_built_without_a_warning(tmp_path):
