@@ -56,7 +56,7 @@ SHOWN = {
     "Policy": "save schedule",
     "Report": "batches by_type device edges fallbacks gathered gathered_bytes in_flight lower_bound memory_bytes nodes "
     "policy rounds seconds_of_rounds threads types viewed viewed_bytes waited",
-    "Run": "batch_size epochs evaluate policy progress save_every seed settings steps_per_epoch",
+    "Run": "batch_size epochs epochs_by evaluate policy progress save_every seed settings steps_per_epoch",
     "SGD": "below check clip constants differences learning_rate load_state lr on_bad_gradient rule state update "
     "weight_decay zero_grad",
     "Vertex": "gather kind n_children pull push scatter",

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,12 +24,12 @@ from edbatch.graph import draws
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.checkpoint import saved_metadata
 from edbatch.graph.model.collection import ParameterCollection
-from edbatch.graph.ops import sum as sum_of
 from edbatch.graph.options import options
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph
 from edbatch.training.curve import OWN, Curve
+from edbatch.training.mini_batch import Losses, total_of
 from edbatch.training.trainer import Trainer
 
 learned = Later("edbatch.runtime.learned")
@@ -36,6 +37,8 @@ qlearning = Later("edbatch.policy.qlearning")
 tqdm = Later("tqdm")
 
 TO_LEARN_FROM = 2  # mini-batches
+
+Steps: TypeAlias = Callable[[list[list[int]]], Generator[float]]
 
 
 @dataclass(eq=False)
@@ -102,7 +105,7 @@ class Run:
     folder: str | os.PathLike[str]
     model: ParameterCollection
     trainer: Trainer
-    losses: Callable[[list[Any]], Expression | Sequence[Expression]]
+    losses: Losses
     data: Sequence[Any]
     _: KW_ONLY
     batch_size: int = 25
@@ -165,15 +168,26 @@ class Run:
                 needs, a checkpoint cannot be written, or a later call has gone on with the run; the last checkpoint is
                 intact.
         """
-        return self._epochs(checked_integer("Run", "epochs", number))
+        return self.epochs_by(self._steps, number)
 
-    def _epochs(self, number: int) -> Iterator[dict[str, Any]]:
+    def epochs_by(self, steps: Steps, number: int) -> Iterator[dict[str, Any]]:
+        """As `epochs`, but mini-batches are done elsewhere, as `edbatch.distributed` does.
+
+        Args:
+            steps: from mini-batches, as numbers of their samples, the loss of each, given when it is done: when `step`
+                and `curve` have it too and, where `save_every` asks for a checkpoint and at the end, model and trainer
+                are what they are after it.
+            number: of epochs.
+        """
+        return self._epochs(checked_integer("Run", "epochs", number), steps)
+
+    def _epochs(self, number: int, steps: Steps) -> Iterator[dict[str, Any]]:
         mine = self._iteration = object()
         if self.step < number * self.steps_per_epoch and self.policy is None:
             self.policy = self._chosen_policy()
         for epoch in range(len(self.curve.epochs) - self._is_to_save, number):
             if not self._is_to_save:  # as after an error, or an interrupt, while the last was
-                self._train(epoch)
+                self._train(epoch, steps)
                 figures = self._evaluated()
                 with Whole():
                     self.curve.end_epoch(figures)
@@ -185,29 +199,37 @@ class Run:
             if self._iteration is not mine:
                 raise EdBatchError("Run.epochs: another call has gone on with this run; go on with what that one gave")
 
-    def _train(self, epoch: int) -> None:
+    def _train(self, epoch: int, steps: Steps) -> None:
         """What is left of an epoch."""
-        steps = self.steps_per_epoch
+        n, size = self.steps_per_epoch, self.batch_size
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.data))
         disable = None if self.progress is None else not self.progress
-        done = self.step - epoch * steps
-        with tqdm.tqdm(total=steps, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=disable) as bar:
-            for at in range(done * self.batch_size, len(order), self.batch_size):
-                self._begin()
-                batch = [self.data[i] for i in order[at : at + self.batch_size].tolist()]
-                _, total, n = self._recorded(batch)
-                self.trainer.zero_grad()  # a checkpoint has none: what came before must not enter
-                total.backward()
-                loss = float(total.value()) / n
-                with Whole():  # an interrupt comes before the step or after it
-                    self.trainer.update()
-                    self.curve.losses.append(loss)
-                    self.step += 1
-                    self._drawn = None
+        done = self.step - epoch * n
+        left = [order[at : at + size].tolist() for at in range(done * size, len(order), size)]
+        with (
+            tqdm.tqdm(total=n, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=disable) as bar,
+            closing(steps(left)) as losses,
+        ):
+            for loss in losses:
                 bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
                 bar.update()
-                if self.step % self.save_every == 0 and self.step % steps:
+                if self.step % self.save_every == 0 and self.step % n:
                     self._save()
+
+    def _steps(self, batches: list[list[int]]) -> Generator[float]:
+        """Do mini-batches here."""
+        for numbers in batches:
+            self._begin()
+            _, total, n = self._recorded([self.data[i] for i in numbers])
+            self.trainer.zero_grad()  # a checkpoint has none: what came before must not enter
+            total.backward()
+            loss = float(total.value()) / n
+            with Whole():  # an interrupt comes before the step or after it
+                self.trainer.update()
+                self.curve.losses.append(loss)
+                self.step += 1
+                self._drawn = None
+            yield loss
 
     def _begin(self) -> None:
         """Begin a mini-batch; one that an error or an interrupt ended in its midst leaves nothing behind."""
@@ -219,17 +241,7 @@ class Run:
     def _recorded(self, batch: list[Any]) -> tuple[Graph, Expression, int]:
         """The graph of a mini-batch, not run yet; the sum of its losses; and how many there are."""
         with Graph(policy=self.policy, dtype=self.model.dtype) as graph:
-            found = self.losses(batch)
-            if not isinstance(found, Expression | Sequence):
-                raise EdBatchError(f"Run: losses: expected expressions, got {type(found).__name__}")
-            losses = [found] if found.__class__ is Expression else list(found)
-            for at, loss in enumerate(losses):
-                if not isinstance(loss, Expression) or loss.shape:
-                    what = f"shape {loss.shape}" if isinstance(loss, Expression) else type(loss).__name__
-                    raise EdBatchError(f"Run: losses: loss {at} of a mini-batch: expected shape (), got {what}")
-            if not losses:
-                raise EdBatchError(f"Run: losses: none for {len(batch)} samples; expected at least one")
-            return graph, sum_of(losses), len(losses)
+            return graph, *total_of(self.losses, batch)
 
     def _chosen_policy(self) -> Policy:
         """From the same mini-batches whether the run begins or goes on; dropout then draws as if they had not been."""
