@@ -34,7 +34,7 @@ from edbatch.vertices.vertex import Vertex
 from edbatch.vertices.vertices import Vertices
 
 if TYPE_CHECKING:
-    from edbatch import data, init, models, schedules, serving, training
+    from edbatch import data, distributed, init, models, schedules, serving, training
     from edbatch.models.torch_weights import from_torch
     from edbatch.policy.qlearning import learn
     from edbatch.training import SGD, Adadelta, Adagrad, Adam, AdamW, AMSGrad, Momentum, RMSProp, Run
@@ -70,6 +70,7 @@ __all__ = [
     "cell",
     "data",
     "device",
+    "distributed",
     "forward",
     "from_dlpack",
     "from_torch",
@@ -97,7 +98,7 @@ _LAZY = {"learn": "edbatch.policy.qlearning", "from_torch": "edbatch.models.torc
 )
 
 
-_MODULES = ("data", "init", "models", "schedules", "serving", "training")
+_MODULES = ("data", "distributed", "init", "models", "schedules", "serving", "training")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,5 @@
+"""map: to come."""
+
+
+def map() -> None:
+    """To come."""
