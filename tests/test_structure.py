@@ -45,6 +45,7 @@ SMALL = (
     "vertices",
     "dynet",
     "experiments",
+    "distributed",
 )  # folders all of whose functions are
 
 

@@ -17,7 +17,8 @@ from edbatch.errors import EdBatchError, shown
 
 SLICE = 1.0  # seconds between looks at whether the head is there
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
+_looked = 0.0  # when the head was last seen
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 
 
 class WorkerLost(Exception):
@@ -78,24 +79,40 @@ def cluster(place: str, address: str | None, workers: int, store: int) -> Iterat
     if address is not None and not isinstance(address, str):
         raise EdBatchError(f"{place}: address: expected text such as '10.0.0.1:6379', got {shown(address)}")
     begun = not found.is_initialized()
-    if begun:
-        _begin(found, place, address, workers, store)
+    with _quiet():
+        if begun:
+            _begin(found, place, address, workers, store)
+        try:
+            _check_size(found, place, workers)
+            yield
+        finally:
+            if begun:
+                found.shutdown()
+
+
+def _check_size(found: Any, place: str, workers: int) -> None:
+    processors = found.cluster_resources().get("CPU", 0)
+    if processors < workers:
+        raise EdBatchError(f"{place}: the cluster has {processors:g} processors; expected {workers}, or fewer workers")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What Ray reads in the environment, and hands to workers that it begins: there NumPy has one thread."""
+    before = {name: os.environ.get(name) for name in (*ONE_THREAD, *QUIET)}
+    os.environ.update(QUIET | dict.fromkeys(ONE_THREAD, "1"))
     try:
-        processors = found.cluster_resources().get("CPU", 0)
-        if processors < workers:
-            raise EdBatchError(
-                f"{place}: the cluster has {processors:g} processors; expected {workers}, or fewer workers"
-            )
         yield
     finally:
-        if begun:
-            found.shutdown()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _begin(found: Any, place: str, address: str | None, workers: int, store: int) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
-    before = {name: os.environ.get(name) for name in (*ONE_THREAD, *QUIET)}
-    os.environ.update(QUIET | dict.fromkeys(ONE_THREAD, "1"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -108,12 +125,6 @@ def _begin(found: Any, place: str, address: str | None, workers: int, store: int
             found.shutdown()
         where = "on this machine" if address is None else f"at {address}"
         raise EdBatchError(f"{place}: Ray {where}: {error}; expected a cluster that runs") from None
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def results(place: str, refs: Sequence[Any], timeout: float) -> list[Any]:
@@ -123,14 +134,17 @@ def results(place: str, refs: Sequence[Any], timeout: float) -> list[Any]:
         WorkerLost: one of them cannot end, or has not in so many seconds.
         EdBatchError: that one of them raised; or the cluster is gone.
     """
+    global _looked
     found, deadline = ray(), monotonic() + timeout
     values: dict[Any, Any] = {}
     waiting = list(refs)
     while waiting:
         ready, waiting = found.wait(waiting, num_returns=len(waiting), timeout=SLICE)
         values |= {ref: _value(place, ref) for ref in ready}
-        if waiting and not is_there():
-            raise EdBatchError(f"{place}: the cluster's head is gone; expected it to run as long as this does")
+        if monotonic() - _looked > SLICE:  # also while all goes well: a minute later Ray ends this process
+            there, _looked = is_there(), monotonic()
+            if not there:
+                raise EdBatchError(f"{place}: the cluster's head is gone; expected it to run as long as this does")
         if waiting and monotonic() > deadline:
             raise WorkerLost(f"no answer in {timeout:g} s")
     return [values[ref] for ref in refs]

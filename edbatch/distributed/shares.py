@@ -22,7 +22,7 @@ def divided(sizes: Sequence[int], n: int) -> list[list[int]]:
 
     Example:
         >>> divided([5, 1, 4, 3, 3], 2)
-        [[0, 3], [1, 2, 4]]
+        [[0, 4], [1, 2, 3]]
     """
     loads = [(0, part) for part in range(n)]
     heapify(loads)

@@ -179,7 +179,7 @@ class Worker:
             self._error = failed(error, of)
             self._error.add_note("".join(traceback.format_exception(error)))
 
-    def gradients(self) -> list[Piece | None] | None:
+    def gradients(self) -> list[Piece | None] | Piece | None:
         """Of what was recorded, by owner; its own it keeps. For Ray, one result alone is no list."""
         if self._error is not None:
             raise self._error

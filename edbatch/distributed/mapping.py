@@ -1,5 +1,0 @@
-"""map: to come."""
-
-
-def map() -> None:
-    """To come."""
