@@ -7,6 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edbatch.base.later import Later
+
+ticks = Later("matplotlib.ticker")
+
 Rows = Sequence[dict[str, Any]]
 THEIRS = " (theirs)"  # what the name of a side of the paper's ends with
 COLOURS = (
@@ -40,10 +44,10 @@ class Chart:
 
     def panels(self, rows: Rows) -> dict[str, Rows]:
         """Rows by panel; those without the value are not drawn."""
-        found: dict[str, list[dict[str, Any]]] = {}
+        found: dict[str, Any] = {}
         for row in self.of([row for row in rows if row.get(self.y) is not None and row.get(self.x) is not None]):
-            found.setdefault(f"{self.panel} {row[self.panel]}" if self.panel in row else "", []).append(row)
-        return {name.removeprefix("workload ").removeprefix("model "): of for name, of in found.items()}
+            found.setdefault(str(row.get(self.panel, "")), []).append(row)
+        return found
 
     def sides(self, rows: Rows) -> list[str]:
         """In the order in which they come."""
@@ -65,6 +69,9 @@ class Chart:
         axes.set_ylabel(self.title or self.y)
         if self.log:
             axes.set_yscale("log")
+            axes.yaxis.set_major_locator(ticks.LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+            axes.yaxis.set_minor_formatter(ticks.NullFormatter())
         axes.grid(visible=True, axis="y", linewidth=0.4, alpha=0.6)
         axes.spines[["top", "right"]].set_visible(False)
 
@@ -135,7 +142,7 @@ class Grid(Chart):
         for at, line in enumerate(values):
             for column, value in enumerate(line):
                 dark = _magnitude(value) > 2
-                text = "" if value != value else f"{value:.3g}"
+                text = "" if value != value else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
                 axes.text(column, at, text, ha="center", va="center", color="white" if dark else "black", fontsize=9)
         axes.set_xticks(range(len(columns)), [f"{value:,}" for value in columns])
         axes.set_yticks(range(len(lines)), [f"{value:,}" for value in lines])

@@ -39,6 +39,7 @@ class MiniBatches:
         size: samples of a mini-batch.
 
     Attributes:
+        model: its parameters.
         network: the model.
         batches: samples as the model takes them.
     """
@@ -46,7 +47,8 @@ class MiniBatches:
     def __init__(self, name: str, given: list[Any], hidden: int, size: int) -> None:
         self._workload = WORKLOADS[name]
         numbered, sizes, _ = self._workload.number(given)
-        self.network = self._workload.network(eb.ParameterCollection(seed=0), *sizes, hidden)
+        self.model = eb.ParameterCollection(seed=0)
+        self.network = self._workload.network(self.model, *sizes, hidden)
         self.batches = [list(map(as_tuples, numbered[at : at + size])) for at in range(0, len(numbered), size)]
         self._replayed = eb.replay(self._workload.probabilities)
         self._random = Random(0)

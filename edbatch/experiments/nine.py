@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 import edbatch as eb
 from edbatch.experiments.experiment import Setting
 from edbatch.experiments.mini_batches import MiniBatches, samples_of
-from edbatch.models.workloads import WORKLOADS
 
 TREES = ("tree-lstm", "tree-gru", "mv-rnn", "tree-lstm-2type")
 CHAINS = ("tagger", "tagger-characters", "encoder-decoder")
 LATTICES = ("lattice-lstm", "lattice-gru")
-NINE = tuple(name for name in (*CHAINS, *TREES, *LATTICES) if name in WORKLOADS)
+NINE = (*CHAINS, *TREES, *LATTICES)
 LEARNED, HELD_OUT = 3, 3  # mini-batches
 QUICK_LEARNED, QUICK_HELD_OUT = 2, 1
 

@@ -14,8 +14,7 @@ def shown(experiment: Experiment, rows: Sequence[Row]) -> str:
     """What was measured and the paper's own numbers, as Markdown."""
     pivot, paper = experiment.pivot, experiment.paper
     parts = [f"### {experiment.title}", experiment.shows, _table([row for row in rows if "missing" not in row], pivot)]
-    said = dict.fromkeys(f"Not measured: {row['side']}: {row['missing']}" for row in rows if "missing" in row)
-    parts += said
+    parts += _missing(rows)
     if experiment.theirs:
         parts += [f"Theirs ({paper.where}; {paper.hardware}):", _table(experiment.theirs, pivot)]
     if experiment.remark:
@@ -35,6 +34,15 @@ def number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _missing(rows: Sequence[Row]) -> list[str]:
+    """By reason, the sides that have no numbers."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if "missing" in row:
+            found.setdefault(row["missing"], {})[str(row["side"])] = None
+    return [f"Not measured: {', '.join(sides)}: {why}." for why, sides in found.items()]
 
 
 def _table(rows: Sequence[Row], pivot: Pivot | None) -> str:

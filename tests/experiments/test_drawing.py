@@ -58,5 +58,5 @@ def test_tables_beside_the_papers_own_numbers():
     missing = {"model": "a", "batch": 1, "side": "third", "missing": "it is not installed"}
     text = shown(experiment(pivot=Pivot(("model", "batch"), "n")), [*ROWS, missing, missing])
     assert "| model   |   batch |   EdBatch |   other |" in text
-    assert text.count("Not measured: third: it is not installed") == 1
+    assert text.count("Not measured: third: it is not installed.") == 1
     assert "Theirs (Xu et al., USENIX ATC 2018; NVIDIA Titan X" in text

@@ -110,7 +110,7 @@ class Trees(Task):
     def sample(self, inputs: tuple[Any, ...], read: Tree) -> TreeSample:
         """Words, children, labels."""
         words, children = inputs
-        return TreeSample(words, children, read.labels)
+        return TreeSample(words, children, [self.labels.index(label) for label in read.labels])
 
     def products(self, samples: Sequence[TreeSample], d: int) -> tuple[list[tuple[int, int, int]], int]:
         """Gates of leaves and of inner nodes, and scores."""
