@@ -65,6 +65,7 @@ class Experiment:
         theirs: the paper's own numbers, with the columns that they share with the rows.
         pivot: how rows become a table; None: as they are.
         remark: what has to be known to compare the two.
+        figures: what rows come to, beside what was asked for; None: rows say it.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Experiment:
     theirs: Sequence[Row] = ()
     pivot: Pivot | None = None
     remark: str = ""
+    figures: Callable[[Sequence[Row]], Sequence[Row]] | None = None
 
     @property
     def title(self) -> str:

@@ -15,6 +15,8 @@ def shown(experiment: Experiment, rows: Sequence[Row]) -> str:
     pivot, paper = experiment.pivot, experiment.paper
     parts = [f"### {experiment.title}", experiment.shows, _table([row for row in rows if "missing" not in row], pivot)]
     parts += _missing(rows)
+    if experiment.figures is not None:
+        parts.append(_table(experiment.figures(rows), None))
     if experiment.theirs:
         parts += [f"Theirs ({paper.where}; {paper.hardware}):", _table(experiment.theirs, pivot)]
     if experiment.remark:

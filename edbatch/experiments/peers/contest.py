@@ -22,7 +22,7 @@ OWN: dict[str, dict[str, Any]] = {
     "edbatch replayed": {"replays": True},
     "edbatch unbatched": {"policy": "none"},
 }
-PASSES = 256  # samples of a call, at most, but for at least one mini-batch
+PASSES = 64  # samples of a call, at most, but for at least one mini-batch
 MOST_PASSES = 8
 
 
