@@ -18,7 +18,8 @@ source_suffix = {".md": "markdown"}
 myst_heading_anchors = 4  # `page.md#a-heading` leads there
 suppress_warnings = ["myst.header"]  # tables of measurements begin at a deeper level
 
-default_role = "code"  # docstrings have names in single backticks
+default_role = "py:obj"  # names in backticks: those that are known are links
+smartquotes_action = "D"  # of dashes only: "depth" is code
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the signature has them
 autodoc_preserve_defaults = True
