@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import edbatch as eb
+from edbatch.runtime import learned
 from tests.pages import README, ROOT, blocks_of, run
 
 DOCS = ROOT / "docs"
@@ -21,6 +22,8 @@ pytestmark = pytest.mark.cpu  # reports show the device
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    for known in ("_learned", "_seen"):  # policies are learned as in a program of its own
+        monkeypatch.setattr(learned, known, {})
     run(PAGES[name])
 
 
