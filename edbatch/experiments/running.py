@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 from tqdm import tqdm
@@ -11,6 +14,20 @@ from edbatch.compiling.compiled import at_once
 from edbatch.experiments.experiment import Experiment, Row, Setting
 from edbatch.experiments.saved import Results
 from edbatch.runtime.remembered import afresh
+
+
+@contextmanager
+def _no_old_garbage() -> Iterator[None]:
+    """Garbage, which is collected before each run that is timed, is looked for among what the block makes.
+
+    Among all that is compiled and imported it takes longer than most runs.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def run(experiment: Experiment, setting: Setting, results: Results) -> list[Row]:
@@ -27,6 +44,7 @@ def run(experiment: Experiment, setting: Setting, results: Results) -> list[Row]
         for point in bar:
             bar.set_postfix_str(" ".join(map(str, point.values())))
             start = perf_counter()
-            rows = [{**point, **row} for row in experiment.measure(setting, point)]
+            with _no_old_garbage():
+                rows = [{**point, **row} for row in experiment.measure(setting, point)]
             results.add(experiment, point, rows, round(perf_counter() - start, 3))
     return results.rows(experiment.name)
