@@ -48,4 +48,5 @@ class Classifier:
 
     def cross_entropies(self, hidden: Iterable[eb.Expression], labels: Iterable[int]) -> eb.Expression:
         """The sum of the cross-entropies of several vectors."""
-        return eb.sum([self.cross_entropy(h, label) for h, label in zip(hidden, labels, strict=True)])
+        cross_entropy = self.cross_entropy
+        return eb.sum([cross_entropy(h, label) for h, label in zip(hidden, labels, strict=True)])

@@ -53,9 +53,7 @@ class EncoderDecoder(Classifier):
 
     def encode(self, source: Iterable[int]) -> State:
         """The decoder's state after the encoder has read a sentence."""
-        state = self.encoder.initial_state()
-        for word in source:
-            state = state.add_input(eb.lookup(self.embed_source, word))
+        _, state = self.encoder.initial_state().read([eb.lookup(self.embed_source, word) for word in source])
         return self.decoder.initial_state(*state.vectors)
 
     def speak(self, state: State, word: int) -> tuple[State, eb.Expression]:

@@ -60,15 +60,17 @@ class LatticeNetwork(Classifier):
         """
         # A state is one vector, of h and c beside one another: one sum for both.
         states: list[eb.Expression] = [eb.zeros(self.layer.states * self.dim)]
-        for node in range(1, len(arcs)):
-            ends = [
-                (self.read_character if source == node - 1 else self.read_word)(id, states[source])
-                for source, id in arcs[node]
-            ]
-            if not ends:
-                raise eb.EdBatchError(f"{type(self).__name__}.hidden: expected an arc to node {node}, got none")
-            states.append(ends[0] if len(ends) == 1 else self.combine(ends))
-        return [state[: self.dim] for state in states[1:]] if self.layer.states > 1 else states[1:]
+        character, word, dim = self.read_character, self.read_word, self.dim
+        for before, ends in enumerate(arcs[1:]):
+            if len(ends) == 1:
+                ((source, id),) = ends
+                states.append((character if source == before else word)(id, states[source]))
+            elif ends:
+                found = [(character if source == before else word)(id, states[source]) for source, id in ends]
+                states.append(self.combine(found))
+            else:
+                raise eb.EdBatchError(f"{type(self).__name__}.hidden: expected an arc to node {before + 1}, got none")
+        return [state[:dim] for state in states[1:]] if self.layer.states > 1 else states[1:]
 
     @eb.cell
     def read_character(self, character: int, state: eb.Expression) -> eb.Expression:

@@ -135,13 +135,22 @@ class State:
 
     def transduce(self, xs: Iterable[eb.Expression]) -> list[eb.Expression]:
         """The outputs [dim] after each of the inputs."""
-        step, vectors = self.layer.step, self.vectors
-        outputs = []
-        for x in xs:  # a `State` after each would take longer to make than the step to record
+        return self.read(xs)[0]
+
+    def read(self, xs: Iterable[eb.Expression]) -> tuple[list[eb.Expression], State]:
+        """The outputs [dim] after each of the inputs, and the state after the last."""
+        step, vectors, outputs = self.layer.step, self.vectors, []
+        if len(vectors) == 2:  # a tuple, let alone a `State`, after each would take half as long as the step to record
+            h, c = vectors
+            for x in xs:
+                h, c = step(x, h, c)
+                outputs.append(h)
+            return outputs, State(self.layer, (h, c))
+        for x in xs:
             stepped = step(x, *vectors)
             vectors = stepped if isinstance(stepped, tuple) else (stepped,)
             outputs.append(vectors[0])
-        return outputs
+        return outputs, State(self.layer, vectors)
 
     def output(self) -> eb.Expression:
         """The output [dim]: the first state vector."""

@@ -77,11 +77,12 @@ class BiLSTMTagger(Classifier):
         xs = [self.word(word) for word in words]
         right = self.right.initial_state().transduce(xs)
         left = self.left.initial_state().transduce(xs[::-1])[::-1]
-        return [self.perceptron(*outputs) for outputs in zip(right, left, strict=True)]
+        perceptron = self.perceptron
+        return [perceptron(r, l) for r, l in zip(right, left, strict=True)]
 
     def word(self, word: Word) -> eb.Expression:
         """The embedding [dim] of a word."""
-        if not isinstance(word, Sequence):
+        if isinstance(word, int) or not isinstance(word, Sequence):  # the second question takes longer
             return eb.lookup(self.embed, word)
         if self.characters is None or not word:
             raise eb.EdBatchError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from random import Random
 
 import edbatch as eb
@@ -89,10 +90,11 @@ class NaryTreeLSTM(Layer):
         return o * eb.tanh(c), c
 
 
-def node_types(words: Sequence[int | None], seed: int) -> list[int]:
+@lru_cache(maxsize=1 << 14)  # trees come again, and to seed a generator takes as long as to record some nodes
+def node_types(words: tuple[int | None, ...], seed: int) -> tuple[int, ...]:
     """Per node of a tree 0 or 1, drawn from a seed and the tree's words."""
     random = Random(f"{seed}: {[None if word is None else int(word) for word in words]}")
-    return [int(2 * random.random()) for _ in words]
+    return tuple(int(2 * random.random()) for _ in words)
 
 
 class TreeLSTM2Type(TreeLSTM):
@@ -137,7 +139,7 @@ class TreeLSTM2Type(TreeLSTM):
 
     def types(self, words: Sequence[int | None]) -> list[int]:
         """Per node 0 or 1; that of a leaf means nothing."""
-        return node_types(words, self.seed)
+        return list(node_types(tuple(words), self.seed))
 
     @eb.cell
     def compose_second(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:
@@ -150,11 +152,12 @@ class TreeLSTM2Type(TreeLSTM):
     def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
         """Hidden vector of every node; arguments as of `TreeLSTM.hidden`."""
         nodes: list[TreeState] = []
-        for word, below, kind in zip(words, children, self.types(words), strict=True):
+        leaf, compose = self.leaf, (self.compose, self.compose_second)
+        for word, below, kind in zip(words, children, node_types(tuple(words), self.seed), strict=True):
             if word is not None:
-                nodes.append(self.leaf(word))
+                nodes.append(leaf(word))
             else:
                 left, right = below
-                compose = self.compose_second if kind else self.compose
-                nodes.append(compose(*nodes[left], *nodes[right]))
+                (h1, c1), (h2, c2) = nodes[left], nodes[right]
+                nodes.append(compose[kind](h1, c1, h2, c2))
         return [h for h, _ in nodes]

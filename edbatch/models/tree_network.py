@@ -32,13 +32,14 @@ class TreeNetwork(Classifier):
         No recursion: a tree may be as deep as memory allows.
         """
         nodes: list[State] = []
+        leaf, compose = self.leaf, self.compose
         for word, below in zip(words, children, strict=True):
             if word is not None:
-                nodes.append(self.leaf(word))
+                nodes.append(leaf(word))
             else:
                 left, right = below
                 (a1, a2), (b1, b2) = nodes[left], nodes[right]  # in a call, they would be joined to a tuple first
-                nodes.append(self.compose(a1, a2, b1, b2))
+                nodes.append(compose(a1, a2, b1, b2))
         return [vector for vector, _ in nodes]
 
     def loss(

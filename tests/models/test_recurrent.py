@@ -195,3 +195,17 @@ def test_tree_gru():
         got = made.compose(made.compose(a, b), made.compose(made.compose(a, c), d)).value()
     a, b, c, d = (leaf(x) for x in xs)
     np.testing.assert_allclose(got, compose(compose(a, b), compose(compose(a, c), d)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("layer", [LSTM, GRU])
+def test_reading_gives_outputs_and_the_state_to_go_on_from(layer):
+    made = layer(eb.ParameterCollection(seed=0), input_dim=3, dim=2)
+    with eb.Graph():
+        xs = [eb.input(np.full(3, value)) for value in (1.0, 2.0, 3.0)]
+        outputs, state = made.initial_state().read(xs[:2])
+        stepped = made.initial_state().add_inputs(xs)
+        assert [y.value().tolist() for y in outputs] == [one.output().value().tolist() for one in stepped[:2]]
+        assert state.add_input(xs[2]).output().value().tolist() == stepped[2].output().value().tolist()
+        none, same = state.read([])
+        assert none == []
+        assert [v.value().tolist() for v in same.vectors] == [v.value().tolist() for v in state.vectors]

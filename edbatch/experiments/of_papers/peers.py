@@ -48,7 +48,13 @@ def measure(setting: Setting, point: Point) -> list[Row]:
     runs: dict[str, Runs] = interleaved(fast, setting.rounds, limit=setting.limit)
     runs |= interleaved(slow, 1 if point["batch"] > 8 else 2, warm_ups=0)
     absent = {name: why if compiled else NOT_COMPILED for name, why in found.missing.items()}
-    return [*rates(runs, found.samples), *missing(absent)]
+    return [*beside_by_hand(rates(runs, found.samples)), *missing(absent)]
+
+
+def beside_by_hand(rows: list[Row]) -> list[Row]:
+    """Rows of one point, EdBatch's with how many times as fast as the fastest by hand it is."""
+    hand = max((row["samples/s"] for row in rows if row["side"].startswith(HAND)), default=None)
+    return [row | {"times": row["samples/s"] / hand} if hand and row["side"] in OURS else row for row in rows]
 
 
 def by_point(rows: Rows) -> Iterator[tuple[Row, dict[str, float]]]:
@@ -62,26 +68,12 @@ def by_point(rows: Rows) -> Iterator[tuple[Row, dict[str, float]]]:
         yield {"mode": mode, "hidden": hidden, "workload": workload, "batch": batch}, sides
 
 
-def by_hand(sides: dict[str, float]) -> float | None:
-    """Samples a second of the fastest that was batched by hand."""
-    return max((rate for name, rate in sides.items() if name.startswith(HAND)), default=None)
-
-
-def times(rows: Rows) -> Rows:
-    """By point, how many times as fast as the fastest by hand EdBatch is."""
-    found = []
-    for point, sides in by_point(rows):
-        hand = by_hand(sides)
-        if hand and point["batch"] > 1:
-            found += [{**point, "side": name, "times": sides[name] / hand} for name in OURS]
-    return found
-
-
 def means(rows: Rows) -> Rows:
     """Geometric means over workloads, by mode, size and batch size."""
     found: dict[tuple[Any, ...], list[float]] = {}
-    for row in times(rows):
-        found.setdefault((row["mode"], row["hidden"], row["batch"], row["side"]), []).append(row["times"])
+    for row in rows:
+        if row.get("times") is not None and row["batch"] > 1:
+            found.setdefault((row["mode"], row["hidden"], row["batch"], row["side"]), []).append(row["times"])
     return [
         {"of": f"{mode}, hidden {hidden}", "batch": batch, "side": side, "times": geometric_mean(values)}
         for (mode, hidden, batch, side), values in found.items()
@@ -91,7 +83,7 @@ def means(rows: Rows) -> Rows:
 def figures(rows: Rows) -> Rows:
     """What was asked for, and what was measured."""
     found: list[Row] = []
-    ratios = times(rows)
+    ratios = [row for row in rows if row.get("times") is not None and row["batch"] > 1]
     for mode, hidden, side in dict.fromkeys((row["mode"], row["hidden"], row["side"]) for row in ratios):
         of = [row for row in ratios if (row["mode"], row["hidden"], row["side"]) == (mode, hidden, side)]
         least = min(of, key=lambda row: row["times"])

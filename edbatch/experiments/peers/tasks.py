@@ -78,7 +78,8 @@ class Task:
     @staticmethod
     def probabilities(network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
         """Of all labels, at every place of a sample."""
-        return [network.probabilities(h) for h in network.hidden(*sample[:-1])]
+        of = network.probabilities
+        return [of(h) for h in network.hidden(*sample[:-1])]
 
     def products(self, samples: Sequence[Any], d: int) -> tuple[list[tuple[int, int, int]], int]:
         """Of a forward run: matrix products (rows, inputs, outputs), and entries that element-wise code accesses."""

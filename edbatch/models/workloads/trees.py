@@ -35,11 +35,13 @@ class TreeGRUOverWords(Classifier):
     def hidden(self, words: Sequence[int | None], children: Sequence[tuple[int, ...]]) -> list[eb.Expression]:
         """Vector of every node; arguments as of `TreeLSTM.hidden`."""
         nodes: list[eb.Expression] = []
+        leaf, compose = self.layer.leaf, self.layer.compose
         for word, below in zip(words, children, strict=True):
             if word is not None:
-                nodes.append(self.layer.leaf(eb.lookup(self.embed, word)))
+                nodes.append(leaf(eb.lookup(self.embed, word)))
             else:
-                nodes.append(self.layer.compose(*(nodes[child] for child in below)))
+                left, right = below
+                nodes.append(compose(nodes[left], nodes[right]))
         return nodes
 
 

@@ -93,7 +93,8 @@ class Workload:
         """Per sample the probabilities of all labels at every place; programs run, all together."""
         if self.program:
             return eb.run([network.answer(*sample) for sample in samples])
-        return [[network.probabilities(h) for h in network.hidden(*sample)] for sample in samples]
+        probabilities = network.probabilities
+        return [[probabilities(h) for h in network.hidden(*sample)] for sample in samples]
 
     def probabilities(self, network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
         """Of all labels, at every place of one sample."""
