@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from textwrap import fill
 
 from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command, check_folder
@@ -84,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _list() -> None:
     print_table(
         ["name", "paper", "place", "shows"],
-        [[one.name, one.paper.name, one.place, one.shows] for one in registry.experiments().values()],
+        [[one.name, one.paper.name, one.place, fill(one.shows, 70)] for one in registry.experiments().values()],
         left=4,
     )
     print("ED-Batch's table 5 is not measured: latencies of a GPU, beside Cortex, which is not to be had.")

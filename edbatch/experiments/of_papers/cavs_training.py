@@ -20,7 +20,7 @@ from edbatch.models import LanguageModel, TreeFC
 
 BATCHES, HIDDENS = (1, 16, 32, 64, 128, 256), (64, 128, 256, 512, 1024)
 AT_HIDDEN, AT_BATCH = 512, 64  # where the other is varied
-QUICK_BATCHES, QUICK_HIDDEN = (1, 8, 32), 64
+QUICK_BATCHES, QUICK_HIDDEN = (1, 32), 64
 EPOCH = 8544  # trees
 
 

@@ -9,7 +9,7 @@ from edbatch.experiments.nine import LATTICES, NINE
 from edbatch.experiments.papers import ED_BATCH
 
 BATCHES, HIDDENS = (1, 8, 32, 64, 128, 256), (32, 64, 128, 256, 512)
-QUICK, QUICK_BATCHES, QUICK_HIDDENS = ("tagger", "tree-lstm", "lattice-lstm"), (1, 8, 64), (64,)
+QUICK, QUICK_BATCHES, QUICK_HIDDENS = ("tagger", "tree-lstm", "lattice-lstm"), (1, 64), (64,)
 
 
 def points(setting: Setting) -> list[Point]:
