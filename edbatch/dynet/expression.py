@@ -232,9 +232,12 @@ def _entries(x: Any, parts: tuple[Any, ...]) -> Any:
     """`x[..., entries]`: the axis behind the last is the mini-batch."""
     *parts_of_each, entries = parts
     found = item(x, tuple(parts_of_each))
-    if not isinstance(found, ExpressionArray) or len(parts_of_each) != len(reads.dim_of(x.spec.shape)):
-        raise DynetIndexError(f"expected at most {len(reads.dim_of(x.spec.shape))} indices, got {len(parts)}")
-    return one_or_batch(plain(found)[entries])
+    if len(parts_of_each) == len(reads.dim_of(x.spec.shape)):
+        if isinstance(found, ExpressionArray):
+            return one_or_batch(plain(found)[entries])
+        if isinstance(entries, slice) and entries in (_ALL, slice(0, 1), slice(1)):
+            return found  # of a mini-batch of one, all
+    raise DynetIndexError(f"expected at most {len(reads.dim_of(x.spec.shape))} indices, got {len(parts)}")
 
 
 def one_or_batch(xs: Any) -> Any:

@@ -39,27 +39,32 @@ def pickneglogsoftmax(x: Any, v: int) -> Any:
     """-log softmax(x)[v]."""
     if isinstance(x, ExpressionArray):
         raise EdBatchError("pickneglogsoftmax: a single ID for several mini-batch elements; expected ..._batch")
-    return eb.cross_entropy(x, int(v))
+    return eb.cross_entropy(_vector(x), int(v))
 
 
 def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
     """-log softmax(x)[v] of each entry of a mini-batch."""
     _of_each(x, vs, "pickneglogsoftmax_batch")
-    found = eb.cross_entropy(x, np.array(vs, np.int64))
-    return found if len(vs) > 1 else one_or_batch(found)
+    labels: Any = np.array(vs, np.int64)
+    return eb.cross_entropy(_vector(x), labels if isinstance(x, ExpressionArray) else int(labels[0]))
+
+
+def _vector(x: Any) -> Any:
+    """A column as a vector."""
+    return eb.reshape(x, x.spec.shape[:1]) if x.spec.shape[1:] == (1,) else x
 
 
 def hinge(x: Any, v: int, m: float = 1.0) -> Any:
     """Σ over others of max(0, m + x - x[v])."""
     if isinstance(x, ExpressionArray):
         raise EdBatchError("hinge: a single index for several mini-batch elements; expected hinge_batch")
-    return eb.hinge(x, v if v.__class__ is int else int(v), float(m))
+    return eb.hinge(_vector(x), v if v.__class__ is int else int(v), float(m))
 
 
 def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:
     """`hinge` of each entry of a mini-batch."""
     _of_each(x, vs, "hinge_batch")
-    found = [eb.hinge(one, int(v), float(m)) for one, v in zip(_entries(x), vs, strict=True)]
+    found = [eb.hinge(one, int(v), float(m)) for one, v in zip(_entries(_vector(x)), vs, strict=True)]
     return one_or_batch(eb.array(found))
 
 

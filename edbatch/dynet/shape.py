@@ -157,11 +157,11 @@ def pick_batch_elem(x: Any, v: int) -> Any:
 
 def pick_batch_elems(x: Any, vs: Sequence[int]) -> Any:
     """Some entries of a mini-batch, as one."""
-    if not isinstance(x, ExpressionArray):
-        if any(vs):
-            raise EdBatchError(f"PickBatchElements: requested elements {list(vs)} of a mini-batch of one")
-        return x
-    return one_or_batch(plain(x)[[int(v) for v in vs]])
+    if isinstance(x, ExpressionArray):
+        return one_or_batch(plain(x)[[int(v) for v in vs]])
+    if any(vs) or not len(vs):
+        raise EdBatchError(f"PickBatchElements: requested elements {list(vs)} of a mini-batch of one")
+    return concatenate_to_batch([x] * len(vs))
 
 
 def _chosen(x: Any, numbers: Sequence[int], axis: int) -> Any:

@@ -103,6 +103,26 @@ dy.concatenate([dy.pick(v, 0), dy.pick(w, 1)]); dy.inverse(Q) * v; dy.tanh(s); d
 dy.sum_elems(dy.cmult(dy.softmax(v), w)); dy.esum([M, M, N]); dy.inputTensorTranspose(np.arange(6.0)) * s
 dy.inputTensorTranspose(np.arange(6.0), (2, 3)) + M; dy.inputTensorTranspose(np.arange(6.0), (3,), 2) + v
 dy.inputTensorTranspose(np.arange(6.0), (2,))
+dy.pick_batch_elems(O, [0, 0, 0]); dy.pick_batch_elems(v, [0, 0]); dy.pick_batch_elems(O, [0])
+dy.pick_batch_elems(M, [0, 0]); dy.pick_batch_elems(s, [0, 0]); dy.pick_batch_elem(O, 0)
+dy.pickneglogsoftmax_batch(O, [1]); dy.pickneglogsoftmax_batch(v, [1]); dy.pickneglogsoftmax_batch(C, [1])
+dy.pickneglogsoftmax_batch(v, [1, 2]); dy.pickneglogsoftmax(O, 1); dy.pickneglogsoftmax(C, 1); dy.hinge(O, 1)
+dy.hinge(C, 1); dy.hinge_batch(O, [1]); dy.hinge_batch(v, [1]); dy.hinge_batch(C, [1]); dy.hinge_batch(v, [1, 2])
+dy.pick_batch(O, [1]); dy.pick_batch(O, [0, 2]); dy.pick_batch(M, [1], 1); dy.pick_batch(M, [1]); dy.pick_batch(C, [1])
+dy.pick_batch(M, [0, 1]); dy.sum_batches(O); dy.mean_batches(O); dy.moment_batches(O, 2); dy.sum_dim(O, [0], True)
+dy.mean_dim(O, [0], True); dy.std_dim(O, [0], True); dy.moment_dim(O, [0], 2, True); dy.sum_dim(O, [], True)
+dy.mean_dim(M, [1], True); dy.concatenate_to_batch([O]); dy.concatenate_to_batch([O, B]); dy.concatenate_to_batch([M])
+dy.concatenate_to_batch([s]); dy.reshape(O, (3,), 1); dy.reshape(O, (1,), 3); dy.reshape(O, (1, 3))
+dy.strided_select(O, [1, 1], [0, 0], [2, 1]); dy.strided_select(M, [1, 1, 1], [0, 0, 0], [1, 2, 1])
+dy.dropout_batch(O, 0.0); dy.noise(O, 0.0); dy.inputTensor(np.ones((3, 1)), batched=True) + O
+dy.inputTensor(np.ones((1,)), batched=True) + s; dy.inputTensor(np.ones((2, 3, 1)), True) + M
+L.batch([2]) + B
+dy.inputTensorTranspose(np.arange(3.0), (3,), 1) + O; dy.lookup_batch(L, [2], update=False) * s
+dy.pick_batch(s, [0]); dy.softmax(O); dy.log_softmax(O, [1]); dy.sparsemax(O); dy.argmax(O, "zero_gradient")
+dy.layer_norm(O, v, w); dy.affine_transform([u, M, O]); M * O; dy.max_dim(O); dy.cumsum(O); dy.concatenate([O, B])
+dy.esum([O, B]); dy.squared_distance(O, B); dy.pick(O, 1); dy.pick_range(O, 0, 2); dy.hinge_dim(C, [1])
+dy.transpose(O); O[0:2]; O[0:2, 0:1]; v[0:2, 0:1]; B[0:2, 0:1]
+dy.fold_rows(dy.transpose(O) + M, 2); dy.select_rows(O, [1, 2]); dy.logsumexp([O, v])
 """
 
 
@@ -115,6 +135,7 @@ def expressions(dy, model=None):
     dy.renew_cg()
     scope = dict(parameters, dy=dy, np=np)
     scope["B"] = dy.lookup_batch(parameters["L"], [1, 3])
+    scope["O"] = dy.lookup_batch(parameters["L"], [2])
     scope["b"] = dy.pick_batch(scope["B"], [0, 2])
     scope["BM"] = parameters["M"] * dy.concatenate_cols([scope["B"], parameters["v"], parameters["w"]])
     return parameters, scope

@@ -161,6 +161,8 @@ class TestSoftmax:
         assert builder.neg_log_softmax(x, 2).value() == pytest.approx(-logs[2], rel=1e-5)
         xs = dy.concatenate_to_batch([x, x])
         np.testing.assert_allclose(builder.neg_log_softmax_batch(xs, [2, 3]).value(), -logs[[2, 3]], rtol=1e-5)
+        one = dy.concatenate_to_batch([x])
+        assert builder.neg_log_softmax_batch(one, [3]).value() == pytest.approx(-logs[3], rel=1e-5)
         assert builder.full_logits(x).dim() == ((5,), 1)
         assert builder.sample(x) in range(5)
 
