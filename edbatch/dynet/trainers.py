@@ -63,7 +63,14 @@ class Trainer:
         self._update(list(self._model))
 
     def update_subset(self, updated_params: Sequence[int], updated_lookups: Sequence[int]) -> None:
-        """Update the parameters and tables with these numbers; gradients of others stay."""
+        """Update the parameters and tables with these numbers, which is what DyNet says of it, but does nothing there.
+
+        Gradients are clipped by the norm of those that are updated; gradients of others stay.
+
+        Args:
+            updated_params: places in `parameters_list()`.
+            updated_lookups: places in `lookup_parameters_list()`.
+        """
         dense, tables = self._model.parameters_list(), self._model.lookup_parameters_list()
         self._update([*(dense[one] for one in updated_params), *(tables[one] for one in updated_lookups)])
 
@@ -97,8 +104,8 @@ class Trainer:
         return core
 
     def restart(self, learning_rate: float | None = None) -> None:
-        """Forget what is remembered of all parameters, and how many updates there were."""
-        self._core, self._updates = None, 0
+        """Forget what is remembered of all parameters; Adam's count of updates goes on, as in DyNet."""
+        self._core = None
         if learning_rate is not None:
             self.learning_rate = learning_rate
 
@@ -197,7 +204,7 @@ class AdagradTrainer(Trainer):
 
 
 class AdadeltaTrainer(Trainer):
-    """Steps of the size of the last ones, g √(d + eps) / √(s + eps)."""
+    """Steps of the size of the last ones, g √(d + eps) / √(s + eps); `learning_rate` is no matter, as in DyNet."""
 
     rule = Rule(
         ("squares", "steps"),
@@ -214,6 +221,9 @@ p = p - step
     def __init__(self, m: ParameterCollection, eps: float = 1e-6, rho: float = 0.95) -> None:
         super().__init__(m, 1.0)
         self._eps, self._rho = eps, rho
+
+    def _rate(self) -> float:
+        return 1.0
 
     def _constants(self, update: int) -> dict[str, float]:
         return {"eps": self._eps, "rho": self._rho}

@@ -1,10 +1,15 @@
 """Trainers, beside what `test_programs` compares with DyNet's own."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import edbatch.dynet as dy
+from tests.dynet import trainings
 
+RECORDED = json.loads((Path(__file__).parent / "data" / "trainers.json").read_text(encoding="utf-8"))
 TRAINERS = [
     dy.SimpleSGDTrainer, dy.CyclicalSGDTrainer, dy.MomentumSGDTrainer, dy.AdagradTrainer, dy.AdadeltaTrainer,
     dy.RMSPropTrainer, dy.AdamTrainer, dy.AmsgradTrainer,
@@ -22,6 +27,12 @@ def step(W, x=1.0):
     dy.sum_elems(W * x).backward()
 
 
+@pytest.mark.parametrize("case", trainings.CASES, ids=lambda case: " ".join(map(str, case)))
+def test_as_in_dynet(case):
+    found = trainings.trained(dy, *case)
+    np.testing.assert_allclose(found, RECORDED[" ".join(map(str, case))], rtol=2e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("make", TRAINERS)
 class TestAll:
     def test_go_down(self, model, make):
@@ -33,24 +44,6 @@ class TestAll:
         assert (W.as_array() < 1).all()
         assert not W.has_grad
         assert trainer.whoami() == make.__name__
-
-    def test_restart(self, model, make):
-        W = model.add_parameters(3, init=1.0)
-        trainer = make(model)
-
-        def run():
-            W.set_value(np.ones(3))
-            for x in (1.0, 2.0, 0.5):
-                step(W, x)
-                trainer.update()
-            return W.as_array()
-
-        first = run()
-        if not isinstance(trainer, dy.CyclicalSGDTrainer):
-            trainer.restart()
-            assert np.array_equal(run(), first)
-        trainer.restart(0.5)
-        assert trainer.learning_rate == 0.5
 
     def test_nothing_to_update_is_no_error(self, model, make):
         W = model.add_parameters(2, init=1.0)
