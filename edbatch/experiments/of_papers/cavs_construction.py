@@ -188,6 +188,6 @@ EXPERIMENT = Experiment(
              of=_of("tree-lstm"))],
     theirs=_theirs(),
     remark="size: leaves of a tree of Tree-FC, trees of a mini-batch of TreeLSTM. Theirs: table 1, and what the text "
-    "prints of Fold's construction with one thread; of Tree-FC the paper does not say how large an epoch is. Cavs's "
-    "construction is said to take a twentieth of DyNet's on TreeLSTM, and 20% of the total on Tree-FC.",
+    "prints of Fold's construction with one thread, at size 512; how large an epoch of Tree-FC is, it does not "
+    "say. Cavs's construction is said to take a twentieth of DyNet's on TreeLSTM, and 20% of the total on Tree-FC.",
 )  # fmt: skip

@@ -138,6 +138,7 @@ EXPERIMENT = Experiment(
         for side, seconds in (("Cavs", 1.87), ("PyTorch", 542.0))
     ],
     pivot=Pivot(("model", "hidden", "batch"), "samples/s"),
-    remark="Of figure 8 the paper prints no numbers; these are from its text: Cavs with and without batching, and "
-    "PyTorch, which is said to take 290 times as long. Its TreeLSTM sums over children, ours has a gate for each.",
+    remark="Of figure 8 the paper prints no numbers; these are from its text, at size 512: Cavs with and without "
+    "batching, and PyTorch, which is said to take 290 times as long. Its TreeLSTM sums over children, "
+    "ours has a gate for each.",
 )
