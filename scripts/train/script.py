@@ -147,7 +147,10 @@ class Script:
         if run.step:
             print(f"{options.out}: goes on after {run.step:,} mini-batches")
             self._draw(run, options.out)  # it may have been killed between checkpoint and picture
-        for figures in run.epochs(options.epochs):
+        epochs = run.epochs(options.epochs)
+        if options.workers:
+            epochs = eb.distributed.train(run, options.epochs, options.workers, address=options.address)
+        for figures in epochs:
             line = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
             print(f"{line}; {perf_counter() - start:.0f} s")
             self._draw(run, options.out)
@@ -191,6 +194,8 @@ class Script:
         add("--lr", type=float, default=2e-3, help="learning rate of Adam")
         add("--clip", type=float, default=5.0, help="largest norm of the gradients")
         add("--seed", type=int, default=0)
+        add("--workers", type=int, default=0, help="processes that compute, on Ray (extra `ray`); 0: this one alone")
+        add("--address", help="of a Ray cluster, as 10.0.0.1:6379; else the workers are on this machine")
         add("--save-every", type=int, default=200, help="mini-batches; there is a checkpoint after every epoch too")
         parser.set_defaults(**{"real": False, "train": None, "dev": None} | self.defaults)
         return parser

@@ -1,0 +1,132 @@
+"""`map`: ordered results whatever the workers do, and what a stranger does wrong."""
+
+import os
+import pickle
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch import EdBatchError
+from edbatch.distributed.mapper import Mapper
+from tests.distributed.nets import SAMPLES, Net
+
+pytestmark = pytest.mark.cpu
+NET = Net(dropout=0.5)
+
+
+async def loss(sample):
+    return await NET.loss(*sample)
+
+
+async def choosy(sample):
+    if len(sample[0]) == 4:
+        raise KeyError(sample[1])
+    return eb.ones(2) if len(sample[0]) == 1 else 0
+
+
+async def twice(x):
+    return 2 * x
+
+
+async def deadly(x):
+    if x == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+async def deadly_once(given):
+    x, mark = given
+    if x == 7 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def wanted():
+    with eb.options(training=False):
+        return eb.run([loss(sample) for sample in SAMPLES])
+
+
+def test_a_group_is_run_in_evaluation():
+    found = Mapper(pickle.dumps((loss, {"training": False}))).run(0, SAMPLES)
+    np.testing.assert_allclose(found, wanted(), rtol=1e-6)
+
+
+def test_an_error_names_the_sample():
+    mapper = Mapper(pickle.dumps((choosy, {})))
+    with pytest.raises(EdBatchError, match=r"^map: the program of sample 102: KeyError: 1") as error:
+        mapper.run(100, [([1, 2], 0), ([3, 1, 1], 0), ([1, 2, 3, 4], 1), ([1, 2, 3, 4], 2)])
+    assert "in choosy" in error.value.__notes__[0]
+    with pytest.raises(EdBatchError, match=r"sample 3: expected values, .* got an expression; `return await x`"):
+        mapper.run(3, [([1], 0)])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"program": 3}, "program: expected a function"),
+        ({"samples": 3}, "samples: expected samples"),
+        ({"samples": "abc"}, "samples: expected samples"),
+        ({"workers": 0}, "workers"),
+        ({"batch": 0}, "batch"),
+        ({"timeout": -1}, "timeout"),
+        ({"progress": "yes"}, "progress"),
+    ],
+)
+def test_bad_arguments(given, message):
+    with pytest.raises(EdBatchError, match=f"^map: ?{message}|^map: {message}"):
+        eb.distributed.map(**{"program": twice, "samples": [1]} | given)
+
+
+@pytest.fixture(scope="module")
+def one_cluster():
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.slow
+def test_results_are_in_order_and_memory_is_bounded(one_cluster):
+    read = []
+
+    def samples():
+        for x in range(300):
+            read.append(x)
+            yield x
+
+    found = []
+    for x in eb.distributed.map(twice, samples(), workers=3, batch=5):
+        found.append(x)
+        assert len(read) - len(found) <= 2 * 3 * 5 + 5
+    assert found == [2 * x for x in range(300)]
+    assert list(eb.distributed.map(twice, [], workers=1)) == []
+    values = list(eb.distributed.map(loss, SAMPLES, workers=2, batch=4))
+    np.testing.assert_allclose(values, wanted(), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_replaced(one_cluster, tmp_path):
+    given = [(x, tmp_path / "mark") for x in range(40)]
+    assert list(eb.distributed.map(deadly_once, given, workers=2, batch=3, timeout=120)) == list(range(40))
+    with pytest.raises(EdBatchError, match=r"^map: 3 times a worker was lost with samples 4 to 7 "):
+        list(eb.distributed.map(deadly, range(40), workers=2, batch=4, timeout=120))
+
+
+@pytest.mark.slow
+def test_what_cannot_be_sent(one_cluster):
+    lock = threading.Lock()
+
+    async def locked(x):
+        with lock:
+            return x
+
+    with pytest.raises(EdBatchError, match=r"^map: the program, .* cannot be pickled .*lock"):
+        list(eb.distributed.map(locked, [1]))
+    with pytest.raises(EdBatchError, match=r"^map: samples 0 to 0 are sent .* cannot be pickled .*lock"):
+        list(eb.distributed.map(twice, [lock]))
+    with pytest.raises(EdBatchError, match=r"^map: sample 0 cannot be read \(ZeroDivisionError"):
+        list(eb.distributed.map(twice, (1 // x for x in [0])))
