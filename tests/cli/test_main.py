@@ -71,7 +71,7 @@ def test_wrong_arguments_exit_with_2(edbatch, argv):
     assert "error:" in err
 
 
-@pytest.mark.parametrize("command", ["learn", "schedule", "inspect", "run"])
+@pytest.mark.parametrize("command", ["demo", "learn", "schedule", "inspect", "run"])
 def test_every_command_has_help(edbatch, command):
     status, out, err = edbatch(command, "--help")
     assert (status, err) == (0, "")
