@@ -7,8 +7,10 @@ import pytest
 
 from edbatch.base.bars import Panel, drawn
 from edbatch.cli import demo
+from edbatch.models.workloads import WORKLOADS
 from edbatch.policy import get_policy
 from edbatch.policy.heuristics import RULES
+from tests.pages import README
 
 SMALL = ("--samples", 3, "--hidden", 4)
 
@@ -62,6 +64,10 @@ def test_what_it_says_is_so(edbatch, learned_here, monkeypatch, tmp_path):
     assert (tmp_path / "edbatch-demo.svg").read_text().startswith("<svg")
     over = [line.split()[-5:] for line in out.splitlines() if "batches / bound" in line]
     trees, tagger, lattices = ([float(of) for of in line] for line in over)
+    said = " ".join(README.read_text(encoding="utf-8").split())
+    assert "trees {1} by depth, {2} by agenda, {4} learned; ".format(*over[0]) in said
+    assert "tagger {1}, {2}, {4}; lattices {5}, {6}, {7}.".format(*over[1], *(over[2][at] for at in (1, 2, 4))) in said
+    assert f"{len(WORKLOADS)} models to name" in said
     for _, depth, _, _, learned in (trees, tagger, lattices):
         assert depth > 1.8 * learned
     assert trees[2] > 1.8 * trees[4]  # agenda
