@@ -7,6 +7,7 @@ training, the gradient of the parameter that is compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,6 +17,8 @@ import edbatch as eb
 from edbatch.base.later import Later
 
 torch = Later("torch")
+tree_rnn = Later("edbatch.experiments.peers.tree_rnn")
+tree_samples = Later("edbatch.experiments.peers.samples")
 
 MISSING = "PyTorch is not installed; expected pip install 'edbatch[bench]'"
 Form = Callable[[], tuple[float, Any]]
@@ -72,32 +75,23 @@ def full_trees(network: Any, embed: eb.Parameter, samples: Sequence[Sequence[int
     return _form(loss, [table, leaf, W, b], W, training)
 
 
-def trees_one_by_one(network: Any, samples: Sequence[Any], training: bool) -> Form:
-    """TreeRNN or RNTN, node by node; look-ups and the classifier run once a tree. Compared: `W`."""
-    functional = torch.nn.functional
-    parameters = {name: copied(getattr(network, name), training) for name in ("embed", "W", "b", "W_out", "b_out")}
-    if hasattr(network, "V"):
-        parameters["V"] = copied(network.V, training)
-    embed, W, b, out, bias = (parameters[name] for name in ("embed", "W", "b", "W_out", "b_out"))
-    V = parameters.get("V")
-    found = [
-        (torch.tensor([word for word in words if word is not None]), words, children, torch.tensor(labels))
-        for words, children, labels in samples
-    ]
+def trees(name: str, model: eb.ParameterCollection, samples: Sequence[Any], training: bool) -> dict[str, Form]:
+    """TreeRNN or RNTN, tree by tree and level by level; what is known of a tree is found once. Compared: `W`."""
+    kinds = {
+        "tree-rnn": (tree_rnn.TreeRNNPerSample, tree_rnn.TreeRNNByLevel),
+        "rntn": (tree_rnn.RNTNPerSample, tree_rnn.RNTNByLevel),
+    }[name]
+    found = {}
+    for side, kind in zip(("pytorch per sample", "pytorch by hand, by level"), kinds, strict=True):
+        peer = kind(model)
+        prepared = [peer.prepare(tree_samples.TreeSample(*sample)) for sample in samples]
+        loss = partial(_loss_of_peer, peer, prepared)
+        found[side] = _form(loss, list(peer.parameters()), peer.W, training)
+    return found
 
-    def of_tree(leaves: Any, words: Any, children: Any, labels: Any) -> Any:
-        xs = iter(functional.embedding(leaves, embed))
-        nodes: list[Any] = []
-        for word, below in zip(words, children, strict=True):
-            if word is not None:
-                nodes.append(next(xs))
-                continue
-            both = torch.cat([nodes[child] for child in below])
-            h = functional.linear(both, W, b)
-            nodes.append(torch.tanh(h if V is None else h + (V @ both).reshape(len(h), -1) @ both))
-        return functional.cross_entropy(functional.linear(torch.stack(nodes), out, bias), labels, reduction="sum")
 
-    return _form(lambda: sum(of_tree(*one) for one in found), list(parameters.values()), W, training)
+def _loss_of_peer(peer: Any, prepared: list[Any]) -> Any:
+    return peer.loss(peer.batch(prepared))
 
 
 def _form(loss: Callable[[], Any], parameters: list[Any], checked: Any, training: bool) -> Form:

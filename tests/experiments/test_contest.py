@@ -22,7 +22,7 @@ def of_trees(name, training):
     ]
     network = found.network
     task = Task(found.model, lambda sample: network.loss(*sample), samples, "sufficient", training, network.W)
-    return task, lambda: torch_forms.trees_one_by_one(network, samples, training)
+    return task, lambda: torch_forms.trees(name, found.model, samples, training)
 
 
 def of_full_trees(training):
@@ -34,7 +34,7 @@ def of_full_trees(training):
         model, lambda tree: network.root([eb.lookup(embed, word) for word in tree]).sum(), samples, "sufficient",
         training, network.W,
     )  # fmt: skip
-    return task, lambda: torch_forms.full_trees(network, embed, samples, training)
+    return task, lambda: {"pytorch": torch_forms.full_trees(network, embed, samples, training)}
 
 
 def of_language_model(training):
@@ -42,7 +42,7 @@ def of_language_model(training):
     network = LanguageModel(model, 12, 6)
     samples = [(3, 4, 5), (6,), (7, 8, 9, 10, 11), ()]
     task = Task(model, network.loss, samples, "sufficient", training, network.W_out)
-    return task, lambda: torch_forms.language_model(network, samples, training)
+    return task, lambda: {"pytorch": torch_forms.language_model(network, samples, training)}
 
 
 PROBLEMS = {
@@ -59,13 +59,15 @@ def test_models_in_pytorch_give_the_same_numbers(name, training):
     pytest.importorskip("torch")
     assert torch_forms.available()
     task, make = PROBLEMS[name](training)
-    loss, gradient = make()()
-    task.check({"pytorch": lambda: (loss, gradient)})
-    with pytest.raises(EdBatchError, match="the loss: pytorch differs from edbatch by"):
-        task.check({"pytorch": lambda: (1.01 * loss, gradient)})
-    if training:
-        with pytest.raises(EdBatchError, match=f"the gradient of {task.checked.name}: pytorch differs from edbatch"):
-            task.check({"pytorch": lambda: (loss, np.zeros_like(gradient))})
+    others = make()
+    task.check(others)
+    for side, other in others.items():
+        loss, gradient = other()
+        with pytest.raises(EdBatchError, match=f"the loss: {side} differs from edbatch by"):
+            task.check({side: lambda loss=loss, gradient=gradient: (1.01 * loss, gradient)})
+        if training:
+            with pytest.raises(EdBatchError, match=f"the gradient of {task.checked.name}: {side} differs from edbatch"):
+                task.check({side: lambda loss=loss, gradient=gradient: (loss, np.zeros_like(gradient))})
 
 
 def test_rows_of_sides():

@@ -42,12 +42,9 @@ def measure(setting: Setting, point: Point) -> list[Row]:
         return network.loss(*sample)
 
     task = Task(found.model, loss, samples, "sufficient", training, network.W)
-    others, absent = {}, {"pytorch by hand": f"nobody has written {name} batched by hand"}
-    if torch_forms.available():
-        others["pytorch per sample"] = torch_forms.trees_one_by_one(network, samples, training)
-    else:
-        absent["pytorch per sample"] = torch_forms.MISSING
+    others = torch_forms.trees(name, found.model, samples, training) if torch_forms.available() else {}
     task.check(others)
+    absent = {} if others else dict.fromkeys(("pytorch per sample", "pytorch by hand, by level"), torch_forms.MISSING)
     return [*rates(timed(task.sides() | others, setting), batch), *missing(absent)]
 
 

@@ -1,4 +1,4 @@
-"""The nine workloads of ED-Batch as one writes them in PyTorch, and contests of them with EdBatch.
+"""ED-Batch's nine workloads, TreeRNN and RNTN as one writes them in PyTorch; contests of the nine with EdBatch.
 
 PyTorch (the extra `bench`) is imported where a contest is made, and by the files with its networks.
 """
