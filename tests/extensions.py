@@ -1,17 +1,22 @@
-"""What docs/extending.md shows, block by block: ops, a policy and an optimizer that EdBatch does not have."""
+"""What docs/extending.md shows, block by block: ops, a policy, an optimizer and a model that EdBatch does not have."""
 
 import math
 from dataclasses import dataclass
+from random import Random
 
 import numpy as np
 
 import edbatch as eb
+from edbatch.data.stream import stream_samples
+from edbatch.data.vocabulary import Vocabulary
 from edbatch.graph.fast import attributed, binary
 from edbatch.graph.fast_lists import over_lists, variadic
 from edbatch.graph.op import Equations, Op, Sample, composite, declare, expect
 from edbatch.graph.ops.declaring import broadcast_shape
 from edbatch.graph.ops.elementwise import greater
 from edbatch.graph.record import checked_number, record
+from edbatch.models import GRU, Classifier
+from edbatch.models.workloads import Numbered, Workload
 from edbatch.policy.schedule import Schedule
 from edbatch.training.rule import Rule
 from edbatch.training.trainer import Trainer
@@ -183,3 +188,54 @@ mean = beta2 * mean + (1 - beta2) * d
 
     def constants(self, lr, updates):
         return {"lr": lr, "decay": self.weight_decay, "beta1": self.beta1, "beta2": self.beta2}
+
+
+def parse_review(text, place="review"):
+    label, *words = text.split()
+    if label not in ("0", "1") or not words:
+        raise eb.EdBatchError(f"{place}: expected 0 or 1, and words, found {text!r}")
+    return int(label), words
+
+
+def stream_reviews(path, skip_bad=False):
+    return stream_samples(path, parse_review, "reviews", "1 a masterpiece", skip_bad)
+
+
+def random_reviews(n, seed):
+    random, found = Random(seed), []
+    for _ in range(n):  # random() alone is promised to be the same in every version of Python
+        label = int(2 * random.random())
+        words = ["it", "is", *["very"] * int(4 * random.random()), ("dull", "superb")[label]]
+        found.append((label, words))
+    return found
+
+
+class ReviewNetwork(Classifier):
+    """A GRU that reads a review, and a softmax over its last state."""
+
+    def __init__(self, model, words, labels, dim):
+        super().__init__(model, dim, labels)
+        self.embed = model.add_lookup_parameters((words, dim), name="embed")
+        self.gru = GRU(model, dim, dim)
+
+    def hidden(self, words):
+        xs = [eb.lookup(self.embed, word) for word in words]
+        return self.gru.initial_state().transduce(xs)[-1:]
+
+
+def number_reviews(reviews):
+    words = Vocabulary(word for _, review in reviews for word in review)
+    samples = [([words[word] for word in review],) for _, review in reviews]
+    return Numbered(samples, (len(words), 2), ["bad", "good"])
+
+
+REVIEWS = Workload(
+    noun="review",
+    place="answer",
+    files=("reviews",),
+    folder=(),
+    stream=stream_reviews,
+    generate=random_reviews,
+    number=number_reviews,
+    network=ReviewNetwork,
+)

@@ -1,6 +1,7 @@
 """What docs/extending.md shows: ops of every sort pass all tests of the op table, the rest does what it should."""
 
 import importlib
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.cli import main
 from edbatch.graph.op import OPS, Op, declare
+from edbatch.models.workloads import WORKLOADS
 from edbatch.policy.heuristics import RULES
 from tests.graph import test_gradients, test_ops
 from tests.graph.test_ops import OPERANDS, cases_of
@@ -184,6 +187,28 @@ def test_the_policy_by_name(monkeypatch, tmp_path):
         graph = make_random_graph(seed)
         for one in (policy, eb.get_policy(tmp_path / "policy")):
             one.schedule(graph).validate(graph)
+
+
+def test_the_reader(tmp_path):
+    path = tmp_path / "reviews.txt"
+    path.write_text("1 it is superb\n\n2 it is\n0 dull\n")
+    with pytest.raises(eb.EdBatchError, match=f"{path}:3: expected 0 or 1, and words, found '2 it is'"):
+        extensions.stream_reviews(path).take()
+    reviews = extensions.stream_reviews(path, skip_bad=True)
+    assert reviews.take() == [(1, ["it", "is", "superb"]), (0, ["dull"])]
+    assert reviews.skipped == 1
+    assert extensions.random_reviews(3, 1) == extensions.random_reviews(9, 1)[:3]
+
+
+def test_the_workload(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(WORKLOADS, "reviews", extensions.REVIEWS)
+    path, out = tmp_path / "reviews.txt", tmp_path / "predictions.txt"
+    path.write_text("".join(f"{label} {' '.join(words)}\n" for label, words in extensions.random_reviews(9, 0)))
+    assert main(["run", "reviews", "--data", str(path), "--hidden", "4", "--out", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["samples"], found["places"], found["labels"]) == (9, 9, 2)
+    assert all(row["largest_difference"] < 1e-6 for row in found["policies"])
+    assert {line.split()[0] for line in out.read_text().splitlines()} <= {"bad", "good"}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
