@@ -107,7 +107,8 @@ class Bars(Chart):
             heights = [row[self.y] for row in of]
             bars = axes.bar(at, heights, width, color=colours[side], label=side, hatch=hatch, edgecolor="white")
             axes.bar_label(bars, ["" if height else "0" for height in heights], fontsize=7, color=colours[side])
-        axes.set_xlabel("")
+        if not all(place.isdigit() for place in places):  # names say what they are
+            axes.set_xlabel("")
         _name(axes, places, self.wide)
 
 
@@ -124,7 +125,8 @@ class Stack(Chart):
             heights = [of.get(place, 0.0) for place in places]
             axes.bar(range(len(places)), heights, 0.7, list(below.values()), color=colours[side], label=side)
             below = {place: below[place] + height for place, height in zip(places, heights, strict=True)}
-        axes.set_xlabel("")
+        if not all(place.isdigit() for place in places):  # names say what they are
+            axes.set_xlabel("")
         _name(axes, places, self.wide)
 
 

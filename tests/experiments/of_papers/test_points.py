@@ -14,6 +14,7 @@ POINTS = [
     ("cavs-construction", {"model": "tree-fc", "size": 4}, {"loop", "vertex function", "replayed"}, set()),
     ("cavs-construction", {"model": "tree-lstm", "size": 2}, {"loop", "vertex function", "replayed"}, set()),
     ("cavs-training", {"model": "var-lstm", "hidden": 4, "batch": 2}, OURS, {"pytorch by hand"}),
+    ("recursion-dynamic", {"batch": 2}, {"edbatch", "edbatch, one at a time"}, set()),
     ("recursion", {"model": "rntn", "mode": "inference", "batch": 2}, OURS, {"pytorch per sample"}),
 ]
 
