@@ -111,3 +111,17 @@ def test_functions_are_small(folder):
                 assert len(given) - (given[:1] in (["self"], ["cls"])) <= MOST_PARAMETERS, place
                 documented = node.body[0].end_lineno - node.lineno if ast.get_docstring(node) else 0
                 assert node.end_lineno - node.lineno - documented < MOST_LINES, place
+
+
+@pytest.mark.parametrize("name", [name for name in parsed() if "numba" in ast.unparse(parsed()[name])])
+def test_numba_is_imported_as_a_whole_first(name):
+    """A thread that begins with a part of it, as another imports the whole, finds it half made, and leaves it so."""
+    inside = {id(node) for of in ast.walk(parsed()[name]) if isinstance(of, ast.FunctionDef) for node in ast.walk(of)}
+    of = [
+        node
+        for node in ast.walk(parsed()[name])
+        if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in inside
+    ]
+    modules = [(node.lineno, node.module if isinstance(node, ast.ImportFrom) else node.names[0].name) for node in of]
+    from_numba = [module for _, module in sorted(modules, key=lambda one: one[0]) if f"{module}.".startswith("numba.")]
+    assert from_numba[:1] in ([], ["numba"])

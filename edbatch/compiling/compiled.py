@@ -31,6 +31,7 @@ from edbatch.errors import EdBatchError
 
 with compiling:
     import llvmlite.binding as llvm
+    import numba  # noqa: F401 (as a whole, and first: threads may be importing it)
     from numba.core import registry, serialize, sigutils, types
     from numba.core.bytecode import FunctionIdentity
     from numba.core.caching import NullCache

@@ -10,6 +10,7 @@ from enum import EnumMeta
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numba  # noqa: F401 (as a whole, and first: threads may be importing it)
 import numpy as np
 from llvmlite import ir
 from numba.core import types

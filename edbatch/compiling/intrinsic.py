@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numba  # noqa: F401 (as a whole, and first: threads may be importing it)
 from numba.core.extending import _Intrinsic
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+import numba  # noqa: F401 (as a whole, and first: threads may be importing it)
 from llvmlite import binding as llvm
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock, require_global_compiler_lock

@@ -211,3 +211,32 @@ def test_a_fork_while_another_thread_runs_graphs():
     finally:
         over.set()
         other.join()
+
+
+LOADER = """
+import threading
+
+import numpy as np
+
+import edbatch as eb
+
+model, found = eb.ParameterCollection(), []
+W, E = model.add_parameters((4, 4)), model.add_lookup_parameters((9, 4))
+loader = threading.Thread(target=lambda: found.append(eb.InputGraph.of_tuples([((1, 2), 3)])))
+loader.start()
+with eb.Graph():
+    loss = eb.sum(eb.sum(eb.tanh(W @ eb.lookup(E, np.arange(9)))))
+loss.backward()
+loader.join()
+assert found
+"""
+
+
+@pytest.mark.cpu
+def test_a_thread_that_loads_as_another_takes_the_first_step(tmp_path):
+    """Both import what compiles, by other modules: nobody finds it half made."""
+    script = tmp_path / "loader.py"
+    script.write_text(LOADER)
+    for _ in range(2):
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]

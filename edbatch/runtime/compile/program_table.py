@@ -183,10 +183,9 @@ class ProgramTable:
         if len(self._extents) + len(self._new) > MOST_GONE + 2 * len(self._tables):  # most are of what is gone
             self._new = dict.fromkeys(self._tables)
             self._begin()
-        missing = types - len(self._tasks)
-        if missing > 0:
-            self._tasks.append([_NO_TASK.repeat(missing)])
-            self._all_sizes.append([np.zeros(missing, SIZE)])
+        for table, nothing in ((self._tasks, _NO_TASK), (self._all_sizes, np.zeros(1, SIZE))):
+            # Each by what it misses itself: an interrupt may have left one longer than the other.
+            table.append([nothing.repeat(max(0, types - len(table)))])
         kinds = [kind for kind in self._new if kind in self._tables]  # others failed
         if kinds:
             self._append(kinds)
@@ -216,9 +215,9 @@ class ProgramTable:
     def _publish(self) -> None:
         """Let compiled loops read what has been joined."""
         parts = {part: table.entries for part, table in self._parts.items()}
+        self.version = next(_versions)  # first: who knows the tables of a version reads no others, after an interrupt
         self.directory = Directory(Programs(self._tasks.entries, self._extents.entries, **parts))
         self._sizes = self._all_sizes.entries
-        self.version = next(_versions)
 
 
 class DerivativePrograms(ProgramTable):

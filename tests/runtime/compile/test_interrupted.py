@@ -7,8 +7,9 @@ import pytest
 
 import edbatch as eb
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.compile.program_table import DerivativePrograms
+from edbatch.runtime.compile.program_table import DerivativePrograms, ProgramTable
 from edbatch.runtime.compile.scattered import ScatteredKernels
+from edbatch.runtime.type_table import shared_table
 from tests.interrupts import Interrupt
 
 pytestmark = pytest.mark.usefixtures("no_old_garbage")  # finalizers of other tests have lines, too
@@ -50,3 +51,44 @@ def test_numbers_of_derivatives():
     for programs in found:
         for name in ("another", "one"):
             assert programs.program(programs.number(name)) == name
+
+
+@pytest.mark.cpu
+def test_programs_of_types(monkeypatch):
+    """Interrupted as the first are joined, as more are, and as all are joined anew."""
+    monkeypatch.setattr("edbatch.runtime.compile.program_table.MOST_GONE", 0)
+    monkeypatch.setattr("edbatch.runtime.type_table._shared", {})  # types of other tests' models may be gone
+    W = eb.ParameterCollection(seed=0).add_parameters((3, 3), name="W")
+    with eb.Graph(policy="sufficient"):
+        (W @ eb.tanh(eb.ones(3))).value()
+    table = shared_table(eb.device("cpu"))
+    kinds = [kind for kind in range(table.count) if table.program(kind) is not None]
+    most = max(kinds) + 1
+
+    class Types:
+        """Those up to one of them, and programs of these: more come later."""
+
+        program = staticmethod(table.program)
+
+        def __init__(self):
+            self.count, self.programs = 0, ProgramTable()
+
+    def use(types):
+        for kind in kinds:
+            types.count = max(types.count, kind + 1)
+            types.programs.prepare([known for known in kinds if known < types.count], types)
+
+    def read(programs, kind):
+        """What compiled loops read of a type, wherever it lies."""
+        tables, task = programs.directory.tables, programs.directory.tables.tasks[kind]
+        assert len(tables.tasks) == len(programs._sizes) >= most
+        extent = tables.extents[task["program"]]
+        return [tables.steps[extent["steps"] : extent["steps_end"]].tobytes(), programs._sizes[kind].tobytes()]
+
+    clean = Types()
+    use(clean)
+    found = interrupted_everywhere(Types, use)
+    assert len(found) > 60
+    for types in found:
+        use(types)
+        assert [read(types.programs, kind) for kind in kinds] == [read(clean.programs, kind) for kind in kinds]
