@@ -11,6 +11,8 @@ from edbatch.graph.array_graph import array_graph
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
+from edbatch.graph.model.exchange import from_dlpack
+from edbatch.graph.operand import Operand
 from edbatch.graph.record import array_inputs, entries_of, to_node, to_operand
 from edbatch.graph.spec import Spec
 
@@ -20,7 +22,8 @@ def array(parts: Any) -> ExpressionArray:
 
     Args:
         parts: expressions of one graph and shape, and `ExpressionArray`s of such; parameters, numbers and NumPy arrays
-            become expressions. Or a NumPy array: each row an input of the current graph; or an expression: each row.
+            become expressions. Or an array of NumPy's, PyTorch's, ...: each row an input of the current graph; or an
+            expression: each row.
 
     Raises:
         EdBatchError: there is none, or they are of several shapes, dtypes or graphs; the part is named.
@@ -35,6 +38,8 @@ def array(parts: Any) -> ExpressionArray:
                [6., 8.],
                [2., 2.]], dtype=float32)
     """
+    if hasattr(parts, "__dlpack__") and not isinstance(parts, Operand | np.ndarray):
+        parts = from_dlpack(parts, "array")
     if parts.__class__ is np.ndarray and parts.ndim:
         graph = current_graph()
         rows, of_each = array_inputs(graph, parts)

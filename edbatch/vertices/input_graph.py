@@ -290,7 +290,7 @@ def _integers(what: str, given: Any) -> np.ndarray:
     """Integers of the caller as an array of our own."""
     try:
         found = np.asarray(given)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # what NumPy asks of the caller's object may raise anything
         found = np.empty((), object)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise EdBatchError(f"InputGraph: {what}: expected a list or an array of integers, got {shown(given)}")

@@ -128,3 +128,24 @@ def test_of_cells():
 
     with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"several: it returns an array of expressions"):
         several(eb.ones(2))
+
+
+def test_of_what_is_listed():
+    with eb.Graph():
+        xs, numbers = eb.array(np.ones((3, 2))), eb.array(np.ones(3))
+        with pytest.raises(eb.EdBatchError, match="labels of an array of expressions are an array of integers"):
+            eb.cross_entropy(xs, [0, 1, 1])
+        with pytest.raises(eb.EdBatchError, match=r"softmax\(\[\]\): a number has no axis; .* list\(xs\)"):
+            eb.softmax(numbers)
+        assert len(eb.softmax(list(numbers))) == 3
+
+
+def test_arrays_of_other_libraries():
+    class Foreign:
+        """As PyTorch's tensors are."""
+
+        def __init__(self, numbers):
+            self.__dlpack__, self.__dlpack_device__ = numbers.__dlpack__, numbers.__dlpack_device__
+
+    with eb.Graph():
+        np.testing.assert_array_equal(eb.array(Foreign(np.eye(3, 2))).value(), np.eye(3, 2))

@@ -195,3 +195,13 @@ def test_what_leaves_a_function():
             eb.array([other, one])
         assert graph.n <= n + 4  # constants
         assert other.value() == 1
+
+
+def test_arrays_that_cannot_be_read():
+    class Unreadable:
+        def __array__(self, *_, **__):
+            raise RuntimeError("not now")
+
+    for given in ((Unreadable(), [0]), ([0, 1], Unreadable())):
+        with pytest.raises(eb.EdBatchError, match=r"InputGraph: .*: expected a list or an array of integers"):
+            eb.InputGraph(*given)

@@ -281,10 +281,13 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     if not soft:
         hard = multiply(number(x.graph, 1 - smoothing), _cross_entropy_call(x, label))
         return add(hard, multiply(number(x.graph, -smoothing), mean(log_softmax(x), 0)))
+    given = label
     if not isinstance(label, Operand):
         label = _checked_target("cross_entropy: label", label)
     target = to_operand("cross_entropy: label", x.graph, label)
     if x.ndim != 1 or target.shape != x.shape:
+        if isinstance(x, ExpressionArray) and x.ndim == 1 and isinstance(given, list | tuple):
+            raise EdBatchError("cross_entropy: labels of an array of expressions are an array of integers, not a list")
         raise EdBatchError(f"cross_entropy({x.spec!r}, {target.spec!r}): expected a vector, and one label or as many")
     scores = log_softmax(x)
     hard = -dot(target, scores)

@@ -11,7 +11,7 @@ from weakref import ref
 
 from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
@@ -58,7 +58,7 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
     Raises:
         EdBatchError: when called: a sample holds what nobody can see the changes of, the function reads a value or what
             cannot be watched, keeps state, or returns something else than expressions, numbers and texts in tuples,
-            lists, dictionaries and data classes. At once: `memory` is no number of bytes.
+            lists, dictionaries and data classes. At once: `memory` is no number of bytes, `key` no function.
 
     Example:
         >>> import edbatch as eb
@@ -75,6 +75,8 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
         [ 8. 11.]
     """
     memory = checked_integer("replay", "memory", memory)
+    if key is not None and not callable(key):
+        raise EdBatchError(f"replay: key: expected a function of the arguments, got {shown(key)}")
     if function is None:
         return partial(replay, key=key, memory=memory)
     if isinstance(function, classmethod | staticmethod):

@@ -247,3 +247,8 @@ def test_what_is_no_function(given):
 def test_results_that_are_none():
     with eb.Graph(), pytest.raises(eb.EdBatchError, match="it returns ndarray; expected expressions"):
         eb.replay(lambda number: np.ones(3) * number)(1.0)
+
+
+def test_a_key_is_a_function():
+    with pytest.raises(eb.EdBatchError, match="replay: key: expected a function of the arguments, got 3"):
+        eb.replay(key=3)
