@@ -12,7 +12,7 @@ import numpy as np
 from edbatch.base.records import packing
 from edbatch.base.stopwatch import Clock, booked
 from edbatch.errors import EdBatchError
-from edbatch.graph.columns import DAMAGED
+from edbatch.graph.columns import DAMAGED, Pieces, Recorded
 from edbatch.graph.model.writes import expect_unwritten, now
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
@@ -31,10 +31,11 @@ from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.programs.choice import Choice
-from edbatch.runtime.remembered import Plans, Remembered
+from edbatch.runtime.remembered import Plans, Remembered, has_structure, of_structures, structure_key
 from edbatch.runtime.sharing import Sharing
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
+from edbatch.runtime.structures import Integers, Places, integers_in, places_of_all, tagged_in
 from edbatch.runtime.type_table import TypeTable
 
 AT_ONCE = 8  # values from which on those seen through one window are copied at once: to group them takes 25 us
@@ -60,8 +61,8 @@ class Evaluation:
         fallbacks: steps at which a policy did not know the state.
         clock: what takes how long; profile: the batches as they ran, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
-        key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
-            whether the device follows from the key.
+        keys: under which, and where, the plan of what was taken over is to be remembered; fixes_device: whether the
+            device follows from them.
         recorded: of a graph that is repeatable, what was taken over: the id of the first node, types and integers.
         sharing: which nodes stand for which, under `options(share=True)`.
     """
@@ -76,8 +77,8 @@ class Evaluation:
         self.done = 0
         self._args_done = 0
         self._waiting: tuple[frozenset[str], int] | None = None  # types for which no policy was learned yet, and nodes
-        self.key: Hashable = None
-        self.plans: Plans | None = None
+        self.keys: list[tuple[Hashable, Plans]] = []
+        self._integers: Places | None = None  # of the nodes, if they may be remembered by their structure
         self.fixes_device = False
         self.ran: list[Ran] = []
         self.recorded: list[tuple[int, Any, Any]] = []
@@ -140,6 +141,34 @@ class Evaluation:
         if read != nodes.n_args:
             raise EdBatchError(DAMAGED)
 
+    def find_structure(self, taken: Recorded | Pieces, policy: Policy | None, *told: Hashable) -> None:
+        """Have the plan of a graph that recorded the same but for integers; or have its own remembered as such.
+
+        Args:
+            taken, policy, told: see `key_of`.
+        """
+        if not has_structure(taken, policy, bool(self.keys)):
+            return
+        nodes, table = self.nodes, self.table
+        has_one, places = integers_in(nodes.directory, table.directory, table.looks_up)
+        if not has_one or (self.keys and not len(places)):  # nothing that the key does not say
+            return
+        key = structure_key(nodes, places, policy, *told)
+        known = of_structures.find(key)
+        if known is None or known.table() is not table or known.integers is None:
+            self.keys.append((key, of_structures))
+            self._integers = places_of_all(places)
+            return
+        state, integers = self._state, nodes.args[places]
+        nodes.put(known.nodes)
+        self.plan.reserve(nodes.n, nodes.n_args)
+        self.plan.put(known.plan)
+        known.integers.in_nodes.put(nodes.args, integers)
+        known.integers.in_plan.put(self.plan.indices, integers)
+        state.known, state.integers = known, integers
+        self.policy, self.fallbacks = known.policy, known.fallbacks
+        self.keys.clear()
+
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
         if not self._options.split and self.sharing is None:
@@ -173,11 +202,12 @@ class Evaluation:
     def _part_from_known(self) -> None:
         """Have records of its own, which may grow."""
         store, state = self._store, self._state
-        store.nodes.put(self.nodes)
-        store.plan.reserve(self.nodes.n, self.nodes.n_args)
-        store.plan.put(self.plan)
-        self.nodes, self.plan = state.nodes, state.plan = store.nodes, store.plan
-        state.known = None
+        if self.nodes is not store.nodes:
+            store.nodes.put(self.nodes)
+            store.plan.reserve(self.nodes.n, self.nodes.n_args)
+            store.plan.put(self.plan)
+            self.nodes, self.plan = state.nodes, state.plan = store.nodes, store.plan
+        state.known = state.integers = None
 
     def run(self, policy: Policy | None, inputs: list[Any], saving: bool) -> None:
         """Run the nodes that were taken over last.
@@ -202,7 +232,13 @@ class Evaluation:
     def _planned(self, policy: Policy | None) -> int:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
-        n_sources, has_room, key = -1, True, self.key
+        n_sources, has_room = -1, True
+        kept_as = [(key, plans) for key, plans in self.keys if plans.wants(key)]
+        self.keys.clear()
+        integers, tags = None, self._integers if any(plans is of_structures for _, plans in kept_as) else None
+        if tags is not None:
+            integers = nodes.args[tags.at]
+            tags.tag(nodes.args)
         if self.sharing is not None:
             self.sharing.share(nodes, first, self._args_done)
             self.clock.stop("lowering")
@@ -215,13 +251,27 @@ class Evaluation:
             n_sources, has_room = plan_batches(order, offsets, first, *self._tables())
         if not has_room:
             self.arenas.make_room()
-        if key is not None and first == 0 and (plans := self.plans) is not None and plans.wants(key):
-            found = self.policy, self._waiting, self.fallbacks
-            used, recorded = self.arenas.rows["used"], None if self.sharing is None else self.sharing.recorded
-            made = Remembered(self.table, nodes, plan, used, n_sources, *found, self.fixes_device, recorded)
-            plans.keep(key, made)
-        self.key = None
+        if integers is not None:
+            self._keep_structure(kept_as.pop(), integers, n_sources)
+        for key, plans in kept_as:
+            plans.keep(key, self._remembered(n_sources, None))
         return n_sources
+
+    def _keep_structure(self, kept_as: tuple[Hashable, Plans], integers: np.ndarray, n_sources: int) -> None:
+        """Remember what was planned with tags in place of integers, and put these where they belong."""
+        key, plans = kept_as
+        nodes, indices = self.nodes, self.plan.indices[: self.plan.used.indices]
+        found = Integers(tagged_in(nodes.args[: nodes.n_args]), tagged_in(indices))
+        plans.keep(key, self._remembered(n_sources, found))
+        found.in_nodes.put(nodes.args, integers)
+        found.in_plan.put(indices, integers)
+
+    def _remembered(self, n_sources: int, integers: Integers | None) -> Remembered:
+        found = self.policy, self._waiting, self.fallbacks
+        used, recorded = self.arenas.rows["used"], None if self.sharing is None else self.sharing.recorded
+        return Remembered(
+            self.table, self.nodes, self.plan, used, n_sources, *found, self.fixes_device, recorded, integers
+        )
 
     def _tables(self) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What a plan is made of, see `planner.extend_plan`."""

@@ -1,4 +1,7 @@
-"""Plans of small graphs, and of mini-batches made of recordings: when the same is recorded, all is as it was."""
+"""Plans of what comes again: of small graphs, of mini-batches made of recordings, and of structures.
+
+When the same is recorded, all is as it was; when it differs in words and labels alone, these are put where they belong.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from edbatch.policy.registry import is_known
 from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.learned import still_waits
 from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.structures import Integers
 from edbatch.runtime.type_table import TypeTable, shared_table
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1 << 26  # of all plans of one kind together
 MOST_NODES = 1000  # of a graph that is found by all that was recorded: to go through it takes 20 ns a node
+MOST_IN_BLOCKS = 10_000  # of one that was recorded in blocks, as arrays of expressions are: that takes 2 ns
 MOST_IN_VAIN = 1000  # plans that are kept, and not used, before only what has been seen is kept
 MOST_SEEN = 1 << 14  # graphs
 MOST_WAYS = 4  # back through one run, from several expressions and for several sets of gradients
@@ -44,6 +49,7 @@ class Remembered:
         waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
         recorded: all nodes as they were recorded, where equal ones are computed once; copied, too.
         fixes_device: whether its device follows from what was recorded, and is not the one in force then.
+        integers: of a structure, where integers are in its records, which have tags there; None: they are the same.
 
     Attributes:
         ready: the programs that ran it, unless they saved.
@@ -53,19 +59,20 @@ class Remembered:
     """
 
     __slots__ = (
-        "bytes", "fallbacks", "fixes_device", "n_sources", "nodes", "plan", "plans", "policy", "ready", "recorded",
-        "table", "used", "waiting", "ways",
+        "bytes", "fallbacks", "fixes_device", "integers", "n_sources", "nodes", "plan", "plans", "policy", "ready",
+        "recorded", "table", "used", "waiting", "ways",
     )  # fmt: skip
 
     def __init__(
         self, table: TypeTable, nodes: Nodes, plan: GrowingPlan, used: np.ndarray, n_sources: int,
         policy: Policy | None, waiting: tuple[frozenset[str], int] | None, fallbacks: int, fixes_device: bool,
-        recorded: Nodes | None,
+        recorded: Nodes | None, integers: Integers | None,
     ) -> None:  # fmt: skip
         self.table, self.fixes_device = ref(table), fixes_device
         self.nodes, self.plan, self.used = nodes.copy(), plan.copy(), used.copy()
         self.n_sources, self.policy, self.waiting, self.fallbacks = n_sources, policy, waiting, fallbacks
         self.recorded = None if recorded is None else recorded.copy()
+        self.integers = integers
         self.ready: Ready | None = None
         self.ways: dict[Hashable, Flowed] = {}
         self.plans: Plans | None = None
@@ -148,19 +155,19 @@ class Plans:
         self.bytes -= made.bytes
 
 
-#: Of mini-batches that were made of recordings, and of small graphs: whether one kind comes again says nothing of the
-#: other.
-of_recordings, of_graphs = Plans(), Plans()
+#: Of mini-batches that were made of recordings, of small graphs, and of structures: whether one kind comes again says
+#: nothing of the others.
+of_recordings, of_graphs, of_structures = Plans(), Plans(), Plans()
 
 
 @contextmanager
 def afresh() -> Iterator[None]:
     """Have small graphs planned as if none had come before: for who measures what new ones take, with the same ones."""
-    before, of_graphs.is_open = of_graphs.is_open, False
+    before, of_graphs.is_open, of_structures.is_open = of_graphs.is_open, False, False
     try:
         yield
     finally:
-        of_graphs.is_open = before
+        of_graphs.is_open = of_structures.is_open = before
 
 
 def plans_for(taken: Recorded | Pieces) -> Plans:
@@ -176,10 +183,8 @@ def key_of(taken: Recorded | Pieces, policy: Policy | None, *told: Hashable) -> 
         policy: of the graph.
         told: options and the like.
     """
-    known: Any = policy
-    if type(policy) is Heuristic:
-        known = policy.name
-    elif not is_known(policy):
+    known = _known(policy)
+    if known is _ANYONES:
         return None
     if isinstance(taken, Recorded):
         if not isinstance(taken.types, list) or len(taken.types) > MOST_NODES or not of_graphs.is_open:
@@ -192,3 +197,34 @@ def key_of(taken: Recorded | Pieces, policy: Policy | None, *told: Hashable) -> 
     if any(chunk.recording.drawn for chunk in taken.chunks if isinstance(chunk, Placed)):
         return None  # masks are other ones each time
     return taken.rows.tobytes(), tuple(taken.bases), taken.types.tobytes(), taken.args.tobytes(), known, *told
+
+
+def has_structure(taken: Recorded | Pieces, policy: Policy | None, has_key: bool) -> bool:
+    """Whether a graph is to be found by its structure, too: one that does not take too long to go through.
+
+    Args:
+        taken, policy: as of `key_of`.
+        has_key: whether that gave one.
+    """
+    if not of_structures.is_open or _known(policy) is _ANYONES:
+        return False
+    if isinstance(taken, Pieces):
+        return not taken.has_recordings and taken.n <= MOST_IN_BLOCKS
+    return has_key or (not isinstance(taken.types, list) and len(taken.types) <= MOST_IN_BLOCKS)
+
+
+def structure_key(nodes: Nodes, places: np.ndarray, policy: Policy | None, *told: Hashable) -> Hashable:
+    """What is equal for two graphs of one table if their first runs have one plan, whatever integers are at places."""
+    args = nodes.args[: nodes.n_args].copy()
+    args[places] = 0
+    return nodes.types[: nodes.n].tobytes(), args.tobytes(), _known(policy), *told
+
+
+_ANYONES = object()  # a policy of which nobody knows what it follows from
+
+
+def _known(policy: Policy | None) -> Any:
+    """What a policy's schedules follow from, besides the graph."""
+    if type(policy) is Heuristic:
+        return policy.name
+    return policy if is_known(policy) else _ANYONES

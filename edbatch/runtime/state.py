@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from edbatch.memory.plan.arenas import Arenas
 from edbatch.memory.plan.growing import GrowingPlan
 from edbatch.runtime.lines import Lines
@@ -26,6 +28,8 @@ class GraphState:
         recorded: by node where it was recorded; None if that is not noted.
         known: what became of another graph that recorded the same: nodes and plan are its; None: there was none, or the
             graph has grown.
+        integers: of its nodes, if they are not those of the graph that is known: of a structure, whose records have
+            tags in their places.
     """
 
     table: TypeTable
@@ -35,6 +39,7 @@ class GraphState:
     check_nan: bool
     recorded: Mapping[int, str] | None
     known: Remembered | None
+    integers: np.ndarray | None = None
 
     @property
     def lines(self) -> Lines:

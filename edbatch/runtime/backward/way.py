@@ -15,6 +15,7 @@ from edbatch.runtime.backward.saving import Stretch
 from edbatch.runtime.compile.program_table import Ready
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.store import Store
+from edbatch.runtime.structures import Places, tagged_in
 
 
 class Way(NamedTuple):
@@ -54,16 +55,44 @@ class Flowed(NamedTuple):
     Attributes:
         requires, sets: see `FlowColumns`.
         way: through its one run.
+        integers: where those of the graph's nodes are in the plan of the way; None: they are the same.
     """
 
     requires: np.ndarray
     sets: np.ndarray
     way: Way
+    integers: Places | None
+
+    def way_of(self, graph: GraphState, store: Store) -> Way:
+        """The way with the integers of a graph, whose records have room for it."""
+        if self.integers is None or graph.integers is None:
+            return self.way
+        plan = store.back
+        plan.clear()
+        plan.make_room(self.way.plan.used)
+        plan.put(self.way.plan)
+        self.integers.put(plan.indices, graph.integers)
+        return self.way._replace(plan=plan)
 
     @property
     def bytes(self) -> int:
         """Of all arrays, about."""
         return 1000 + self.requires.nbytes + self.sets.nbytes + self.way.plan.bytes + self.way.begins.nbytes
+
+
+def flowed(requires: np.ndarray, sets: np.ndarray, way: Way, integers: np.ndarray | None) -> Flowed:
+    """What is kept of a way that was planned.
+
+    Args:
+        requires, sets: see `FlowColumns`.
+        way: its plan has tags in the places of integers, if a structure's plan has led to it.
+        integers: that are put there; None: they are there.
+    """
+    places = None if integers is None else tagged_in(way.plan.indices[: way.plan.used.indices])
+    kept = Flowed(requires.copy(), sets.copy(), way.copy(), places)
+    if integers is not None and places is not None:
+        places.put(way.plan.indices, integers)
+    return kept
 
 
 def planned(
