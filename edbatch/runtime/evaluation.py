@@ -61,8 +61,8 @@ class Evaluation:
         fallbacks: steps at which a policy did not know the state.
         clock: what takes how long; profile: the batches as they ran, under `options(profile=True)`.
         lines: by node where it was recorded, under `options(trace_lines=True)`.
-        keys: under which, and where, the plan of what was taken over is to be remembered; fixes_device: whether the
-            device follows from them.
+        key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
+            whether the device follows from the key.
         recorded: of a graph that is repeatable, what was taken over: the id of the first node, types and integers.
         sharing: which nodes stand for which, under `options(share=True)`.
     """
@@ -77,8 +77,9 @@ class Evaluation:
         self.done = 0
         self._args_done = 0
         self._waiting: tuple[frozenset[str], int] | None = None  # types for which no policy was learned yet, and nodes
-        self.keys: list[tuple[Hashable, Plans]] = []
-        self._integers: Places | None = None  # of the nodes, if they may be remembered by their structure
+        self.key: Hashable = None
+        self.plans: Plans | None = None
+        self._structure: tuple[Hashable, Places] | None = None  # its key, and the nodes' integers, if it is to be kept
         self.fixes_device = False
         self.ran: list[Ran] = []
         self.recorded: list[tuple[int, Any, Any]] = []
@@ -142,22 +143,22 @@ class Evaluation:
             raise EdBatchError(DAMAGED)
 
     def find_structure(self, taken: Recorded | Pieces, policy: Policy | None, *told: Hashable) -> None:
-        """Have the plan of a graph that recorded the same but for integers; or have its own remembered as such.
+        """Have the plan of a graph that recorded the same but for integers; or have its own kept for such graphs.
 
         Args:
             taken, policy, told: see `key_of`.
         """
-        if not has_structure(taken, policy, bool(self.keys)):
+        if not has_structure(taken, policy, self.key is not None):
             return
         nodes, table = self.nodes, self.table
         has_one, places = integers_in(nodes.directory, table.directory, table.looks_up)
-        if not has_one or (self.keys and not len(places)):  # nothing that the key does not say
+        if not has_one or (self.key is not None and not len(places)):  # it would say what the key says
             return
         key = structure_key(nodes, places, policy, *told)
         known = of_structures.find(key)
         if known is None or known.table() is not table or known.integers is None:
-            self.keys.append((key, of_structures))
-            self._integers = places_of_all(places)
+            if of_structures.wants(key):
+                self._structure = key, places_of_all(places)
             return
         state, integers = self._state, nodes.args[places]
         nodes.put(known.nodes)
@@ -167,7 +168,6 @@ class Evaluation:
         known.integers.in_plan.put(self.plan.indices, integers)
         state.known, state.integers = known, integers
         self.policy, self.fallbacks = known.policy, known.fallbacks
-        self.keys.clear()
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
@@ -222,6 +222,9 @@ class Evaluation:
         if known is not None:
             n_sources = known.n_sources
             self.arenas.put(known.used)
+            if self.plans is not None and self.key is not None and self.plans.has_seen(self.key):
+                self.plans.keep(self.key, self._remembered(n_sources, None))  # next time nothing is put anywhere
+            self.key = None
         else:
             n_sources = self._planned(policy)
         clock.stop("planning")
@@ -232,13 +235,8 @@ class Evaluation:
     def _planned(self, policy: Policy | None) -> int:
         """Plan what is pending; how many batches are of sources."""
         first, nodes, plan = self.done, self.nodes, self.plan
-        n_sources, has_room = -1, True
-        kept_as = [(key, plans) for key, plans in self.keys if plans.wants(key)]
-        self.keys.clear()
-        integers, tags = None, self._integers if any(plans is of_structures for _, plans in kept_as) else None
-        if tags is not None:
-            integers = nodes.args[tags.at]
-            tags.tag(nodes.args)
+        n_sources, has_room, key = -1, True, self.key
+        integers = self._tagged()
         if self.sharing is not None:
             self.sharing.share(nodes, first, self._args_done)
             self.clock.stop("lowering")
@@ -252,21 +250,36 @@ class Evaluation:
         if not has_room:
             self.arenas.make_room()
         if integers is not None:
-            self._keep_structure(kept_as.pop(), integers, n_sources)
-        for key, plans in kept_as:
+            self._keep_structure(integers, n_sources)
+        elif key is not None and first == 0 and (plans := self.plans) is not None and plans.wants(key):
             plans.keep(key, self._remembered(n_sources, None))
+        self.key = None
         return n_sources
 
-    def _keep_structure(self, kept_as: tuple[Hashable, Plans], integers: np.ndarray, n_sources: int) -> None:
-        """Remember what was planned with tags in place of integers, and put these where they belong."""
-        key, plans = kept_as
+    def _tagged(self) -> np.ndarray | None:
+        """Have tags in place of the nodes' integers, if their plan is to be kept for others, and return these."""
+        if self._structure is None:
+            return None
+        _, places = self._structure
+        integers: np.ndarray = self.nodes.args[places.at]
+        places.tag(self.nodes.args)
+        if self.plans is not None:
+            self.plans.has_seen(self.key)
+        return integers
+
+    def _keep_structure(self, integers: np.ndarray, n_sources: int) -> None:
+        """Keep what was planned with tags in place of integers, and put these where they belong."""
+        assert self._structure is not None
+        key, _ = self._structure
         nodes, indices = self.nodes, self.plan.indices[: self.plan.used.indices]
         found = Integers(tagged_in(nodes.args[: nodes.n_args]), tagged_in(indices))
-        plans.keep(key, self._remembered(n_sources, found))
+        of_structures.keep(key, self._remembered(n_sources, found))
         found.in_nodes.put(nodes.args, integers)
         found.in_plan.put(indices, integers)
+        self._structure = None
 
     def _remembered(self, n_sources: int, integers: Integers | None) -> Remembered:
+        """What has been planned, as it is kept."""
         found = self.policy, self._waiting, self.fallbacks
         used, recorded = self.arenas.rows["used"], None if self.sharing is None else self.sharing.recorded
         return Remembered(

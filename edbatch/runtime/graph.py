@@ -493,8 +493,7 @@ class Graph(Columns):
         evaluation.take_over(types, args)
         if self.repeatable and len(types):
             evaluation.recorded.append((first, types, args))
-        if key is not None and kept is not None:
-            evaluation.keys.append((key, kept))
+        evaluation.key, evaluation.plans = key, kept
         if plans and is_first and self.n and not self.options.share:
             evaluation.find_structure(taken, self._policy, self.options.split, self._device)
         return evaluation

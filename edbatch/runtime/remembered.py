@@ -116,8 +116,10 @@ class Plans:
 
     def wants(self, key: Hashable) -> bool:
         """Whether a plan had better be kept: where samples differ, or are mixed in each epoch, none comes again."""
-        if self._in_vain < MOST_IN_VAIN:
-            return True
+        return self._in_vain < MOST_IN_VAIN or self.has_seen(key)
+
+    def has_seen(self, key: Hashable) -> bool:
+        """Whether this was asked before, or about as lately as it would be kept."""
         number = hash(key)
         is_known = number in self._seen
         with lock:

@@ -42,6 +42,7 @@ class Net:
 def plans(monkeypatch):
     own = Plans()
     monkeypatch.setattr(remembered, "of_graphs", own)
+    monkeypatch.setattr(remembered.of_structures, "is_open", False)
     return own
 
 
