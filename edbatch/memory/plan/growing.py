@@ -104,6 +104,12 @@ class GrowingPlan:
             table[:used] = given[:used]
         self._counts[:] = other._counts
 
+    def become(self, other: GrowingPlan) -> None:
+        """Have the batches of another; there will be no more."""
+        if any(len(table) < used for table, used in zip(self._tables, other._counts.tolist(), strict=True)):
+            self.make_room(other.used)
+        self.put(other)
+
     def clear(self) -> None:
         """Have nothing in use, and the same room."""
         self._counts[:] = 0

@@ -102,7 +102,7 @@ class BackwardPlan:
             how, begin = route.hows[number], way.begins.item(self._n + route.own[number])
             width, kind = how.flows.width, table.output_sets.sets[number].kind
             computed = self._flat[begin : begin + n * width].reshape(n, width)
-            rows = TypeRows(how, computed, stretch, self._graph.nodes, self._sets, number, kind)
+            rows = TypeRows(way, how, computed, stretch, self._graph.nodes, self._sets, number, kind)
             add_terms(rows, self._backend)
         if not route.has_parameters:
             return

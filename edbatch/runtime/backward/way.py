@@ -31,6 +31,7 @@ class Way(NamedTuple):
         zeros, entries: of memory: the first hold gradients of values; how many there are.
         rows: of the sets that leave something for parameters how many nodes have each.
         parts: the batches that gradients flow into; none if no node is a parameter.
+        integers: where the nodes of a set have one of their integers, by the set and its number, once that was asked.
     """
 
     plan: GrowingPlan
@@ -43,6 +44,7 @@ class Way(NamedTuple):
     entries: int
     rows: list[int]
     parts: np.ndarray
+    integers: dict[tuple[int, int], np.ndarray]
 
     def copy(self) -> Way:
         """The same, in tables that no other way is planned in."""
@@ -69,8 +71,7 @@ class Flowed(NamedTuple):
             return self.way
         plan = store.back
         plan.clear()
-        plan.make_room(self.way.plan.used)
-        plan.put(self.way.plan)
+        plan.become(self.way.plan)
         self.integers.put(plan.indices, graph.integers)
         return self.way._replace(plan=plan)
 
@@ -131,4 +132,4 @@ def planned(
     parts = flow.columns.parts["batch"][: n_parts if route.has_parameters else 0].copy()
     rows = [flow.columns.rows.item(number) for number in route.terms]
     # The route's own are those of the next stretch soon.
-    return Way(plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts)
+    return Way(plan, ref(route), ready, batches, arena, begins.copy(), zeros, entries, rows, parts, {})
