@@ -143,7 +143,7 @@ def repeats(columns: NodeColumns, n_types: int, kinds: np.ndarray, asked: np.nda
         if number[types[i]] >= 0:
             largest = max(largest, args[starts[i] + counts[i]])
     found = np.zeros(len(kinds), np.bool_)
-    if largest >= MOST_INTEGERS:
+    if largest < 0 or largest >= MOST_INTEGERS:  # below 0 are tags, each another (see `runtime.structures`)
         return found
     seen = np.zeros((len(kinds), largest + 1), np.bool_)
     total = np.zeros(len(kinds), np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.memory.plan.columns import nodes_in, types_in
+from edbatch.runtime.split_reasons import present, repeats
 
 _FIRST = -2  # tags are this and what is less; lists hold no other number below -1
 
@@ -61,22 +62,27 @@ def tagged_in(listed: np.ndarray) -> Places:
 
 
 @compiled(small=True)
-def integers_in(node_tables: np.ndarray, type_tables: np.ndarray, looks_up: np.ndarray) -> tuple[bool, np.ndarray]:
+def integers_in(
+    node_tables: np.ndarray, type_tables: np.ndarray, looks_up: np.ndarray, most_distinct: float
+) -> tuple[bool, np.ndarray]:
     """Where in `args` the integers of nodes are; those of inputs, which number them, belong to the structure.
 
     Args:
         node_tables, type_tables: directories of the `NodeColumns` of a graph, and of the `TypeColumns`.
-        looks_up: per type, see `type_columns.ColumnsOfTypes`.
+        looks_up, most_distinct: see `split_reasons.found_out`.
 
     Returns:
         Whether the plan is the same whatever they are; the places, or none.
     """
     nodes, types = nodes_in(node_tables), types_in(type_tables)
+    kinds, _, _ = present(nodes.types, nodes.counts, looks_up)
+    if len(kinds):
+        asked = np.ones(len(kinds), np.bool_)
+        if repeats(nodes, len(types.windows), kinds, asked, most_distinct).any():  # equal ones might be computed once
+            return False, np.empty(0, np.int64)
     n = 0
     for node in range(len(nodes.types)):
         kind = nodes.types[node]
-        if looks_up[kind]:
-            return False, np.empty(0, np.int64)
         if not types.is_source[kind]:
             n += types.payloads[kind]
     places = np.empty(n, np.int64)

@@ -238,7 +238,8 @@ def test_programs_in_the_style_of_dynet(plans):
     assert plans.hits == 2  # the first has stacked parameters
 
 
-def test_cells_that_look_up_the_same_have_plans_of_their_own(plans):
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_cells_that_look_up_the_same_have_plans_of_their_own(plans, recurrent):
     model = eb.ParameterCollection(seed=0)
     table, W = model.add_lookup_parameters((9, 512)), model.add_parameters((512, 512))
 
@@ -246,17 +247,25 @@ def test_cells_that_look_up_the_same_have_plans_of_their_own(plans):
     def leaf(word: int):
         return eb.tanh(W @ eb.lookup(table, word))
 
+    @eb.cell
+    def step(h, word: int):
+        return eb.tanh(W @ eb.lookup(table, word) + eb.flip(h))
+
+    def states(words):
+        h = eb.lookup(table, words[0])
+        return [h := step(h, word) if recurrent else leaf(word) for word in words]
+
     def run(words):
         with eb.Graph("sufficient") as graph:
-            loss = eb.sum([eb.sum(leaf(word)) for word in words])
+            loss = eb.sum([eb.sum(h) for h in states(words)])
             loss.backward()
             found = [loss.value(), W.grad(), table.grad(), graph.report().nodes]
             model.zero_grad()
             return found
 
-    for words in ([1, 1, 1, 1], [1, 2, 3, 4], [1, 1, 1, 2]):
+    for words, hits in [([1, 1, 1, 1], 0), ([1, 2, 3, 4], 0), ([1, 1, 1, 2], 0), ([4, 3, 2, 0], 1), ([7, 7, 1, 1], 1)]:
         check(lambda words=words: run(words))
-    assert not plans.hits
+        assert plans.hits == hits
 
 
 def test_a_new_table_of_types(plans, monkeypatch):
