@@ -12,10 +12,11 @@ import pytest
 from tests.fuzz.generate import generate
 from tests.fuzz.program import Program
 from tests.fuzz.replayed import Replayed
+from tests.fuzz.retold import Retold
 from tests.fuzz.run import Counts, check
 from tests.fuzz.shrink import shrunk
 
-PROGRAMS, REPLAYED, SLOW = 300, 90, 20_000
+PROGRAMS, REPLAYED, RETOLD, SLOW = 300, 90, 60, 20_000
 CELLS = 30  # different cells are compiled one by one, and that takes most of the time
 
 
@@ -40,6 +41,11 @@ def test_random_programs(first):
 @pytest.mark.parametrize("first", range(0, REPLAYED, 30))
 def test_random_programs_that_are_replayed(first):
     run(range(first, first + 30), CELLS, Replayed)
+
+
+@pytest.mark.parametrize("first", range(0, RETOLD, 30))
+def test_random_programs_whose_structures_are_known(first):
+    run(range(first, first + 30), CELLS, Retold)
 
 
 @pytest.mark.slow
