@@ -33,7 +33,7 @@ from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.programs.choice import Choice
 from edbatch.runtime.remembered import Plans, Remembered, has_structure, of_structures, structure_key
 from edbatch.runtime.sharing import Sharing
-from edbatch.runtime.split import MOST_DISTINCT, split_nodes
+from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.structures import Integers, Places, integers_in, places_of_all, tagged_in
 from edbatch.runtime.type_table import TypeTable
@@ -151,13 +151,13 @@ class Evaluation:
         if not has_structure(taken, policy, self.key is not None):
             return
         nodes, table = self.nodes, self.table
-        has_one, places = integers_in(nodes.directory, table.directory, table.looks_up, MOST_DISTINCT)
-        if not has_one or (self.key is not None and not len(places)):  # it would say what the key says
+        places = integers_in(nodes, table)
+        if places is None or (self.key is not None and not len(places)):  # it would say what the key says
             return
         key = structure_key(nodes, places, policy, *told)
         known = of_structures.find(key)
         if known is None or known.table() is not table or known.integers is None:
-            if of_structures.wants(key):
+            if of_structures.has_seen(key):
                 self._structure = key, places_of_all(places)
             return
         state, integers = self._state, nodes.args[places]
@@ -263,8 +263,6 @@ class Evaluation:
         _, places = self._structure
         integers: np.ndarray = self.nodes.args[places.at]
         places.tag(self.nodes.args)
-        if self.plans is not None:
-            self.plans.has_seen(self.key)
         return integers
 
     def _keep_structure(self, integers: np.ndarray, n_sources: int) -> None:

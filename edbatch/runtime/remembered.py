@@ -35,6 +35,7 @@ MOST_NODES = 1000  # of a graph that is found by all that was recorded: to go th
 MOST_IN_BLOCKS = 10_000  # of one that was recorded in blocks, as arrays of expressions are: that takes 2 ns
 MOST_IN_VAIN = 1000  # plans that are kept, and not used, before only what has been seen is kept
 MOST_SEEN = 1 << 14  # graphs
+MOST_MISSED = 200  # structures that were not found, less ten for each that was, before only one in eight is looked for
 MOST_WAYS = 4  # back through one run, from several expressions and for several sets of gradients
 
 
@@ -95,12 +96,14 @@ class Plans:
         self._plans: OrderedDict[Hashable, Remembered] = OrderedDict()
         self._in_vain = 0
         self._seen: dict[int, None] = {}
+        self._missed = self._asked = 0
 
     def find(self, key: Hashable) -> Remembered | None:
         """What is known, if the types are still numbered as they were."""
         with lock:
             found = self._plans.get(key)
             if found is None:
+                self._missed = min(self._missed + 1, MOST_MISSED)
                 return None
             table = found.table()
             is_current = table is not None and shared_table(table.device) is table
@@ -112,7 +115,13 @@ class Plans:
             self._plans.move_to_end(key)
             self.hits += 1
             self._in_vain = max(0, self._in_vain - 1)
+            self._missed = max(0, self._missed - 10)
             return found
+
+    def is_worth_looking(self) -> bool:
+        """Whether one in ten has been found lately; else it is now and then."""
+        self._asked += 1
+        return self._missed < MOST_MISSED or self._asked % 8 == 0
 
     def wants(self, key: Hashable) -> bool:
         """Whether a plan had better be kept: where samples differ, or are mixed in each epoch, none comes again."""
@@ -211,8 +220,10 @@ def has_structure(taken: Recorded | Pieces, policy: Policy | None, has_key: bool
     if not of_structures.is_open or _known(policy) is _ANYONES:
         return False
     if isinstance(taken, Pieces):
-        return not taken.has_recordings and taken.n <= MOST_IN_BLOCKS
-    return has_key or (not isinstance(taken.types, list) and len(taken.types) <= MOST_IN_BLOCKS)
+        fits = not taken.has_recordings and taken.n <= MOST_IN_BLOCKS
+    else:
+        fits = has_key or (not isinstance(taken.types, list) and len(taken.types) <= MOST_IN_BLOCKS)
+    return fits and of_structures.is_worth_looking()
 
 
 def structure_key(nodes: Nodes, places: np.ndarray, policy: Policy | None, *told: Hashable) -> Hashable:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edbatch.compiling.compiled import compiled
-from edbatch.memory.plan.columns import nodes_in, types_in
-from edbatch.runtime.split_reasons import present, repeats
+from edbatch.runtime.nodes import Nodes
+from edbatch.runtime.split import MOST_DISTINCT
+from edbatch.runtime.type_columns import ColumnsOfTypes
 
 _FIRST = -2  # tags are this and what is less; lists hold no other number below -1
 
@@ -61,36 +61,28 @@ def tagged_in(listed: np.ndarray) -> Places:
     return Places(at, _FIRST - listed[at])
 
 
-@compiled(small=True)
-def integers_in(
-    node_tables: np.ndarray, type_tables: np.ndarray, looks_up: np.ndarray, most_distinct: float
-) -> tuple[bool, np.ndarray]:
+def integers_in(nodes: Nodes, columns: ColumnsOfTypes) -> np.ndarray | None:
     """Where in `args` the integers of nodes are; those of inputs, which number them, belong to the structure.
 
     Args:
-        node_tables, type_tables: directories of the `NodeColumns` of a graph, and of the `TypeColumns`.
-        looks_up, most_distinct: see `split_reasons.found_out`.
+        nodes: of a graph, as they were recorded.
+        columns: of their types.
 
     Returns:
-        Whether the plan is the same whatever they are; the places, or none.
+        The places; None: the plan may follow from integers, as there is a cell of which equal look-ups may be shared.
     """
-    nodes, types = nodes_in(node_tables), types_in(type_tables)
-    kinds, _, _ = present(nodes.types, nodes.counts, looks_up)
-    if len(kinds):
-        asked = np.ones(len(kinds), np.bool_)
-        if repeats(nodes, len(types.windows), kinds, asked, most_distinct).any():  # equal ones might be computed once
-            return False, np.empty(0, np.int64)
-    n = 0
-    for node in range(len(nodes.types)):
-        kind = nodes.types[node]
-        if not types.is_source[kind]:
-            n += types.payloads[kind]
-    places = np.empty(n, np.int64)
-    n = 0
-    for node in range(len(nodes.types)):
-        kind = nodes.types[node]
-        if not types.is_source[kind]:
-            for at in range(types.payloads[kind]):
-                places[n] = nodes.starts[node] + nodes.counts[node] + at
-                n += 1
-    return True, places
+    types, args = nodes.types[: nodes.n], nodes.args
+    counts = columns.integers[types]
+    (at,) = counts.nonzero()
+    places: np.ndarray = nodes.starts[at] + nodes.counts[at]
+    if columns.any_looks_up:
+        kinds = types[at]
+        for kind in np.unique(kinds[columns.looks_up[kinds]]).tolist():
+            found = args[places[kinds == kind]]
+            if len(np.unique(found)) <= MOST_DISTINCT * len(found):
+                return None
+    counts = counts[at]
+    if len(counts) and counts.max() > 1:
+        begins = np.cumsum(counts) - counts
+        places = np.repeat(places - begins, counts) + np.arange(counts.sum())
+    return places

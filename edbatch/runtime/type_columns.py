@@ -23,8 +23,10 @@ class ColumnsOfTypes:
 
     Attributes:
         n_args, payloads, singles, lists, is_source, may_split, window, arenas: see `memory.plan.columns.TypeColumns`.
+        integers: per type, `payloads` of those that are no sources.
         has_early, has_late, looks_up: whether it is a cell of which there may be something to split off (see
-            `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type.
+            `passes.split_stages`); `may_split`: for any of these reasons; `any_split`: for any type;
+            `any_looks_up`: the same.
         holds_parameters, ends_gradients: see `runtime.backward.reach`.
         kept: where results are kept with what is saved: nothing is; see `runtime.backward.saving`.
     """
@@ -41,6 +43,8 @@ class ColumnsOfTypes:
     looks_up: np.ndarray
     may_split: np.ndarray
     any_split: bool
+    any_looks_up: bool
+    integers: np.ndarray
     holds_parameters: np.ndarray
     ends_gradients: np.ndarray
     kept: np.ndarray
@@ -71,7 +75,8 @@ class ColumnsOfTypes:
     def _hold(self, integers: np.ndarray, flags: np.ndarray) -> None:
         found: dict[str, Any] = dict(zip((*_INTEGERS, *_FLAGS), (*integers, *flags), strict=True))
         found |= {"_integers": integers, "_flags": flags, "kept": np.zeros(integers.shape[1], KEPT)}
-        vars(self).update(found, any_split=bool(found["may_split"].any()))
+        found["integers"] = np.where(found["is_source"], 0, found["payloads"])
+        vars(self).update(found, any_split=bool(found["may_split"].any()), any_looks_up=bool(found["looks_up"].any()))
 
 
 def _longer(columns: np.ndarray, more: list[Any]) -> np.ndarray:
