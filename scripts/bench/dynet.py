@@ -1,9 +1,10 @@
 """Programs in DyNet's style: what recording costs beside EdBatch's own functions, and updates beside real DyNet.
 
-    DYNET_PYTHON=/path/to/python3.8 python -m scripts.bench.dynet [--json] [--rounds 9]
+    DYNET_PYTHON=/path/to/python3.8 python -m scripts.bench.dynet [--json] [--rounds 9] [--new-words]
 
 `DYNET_PYTHON` is a Python that has DyNet 2.1.2; without it, only recording is measured. Of real DyNet the best of its
-settings counts: without autobatch, and with each of both. All run in processes of one thread, and take turns.
+settings counts: without autobatch, and with each of both. All run in processes of one thread, and take turns. With
+`--new-words`, no sample comes twice, as in a first epoch: lengths stay, all words are others in each round.
 """
 
 from __future__ import annotations
@@ -73,18 +74,19 @@ def recording(given: argparse.Namespace) -> Tables:
     return {"Recording a call": rows, "Recording": figures}
 
 
-def started(setting: str, python: str) -> Process:
+def started(setting: str, python: str, more: list[str]) -> Process:
     """A process that goes through samples when it is told: milliseconds per sample, by the clock and of its thread."""
     if setting == "EdBatch":
-        return Process([sys.executable, str(FILE), "edbatch"])
-    return Process([python, str(FILE), "dynet", *SETTINGS[setting], "--dynet-mem", "1000"])
+        return Process([sys.executable, str(FILE), "edbatch", *more])
+    return Process([python, str(FILE), "dynet", *more, *SETTINGS[setting], "--dynet-mem", "1000"])
 
 
 def updates(given: argparse.Namespace, python: str) -> Tables:
     """Milliseconds of an update, by program, beside real DyNet's."""
     rows, figures = [], []
     with ExitStack() as stack:
-        processes = {setting: stack.enter_context(started(setting, python)) for setting in SETTINGS}
+        more = ["--new-words"] if given.new_words else []
+        processes = {setting: stack.enter_context(started(setting, python, more)) for setting in SETTINGS}
         for program in PROGRAMS:
             cpu: dict[str, list[float]] = {setting: [] for setting in SETTINGS}
             for number in range(given.rounds + WARM_UPS):
@@ -107,7 +109,7 @@ def tables(given: argparse.Namespace) -> Tables:
     return recording(given) | (updates(given, python) if python else {})
 
 
-main = command(__doc__, tables)
+main = command(__doc__, tables, **{"new-words": {"action": "store_true", "help": "samples of which none comes twice"}})
 
 
 if __name__ == "__main__":

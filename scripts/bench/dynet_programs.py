@@ -1,7 +1,7 @@
 """The programs that `scripts.bench.dynet` times; real DyNet runs this file too, with a Python of its own (3.8).
 
-python dynet_programs.py MODULE [--dynet-autobatch 1 ...]   each line of its input is [program] as JSON, each answer
-[ms per sample by the clock, of the thread]
+python dynet_programs.py MODULE [--new-words] [--dynet-autobatch 1 ...]   each line of its input is [program] as JSON,
+each answer [ms per sample by the clock, of the thread]; with new words, those of all samples are others in each round
 """
 
 import json
@@ -135,16 +135,24 @@ PROGRAMS = {
 }
 
 
+def with_new_words(sample, rng):
+    if isinstance(sample, list):
+        return [with_new_words(part, rng) for part in sample]
+    return rng.randrange(1000)
+
+
 class Training:
     """A program with its model and trainer."""
 
-    def __init__(self, dy, make):
+    def __init__(self, dy, make, rng=None):
         self.dy, self.model = dy, dy.ParameterCollection()
         self.loss, self.samples = make(dy, self.model)
-        self.trainer = dy.AdamTrainer(self.model)
+        self.trainer, self.rng = dy.AdamTrainer(self.model), rng
 
     def round(self):
         """Milliseconds per sample of going through all samples."""
+        if self.rng is not None:
+            self.samples = with_new_words(self.samples, self.rng)
         wall, cpu = time.perf_counter(), time.thread_time()
         for sample in self.samples:
             self.dy.renew_cg()
@@ -162,11 +170,11 @@ def main():
         import dynet as dy
     else:
         import edbatch.dynet as dy
-    trainings = {}
+    trainings, rng = {}, random.Random(4) if "--new-words" in sys.argv else None
     for line in sys.stdin:
         (name,) = json.loads(line)
         if name not in trainings:
-            trainings[name] = Training(dy, PROGRAMS[name])
+            trainings[name] = Training(dy, PROGRAMS[name], rng)
         print(json.dumps(trainings[name].round()), flush=True)
 
 

@@ -1,5 +1,9 @@
 """Programs in DyNet's style; real DyNet is not there."""
 
+import random
+
+import pytest
+
 from scripts.bench.dynet import main
 from scripts.bench.dynet_programs import PROGRAMS, Training
 
@@ -11,11 +15,12 @@ def test_recording_is_measured(tables_of, monkeypatch):
     assert len(tables["Recording"]) == 3
 
 
-def test_programs_run():
+@pytest.mark.parametrize("rng", [None, random.Random(0)])
+def test_programs_run(rng):
     import edbatch.dynet as dy
 
     for make in PROGRAMS.values():
-        training = Training(dy, lambda dy, model, make=make: make(dy, model, 8))
+        training = Training(dy, lambda dy, model, make=make: make(dy, model, 8), rng)
         training.samples = training.samples[:1]
         assert training.round() > (0, 0)
     dy.close_cg()
