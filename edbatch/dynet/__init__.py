@@ -18,6 +18,7 @@ Example:
 """
 
 from edbatch.dynet.bidirectional import BiRNNBuilder, StackedRNNState
+from edbatch.dynet import checked as _checked
 from edbatch.dynet.boxes import FloatValue, FloatVectorValue, UnsignedValue, UnsignedVectorValue
 from edbatch.dynet.collection import Model, ParameterCollection
 from edbatch.dynet.draws import reset_random_seed
@@ -88,4 +89,5 @@ from edbatch.dynet.tree_builders import (
 __version__ = "2.1"
 __gitversion__ = "edbatch"
 init()  # the flags of the command line, which are taken out of it as DyNet does
+_checked.guard(globals())
 __all__ = [name for name in globals() if not name.startswith("_")]

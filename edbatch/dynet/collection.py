@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import edbatch as eb
+from edbatch.dynet.checked import integer, probability
 from edbatch.dynet.implicit import implicit
 from edbatch.dynet.initializers import initial
 from edbatch.dynet.parameters import LookupParameters, Parameters
@@ -102,7 +103,7 @@ class ParameterCollection:
 
     def set_weight_decay(self, lam: float) -> None:
         """After each update, every parameter is multiplied by 1 - `lam`."""
-        self._decay.lam = lam
+        self._decay.lam = probability("set_weight_decay: lam", lam)
 
     set_weight_decay_lambda = set_weight_decay
 
@@ -159,14 +160,13 @@ Model = ParameterCollection
 
 def _shape_of(dim: Any, init: Any) -> tuple[int, ...]:
     """A shape, of an integer, a tuple, or DyNet's pair of dimensions and batch size."""
-    if isinstance(dim, int | np.integer):
-        return (int(dim),)
-    return tuple(int(size) for size in dim)
+    sizes = (dim,) if isinstance(dim, int | np.integer | float | str) or dim is None else dim
+    return tuple(integer("add_parameters: dim", size, 1) for size in sizes)
 
 
 def _free(taken: dict[str, int], name: str) -> str:
     """A name that is not taken: `_0`, `_1`, ... without one, `W`, `W_1`, ... with."""
-    if "/" in name:
+    if not isinstance(name, str) or "/" in name:
         raise EdBatchError(f"name {name!r}: expected one without '/'")
     number = taken.get(name, 0)
     taken[name] = number + 1

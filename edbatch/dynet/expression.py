@@ -11,8 +11,8 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet import reads
 from edbatch.dynet.arithmetic import number_of, power, with_operators
-from edbatch.dynet.implicit import STALE, DynetError, DynetIndexError, implicit
-from edbatch.errors import EdBatchError, EdBatchWarning
+from edbatch.dynet.implicit import STALE, DynetError, DynetIndexError, DynetTypeError, implicit
+from edbatch.errors import EdBatchError, EdBatchWarning, shown
 from edbatch.graph.expression_array import ExpressionArray
 
 _ALL = slice(None)
@@ -91,13 +91,13 @@ class Expression(Reads, eb.Expression, gc=False, eq=False):
     def of_its_own(cls) -> type[Expression]:
         """A class like this one, with classes of its own for mini-batches and inputs, all of which `refuse`s."""
 
-        class Since(Expression, gc=False, eq=False):
+        class Since(cls, gc=False, eq=False):  # type: ignore[call-arg,misc,valid-type]
             """Expressions that were made since a checkpoint."""
 
-        class BatchSince(BatchedExpression, gc=False, eq=False):
+        class BatchSince(cls.of_arrays, gc=False, eq=False):  # type: ignore[call-arg,misc,name-defined]
             """Mini-batches of such."""
 
-        class SettableSince(SettableExpression, gc=False, eq=False):
+        class SettableSince(cls.of_inputs, gc=False, eq=False):  # type: ignore[call-arg,misc,name-defined]
             """Inputs of such."""
 
         Since.of_arrays, Since.of_inputs = BatchSince, SettableSince
@@ -221,6 +221,8 @@ def item(x: Any, key: Any) -> Any:
         if isinstance(part, slice):
             if part.stop is not None and part.stop > size:
                 raise DynetIndexError(f"require 0 < to <= dim_size, was {part.stop} of {size}")
+        elif not isinstance(part, int | np.integer):
+            raise DynetTypeError(f"Expression key must be int or slice or tuple of slices: {shown(part)}")
         elif not -size <= part < size:
             raise DynetIndexError(f"Index too {'large' if part > 0 else 'small'}: {part} of {size} entries")
     if isinstance(x, ExpressionArray):

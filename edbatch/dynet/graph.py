@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from edbatch.dynet.implicit import implicit
+from edbatch.dynet.validity import CheckedExpression
 
 
 class ComputationGraph:
     """The implicit graph; `dy.cg()` is it."""
 
-    def renew(self, immediate_compute: bool = False, check_validity: bool = False) -> ComputationGraph:
+    def renew(
+        self, immediate_compute: bool = False, check_validity: bool = False, autobatching: Any = None
+    ) -> ComputationGraph:
         """As `renew_cg`."""
-        implicit.renew()
-        return self
+        return renew_cg(immediate_compute, check_validity, autobatching)
 
     def version(self) -> int:
         """As `cg_version`."""
@@ -53,9 +55,18 @@ def cg() -> ComputationGraph:
     return _GRAPH
 
 
-def renew_cg(immediate_compute: bool = False, check_validity: bool = False) -> ComputationGraph:
-    """Begin a new graph; expressions of the one before are refused from now on."""
-    implicit.renew()
+def renew_cg(
+    immediate_compute: bool = False, check_validity: bool = False, autobatching: Any = None
+) -> ComputationGraph:
+    """Begin a new graph; expressions of the one before are refused from now on.
+
+    Args:
+        immediate_compute: changes nothing without `check_validity`: what is computed does not depend on when.
+        check_validity: with `immediate_compute`, have every function compute its result at once, and raise a
+            RuntimeError where that is not finite; slow, to find where a NaN begins.
+        autobatching: no matter here, as everything is batched; `--dynet-autobatch` chooses how.
+    """
+    implicit.renew(CheckedExpression if immediate_compute and check_validity else None)
     return _GRAPH
 
 

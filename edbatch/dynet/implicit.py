@@ -24,6 +24,14 @@ class DynetIndexError(EdBatchError, IndexError):
     """What DyNet raises an IndexError for."""
 
 
+class DynetTypeError(EdBatchError, TypeError):
+    """What DyNet, or Python, raises a TypeError for."""
+
+
+class DynetOverflowError(EdBatchError, OverflowError):
+    """What DyNet raises an OverflowError for."""
+
+
 class _Stale(list[int]):
     """The column of types of a graph that was renewed: recording appends to it, and is refused."""
 
@@ -75,19 +83,18 @@ class Implicit:
         """Where inputs go: the innermost graph that is open, which may be one of EdBatch's or the body of a cell."""
         return self.opened() if graphs.innermost() is None else current_graph()
 
-    def renew(self) -> None:
-        """Begin anew: expressions of before are refused from now on."""
+    def renew(self, kind: type[Any] | None = None) -> None:
+        """Begin anew, with expressions of a kind: those of before are refused from now on."""
         self.version += 1
         self._forget()
         old = self.graph
         if old is None:
             self.opened()
-            return
-        if old.n:
+        elif old.n:
             self.graph = old.successor(STALE)
             self.graph.first_draw = self.graph.next_draw = -1  # masks are of each graph's own
             old.types = _Stale()
-        self.graph.handle = self.handle
+        self.graph.handle = kind or self.handle
 
     def close(self) -> None:
         """Leave the graph open no longer; the next use opens another."""

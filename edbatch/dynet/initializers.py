@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edbatch.dynet.checked import number, positive
 from edbatch.dynet.draws import generator
 from edbatch.errors import EdBatchError
 
@@ -23,7 +24,7 @@ class ConstInitializer(PyInitializer):
     """The same number everywhere."""
 
     def __init__(self, c: float) -> None:
-        self.c = c
+        self.c = number("ConstInitializer: c", c)
 
     def values(self, shape: tuple[int, ...]) -> np.ndarray:
         """Values of a shape."""
@@ -34,7 +35,10 @@ class NormalInitializer(PyInitializer):
     """Gaussian numbers, by mean and variance."""
 
     def __init__(self, mean: float = 0, var: float = 1) -> None:
-        self.mean, self.std = mean, math.sqrt(var)
+        self.mean, self.std = (
+            number("NormalInitializer: mean", mean),
+            math.sqrt(positive("NormalInitializer: var", var)),
+        )
 
     def values(self, shape: tuple[int, ...]) -> np.ndarray:
         """Values of a shape."""
@@ -45,7 +49,7 @@ class UniformInitializer(PyInitializer):
     """Numbers in [-scale, scale)."""
 
     def __init__(self, scale: float) -> None:
-        self.scale = scale
+        self.scale = positive("UniformInitializer: scale", scale)
 
     def values(self, shape: tuple[int, ...]) -> np.ndarray:
         """Values of a shape."""
@@ -146,4 +150,7 @@ def _named(init: str, shape: tuple[int, ...], given: dict[str, Any]) -> np.ndarr
         return SaxeInitializer(given.get("scale") or 1.0).values(shape)
     if init == "identity":
         return IdentityInitializer().values(shape)
-    return FromFileInitializer(init).values(shape)
+    try:
+        return FromFileInitializer(init).values(shape)
+    except FileNotFoundError as error:
+        raise EdBatchError(f"init={init!r}: expected the name of an initializer, or of a file ({error})") from None

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.dynet.checked import integer, number, positive, probability
 from edbatch.dynet.draws import generator
 from edbatch.dynet.expression import one_or_batch
-from edbatch.dynet.implicit import implicit
+from edbatch.dynet.implicit import DynetIndexError, DynetTypeError, implicit
 from edbatch.dynet.parameters import LookupParameters, Parameters, lookup_row
-from edbatch.errors import EdBatchError
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.record import array_input
 
 
@@ -22,31 +23,34 @@ def _settable(value: np.ndarray) -> Any:
     made = array_input(graph, value)
     if graph is not implicit.graph:
         return made
-    implicit.settable[made.id] = graph.inputs[-1]
+    # Where expressions are checked, this one has run, and its array is with what has.
+    implicit.settable[made.id] = graph.inputs[-1] if graph.inputs else np.array(value, graph.dtype)
     return graph.handle.of_inputs(graph, made.id, made.spec)
 
 
 def scalarInput(s: float, device: str = "") -> Any:
     """A number, which may be `set`."""
-    return _settable(np.full(1, float(s)))
+    return _settable(np.full(1, number("scalarInput: s", s)))
 
 
 def vecInput(dim: int, device: str = "") -> Any:
     """A vector of zeros, which is to be `set`."""
-    return _settable(np.zeros(dim))
+    return _settable(np.zeros(integer("vecInput: dim", dim, 1)))
 
 
 def inputVector(v: Any, device: str = "") -> Any:
     """A vector, which may be `set`."""
-    found = np.array(v, np.float32)
-    return _settable(found if found.ndim == 1 else found.reshape(-1))
+    found = np.asarray(v if hasattr(v, "__len__") else list(v))
+    if found.ndim != 1 or found.dtype.kind not in "fiub":
+        raise DynetTypeError(f"inputVector: expected a list of numbers, got {shown(v)}")
+    return _settable(found)
 
 
 def inputTensor(arr: Any, batched: bool = False, device: str = "") -> Any:
     """An array; `batched`: the last axis is of a mini-batch."""
     found = np.asarray(arr)
     if not found.ndim or found.dtype.kind not in "fiub":
-        raise TypeError("Input Tensor should be a numpy.ndarray or a valid list of floats")
+        raise DynetTypeError("Input Tensor should be a numpy.ndarray or a valid list of floats")
     if not batched:
         return _settable(found)
     implicit.recorded_into()
@@ -67,7 +71,7 @@ def inputTensorTranspose(arr: Any, dim: Sequence[int] = (), batch_size: int = 1)
 
 def matInput(d1: int, d2: int) -> Any:
     """A matrix of zeros, which is to be `set`, column by column."""
-    return _settable(np.zeros((d1, d2)))
+    return _settable(np.zeros((integer("matInput: d1", d1, 1), integer("matInput: d2", d2, 1))))
 
 
 def inputMatrix(v: Sequence[float], d: tuple[int, int]) -> Any:
@@ -81,13 +85,19 @@ def sparse_inputTensor(
 ) -> Any:  # fmt: skip
     """An array that is `defval` but for some entries, whose numbers `idxs` lists axis by axis."""
     dense = np.full(tuple(shape), defval, np.float32)
-    dense[tuple(np.asarray(axis, np.int64) for axis in idxs)] = values
+    places = tuple(np.asarray([integer("sparse_inputTensor: idxs", at) for at in axis], np.int64) for axis in idxs)
+    if len(places) != dense.ndim or any(len(axis) != len(values) for axis in places):
+        raise EdBatchError(
+            f"sparse_inputTensor: expected {len(values)} indices for each of {dense.ndim} axes, as there are so many "
+            f"values, got {[len(axis) for axis in places]}"
+        )
+    dense[places] = values
     return inputTensor(dense, batched)
 
 
 def _filled(dim: Any, batch_size: int, make: Any) -> Any:
     """What a function makes of a shape; of several if it is to be a mini-batch."""
-    shape = (int(dim),) if np.ndim(dim) == 0 else tuple(int(size) for size in dim)
+    shape = tuple(integer("dim", size, 1) for size in ([dim] if np.ndim(dim) == 0 else dim))
     implicit.recorded_into()
     if batch_size == 1:
         return eb.input(np.asarray(make(shape), np.float32))
@@ -120,16 +130,21 @@ def constant(dim: Any, val: float, batch_size: int = 1) -> Any:
 
 def one_hot(d: int, idx: int, device: str = "") -> Any:
     """Zeros, and a one."""
+    if integer("one_hot: idx", idx) >= integer("one_hot: d", d, 1):
+        raise DynetIndexError(f"one_hot: index {idx} is out of range for {d} entries")
     return _filled(d, 1, lambda shape: np.eye(d)[idx])
 
 
 def random_normal(dim: Any, mean: float = 0.0, stddev: float = 1.0, batch_size: int = 1) -> Any:
     """Gaussian numbers."""
-    return _filled(dim, batch_size, lambda shape: generator().normal(mean, stddev, shape))
+    return _filled(
+        dim, batch_size, lambda shape: generator().normal(mean, positive("random_normal: stddev", stddev), shape)
+    )
 
 
 def random_bernoulli(dim: Any, p: float, scale: float = 1.0, batch_size: int = 1) -> Any:
     """`scale` with probability p, else 0."""
+    p = probability("random_bernoulli: p", p)
     return _filled(dim, batch_size, lambda shape: scale * (generator().random(shape) < p))
 
 

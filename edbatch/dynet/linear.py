@@ -18,6 +18,8 @@ from edbatch.graph.expression_array import ExpressionArray
 
 def affine_transform(exprs: Sequence[Any]) -> Any:
     """bias + weight · x + ..., of a list [bias, weight, x, weight, x, ...]."""
+    if not len(exprs):
+        raise AssertionError("List input to affine_transform must not be empty.")
     bias, *pairs = exprs
     if not pairs:
         return node(bias)
@@ -35,6 +37,8 @@ def affine_transform(exprs: Sequence[Any]) -> Any:
 
 def contract3d_1d(x: Any, y: Any) -> Any:
     """Σₖ x[i, j, k] y[k]."""
+    if len(x.spec.shape) != 3:
+        raise EdBatchError(f"Bad input dimensions in InnerProduct3D_1D: [{x.spec.shape} {y.spec.shape}]")
     rows, columns, depth = x.spec.shape
     return eb.reshape(product(eb.reshape(x, (rows * columns, depth)), y), (rows, columns))
 
@@ -122,6 +126,6 @@ def conv2d_bias(x: Any, f: Any, b: Any, stride: Sequence[int], is_valid: bool = 
 
 def maxpooling2d(x: Any, ksize: Sequence[int], stride: Sequence[int], is_valid: bool = True) -> Any:
     """Largest entries of the windows of an image [rows, columns, channels]."""
-    image = _padded(x, ksize, stride, is_valid, -np.inf)
+    image = _padded(x, ksize, stride, is_valid, float(np.finfo(np.float32).min))
     steps = tuple(int(step) for step in stride)
     return eb.transpose(eb.max_pool2d(image, tuple(int(size) for size in ksize), steps), (1, 2, 0))

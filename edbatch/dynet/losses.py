@@ -10,8 +10,10 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.dynet.arithmetic import multiply
+from edbatch.dynet.checked import integer, integers, number, positive, probability
 from edbatch.dynet.draws import generator
 from edbatch.dynet.expression import one_or_batch
+from edbatch.dynet.implicit import DynetIndexError
 from edbatch.dynet.numeric import constant, node
 from edbatch.dynet.reduce import sum_elems
 from edbatch.errors import EdBatchError
@@ -29,9 +31,10 @@ def log_softmax(x: Any, restrict: Sequence[int] | None = None) -> Any:
     """x - log Σ eˣ down the columns; `restrict`: over these entries alone, others are -inf."""
     if restrict is None:
         return eb.log_softmax(x, 0)
+    numbers = _support(x, restrict, "log_softmax: restrict")
     kept = np.full(x.spec.shape, -np.inf)
-    kept[list(restrict)] = 0.0
-    chosen = eb.stack([eb.pick(x, int(one)) for one in restrict])
+    kept[numbers] = 0.0
+    chosen = eb.stack([eb.pick(x, one) for one in numbers])
     return eb.add(eb.subtract(x, eb.logsumexp(chosen, 0)), kept)
 
 
@@ -39,14 +42,13 @@ def pickneglogsoftmax(x: Any, v: int) -> Any:
     """-log softmax(x)[v]."""
     if isinstance(x, ExpressionArray):
         raise EdBatchError("pickneglogsoftmax: a single ID for several mini-batch elements; expected ..._batch")
-    return eb.cross_entropy(_vector(x), int(v))
+    return eb.cross_entropy(_vector(x), integer("pickneglogsoftmax: v", v))
 
 
 def pickneglogsoftmax_batch(x: Any, vs: Sequence[int]) -> Any:
     """-log softmax(x)[v] of each entry of a mini-batch."""
-    _of_each(x, vs, "pickneglogsoftmax_batch")
-    labels: Any = np.array(vs, np.int64)
-    return eb.cross_entropy(_vector(x), labels if isinstance(x, ExpressionArray) else int(labels[0]))
+    labels = _of_each(x, vs, "pickneglogsoftmax_batch")
+    return eb.cross_entropy(_vector(x), np.array(labels) if isinstance(x, ExpressionArray) else labels[0])
 
 
 def _vector(x: Any) -> Any:
@@ -58,30 +60,46 @@ def hinge(x: Any, v: int, m: float = 1.0) -> Any:
     """Σ over others of max(0, m + x - x[v])."""
     if isinstance(x, ExpressionArray):
         raise EdBatchError("hinge: a single index for several mini-batch elements; expected hinge_batch")
-    return eb.hinge(_vector(x), v if v.__class__ is int else int(v), float(m))
+    return eb.hinge(_vector(x), integer("hinge: v", v), number("hinge: m", m))
 
 
 def hinge_batch(x: Any, vs: Sequence[int], m: float = 1.0) -> Any:
     """`hinge` of each entry of a mini-batch."""
-    _of_each(x, vs, "hinge_batch")
-    found = [eb.hinge(one, int(v), float(m)) for one, v in zip(_entries(_vector(x)), vs, strict=True)]
+    labels = _of_each(x, vs, "hinge_batch")
+    found = [eb.hinge(one, v, number("hinge: m", m)) for one, v in zip(_entries(_vector(x)), labels, strict=True)]
     return one_or_batch(eb.array(found))
 
 
 def hinge_dim(x: Any, v: Sequence[int], d: int = 0, m: float = 1.0) -> Any:
     """`hinge` of each column (`d` 0) or row (`d` 1) of a matrix."""
-    lines = x if d else eb.transpose(x)
-    return eb.stack([eb.hinge(lines[number], int(label), float(m)) for number, label in enumerate(v)])
+    if len(x.spec.shape) != 2 or d not in (0, 1):
+        raise EdBatchError(f"hinge_dim: expected a matrix and d of 0 or 1, got {x.spec.shape} and {d!r}")
+    lines, labels = x if d else eb.transpose(x), integers("hinge_dim: v", v)
+    if len(labels) != lines.spec.shape[0]:
+        raise EdBatchError(f"hinge_dim: expected an index for each of {lines.spec.shape[0]}, got {len(labels)}")
+    return eb.stack([eb.hinge(lines[at], label, number("hinge_dim: m", m)) for at, label in enumerate(labels)])
 
 
 def _entries(x: Any) -> list[Any]:
     return list(x) if isinstance(x, ExpressionArray) else [x]
 
 
-def _of_each(x: Any, vs: Sequence[int], name: str) -> None:
+def _of_each(x: Any, vs: Sequence[int], name: str) -> list[int]:
+    found = integers(f"{name}: vs", vs)
     count = len(x) if isinstance(x, ExpressionArray) else 1
-    if len(vs) != count:
-        raise EdBatchError(f"{name}: the number of IDs ({len(vs)}) did not match that of mini-batch elements ({count})")
+    if len(found) != count:
+        raise EdBatchError(
+            f"{name}: the number of IDs ({len(found)}) did not match that of mini-batch elements ({count})"
+        )
+    return found
+
+
+def _support(x: Any, numbers: Sequence[int], place: str) -> list[int]:
+    """Numbers of entries of a vector."""
+    found = integers(place, numbers)
+    if max(found) >= x.spec.shape[0]:
+        raise DynetIndexError(f"{place}: {max(found)} is out of range for {x.spec.shape[0]} entries")
+    return found
 
 
 def binary_log_loss(x: Any, y: Any) -> Any:
@@ -111,8 +129,9 @@ def pairwise_rank_loss(x: Any, y: Any, m: float = 1.0) -> Any:
 
 def poisson_loss(log_lambda: Any, x: int) -> Any:
     """-log of Poisson's probability of x, given the logarithm of its mean."""
-    falls = eb.subtract(eb.exp(log_lambda), eb.multiply(log_lambda, float(x)))
-    return eb.add(falls, math.lgamma(x + 1))
+    count = integer("poisson_loss: x", x)
+    falls = eb.subtract(eb.exp(log_lambda), eb.multiply(log_lambda, float(count)))
+    return eb.add(falls, math.lgamma(count + 1))
 
 
 def layer_norm(x: Any, g: Any, b: Any) -> Any:
@@ -124,11 +143,14 @@ def layer_norm(x: Any, g: Any, b: Any) -> Any:
 
 def weight_norm(w: Any, g: Any) -> Any:
     """w times g over its norm."""
+    if g.spec.size != 1:
+        raise EdBatchError(f"weight_norm: expected a gain of one entry, got dimension {g.spec.shape}")
     return multiply(eb.divide(w, eb.sqrt(sum_elems(eb.square(w)))), g)
 
 
 def dropout(x: Any, p: float) -> Any:
     """Each entry 0 with probability p, else divided by 1 - p."""
+    p = probability("dropout: p", p)
     return eb.dropout(x, p) if 0 < p < 1 else _edge(x, p)
 
 
@@ -138,6 +160,7 @@ def _edge(x: Any, p: float) -> Any:
 
 def _masked(x: Any, p: float, shape: tuple[int, ...]) -> Any:
     """x times a mask of a shape that broadcasts to its own."""
+    p = probability("dropout: p", p)
     if not 0 < p < 1:
         return _edge(x, p)
     lead = (len(x),) if isinstance(x, ExpressionArray) else ()
@@ -157,6 +180,7 @@ def dropout_batch(x: Any, p: float) -> Any:
 
 def block_dropout(x: Any, p: float) -> Any:
     """All entries 0 with probability p, else divided by 1 - p."""
+    p = probability("block_dropout: p", p)
     if not 0 < p < 1:
         return _edge(x, p)
     return eb.multiply(x, 0.0 if generator().random() < p else 1 / (1 - p))
@@ -165,7 +189,7 @@ def block_dropout(x: Any, p: float) -> Any:
 def noise(x: Any, stddev: float) -> Any:
     """x plus Gaussian numbers."""
     lead = (len(x),) if isinstance(x, ExpressionArray) else ()
-    return eb.add(x, constant(generator().normal(0, stddev, (*lead, *x.spec.shape)), x))
+    return eb.add(x, constant(generator().normal(0, positive("noise: stddev", stddev), (*lead, *x.spec.shape)), x))
 
 
 def _threshold(x: Any) -> Any:
@@ -187,7 +211,8 @@ def sparsemax_loss(x: Any, target_support: Sequence[int]) -> Any:
     least = _threshold(x)
     found = eb.relu(eb.subtract(x, least))
     q = np.zeros(x.spec.shape)
-    q[list(target_support)] = 1.0 / len(target_support)
+    support = _support(x, target_support, "sparsemax_loss: target_support")
+    q[support] = 1.0 / len(support)
     squares = eb.multiply(sum_elems(eb.multiply(found, eb.add(x, least))), 0.5)  # of x and threshold, where x is larger
     return eb.add(eb.subtract(squares, sum_elems(eb.multiply(x, q))), float(0.5 * (q @ q)))
 

@@ -10,8 +10,9 @@ import numpy as np
 import edbatch as eb
 from edbatch.dynet import reads
 from edbatch.dynet.arithmetic import number_of, power, product, with_operators
+from edbatch.dynet.checked import integer, integers
 from edbatch.dynet.expression import Reads, item, one_or_batch
-from edbatch.dynet.implicit import implicit
+from edbatch.dynet.implicit import DynetIndexError, implicit
 from edbatch.errors import EdBatchError
 from edbatch.graph.record import parameter_node
 
@@ -197,7 +198,7 @@ class LookupParameters(_Common, eb.LookupParameters):
     def batch(self, i: Sequence[int], update: bool = True) -> Any:
         """Rows, as a mini-batch."""
         implicit.expect()
-        rows: Any = np.array(i, np.int64)
+        rows: Any = np.array(i if isinstance(i, np.ndarray) and i.dtype.kind in "iu" else integers("lookup_batch", i))
         found: Any = eb.lookup(self, rows)
         if len(rows) == 1:
             found = one_or_batch(found)
@@ -206,6 +207,8 @@ class LookupParameters(_Common, eb.LookupParameters):
     def init_row(self, i: int, row: Sequence[float]) -> None:
         """Overwrite one row."""
         table = eb.Parameter.value(self)
+        if integer("init_row: i", i) >= len(table):
+            raise DynetIndexError(f"init_row: row {i} is out of range for {len(table)} rows")
         table[i] = np.reshape(row, self.spec.shape[1:])
         self.set_value(table)
 
@@ -251,6 +254,4 @@ class LookupParameters(_Common, eb.LookupParameters):
 
 def lookup_row(table: LookupParameters, index: int) -> Any:
     """One row; rows do not count from the end."""
-    if index < 0:
-        raise EdBatchError(f"Out-of-bounds attempt to access index {index} for LookupParameter of size {len(table)}")
-    return eb.lookup(table, index if index.__class__ is int else int(index))
+    return eb.lookup(table, integer(f"lookup in {table.name}: index", index))

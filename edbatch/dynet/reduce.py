@@ -41,7 +41,7 @@ def of_list(name: str, call: Callable[[list[Any]], Any]) -> Callable[[Sequence[A
     """A function of a list, which may hold numbers with an axis and without, and mini-batches."""
 
     def listed(xs: Sequence[Any]) -> Any:
-        xs = xs if isinstance(xs, list) else list(xs)
+        xs = xs if isinstance(xs, list) else list(xs or ())
         if not xs:
             raise AssertionError(f"List is empty, nothing to {name}.")
         first = xs[0]

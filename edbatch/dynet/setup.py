@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edbatch.dynet import collection
+from edbatch.dynet.checked import probability
 from edbatch.dynet.draws import reset_random_seed
 from edbatch.dynet.implicit import DynetError, implicit
 
@@ -32,7 +33,7 @@ def apply(seed: int = 0, autobatch: int = 0, weight_decay: float = 0.0, gpus: in
     if int(autobatch) not in POLICIES:
         raise DynetError(f"autobatch={autobatch}: expected 0 (EdBatch's choice), 1 (agenda) or 2 (depth)")
     reset_random_seed(int(seed) or secrets.randbelow(2**31))
-    collection.DEFAULT.lam = float(weight_decay)
+    collection.DEFAULT.lam = probability("--dynet-weight-decay", weight_decay)
     if implicit.policy != POLICIES[int(autobatch)]:
         implicit.policy = POLICIES[int(autobatch)]
         if implicit.graph is not None:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 import edbatch as eb
+from edbatch.dynet.checked import integer, integers
 from edbatch.dynet.expression import item, one_or_batch, plain
-from edbatch.dynet.implicit import implicit
+from edbatch.dynet.implicit import DynetError, implicit
 from edbatch.dynet.numeric import node
 from edbatch.dynet.reads import dim_of
 from edbatch.dynet.reduce import of_list, spread
@@ -63,6 +64,8 @@ concatenate_cols = of_list("concatenate_cols", _side_by_side)
 def concatenate_to_batch(xs: Sequence[Any]) -> Any:
     """Expressions as a mini-batch."""
     xs = list(xs)
+    if not xs:
+        raise AssertionError("List is empty, nothing to concatenate_to_batch.")
     shape = dim_of(xs[0].spec.shape)
     listed = [node(x) if x.spec.shape == shape else eb.reshape(x, shape) for x in xs]
     return one_or_batch(eb.array([plain(x) if isinstance(x, ExpressionArray) else x for x in listed]))
@@ -103,10 +106,12 @@ def reshape(x: Any, d: Any, batch_size: int = 0) -> Any:
         d: the shape; sizes of a mini-batch that do not fit are found from it.
         batch_size: how many entries the mini-batch then has; 0: it follows from the shape.
     """
-    shape = (int(d),) if np.ndim(d) == 0 else tuple(int(size) for size in d)
+    shape = tuple(integer("reshape: d", size, 1) for size in ([d] if np.ndim(d) == 0 else d))
+    if not shape:
+        raise EdBatchError("reshape: expected at least one dimension, got ()")
     size, count = math.prod(shape), len(x) if isinstance(x, ExpressionArray) else 1
     total = x.spec.size * count
-    batch_size = batch_size or total // size
+    batch_size = integer("reshape: batch_size", batch_size) or (count if size == x.spec.size else 1)
     if batch_size * size != total:
         raise EdBatchError(f"Reshape: {x.spec.shape} (batch {count}) has {total} entries, {shape} {size * batch_size}")
     if size == x.spec.size:
@@ -121,8 +126,10 @@ def reshape(x: Any, d: Any, batch_size: int = 0) -> Any:
 
 def pick(e: Any, index: int = 0, dim: int = 0) -> Any:
     """Entry `index` along an axis."""
-    index = int(index)
-    size = dim_of(e.spec.shape)[dim]
+    index, shape = integer("pick: index", index), dim_of(e.spec.shape)
+    if not 0 <= dim < len(shape):
+        raise EdBatchError(f"Tried to PickElement on dimension {dim} bigger than input {shape}")
+    size = shape[dim]
     if not 0 <= index < size:
         raise EdBatchError(f"PickElement: requested element {index} from a dimension of length {size}")
     if dim == 0 and len(e.spec.shape) == 1:
@@ -133,7 +140,7 @@ def pick(e: Any, index: int = 0, dim: int = 0) -> Any:
 
 def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Any:
     """Of each entry of a mini-batch the one that its index says, along an axis; of one expression, a mini-batch."""
-    numbers: Any = np.array(indices, np.int64)
+    numbers: Any = np.array(integers("pick_batch: indices", indices))
     e = node(e)
     if dim:
         e = eb.transpose(e, (dim, *(axis for axis in range(len(e.spec.shape)) if axis != dim)))
@@ -142,7 +149,7 @@ def pick_batch(e: Any, indices: Sequence[int], dim: int = 0) -> Any:
 
 def pick_range(e: Any, s: int, e_: int, d: int = 0) -> Any:
     """Entries from `s` up to and without `e_`, along an axis."""
-    return item(node(e), (*(slice(None),) * d, slice(int(s), int(e_))))
+    return item(node(e), (*(slice(None),) * d, slice(integer("pick_range: s", s), integer("pick_range: e", e_))))
 
 
 def pickrange(e: Any, s: int, e_: int) -> Any:
@@ -152,20 +159,23 @@ def pickrange(e: Any, s: int, e_: int) -> Any:
 
 def pick_batch_elem(x: Any, v: int) -> Any:
     """One entry of a mini-batch."""
-    return plain(x)[int(v)] if isinstance(x, ExpressionArray) else pick_batch_elems(x, [v])
+    if isinstance(x, ExpressionArray):
+        return plain(x)[integer("pick_batch_elem: v", v)]
+    return pick_batch_elems(x, [v])
 
 
 def pick_batch_elems(x: Any, vs: Sequence[int]) -> Any:
     """Some entries of a mini-batch, as one."""
+    numbers = integers("pick_batch_elems: vs", vs)
     if isinstance(x, ExpressionArray):
-        return one_or_batch(plain(x)[[int(v) for v in vs]])
-    if any(vs) or not len(vs):
-        raise EdBatchError(f"PickBatchElements: requested elements {list(vs)} of a mini-batch of one")
-    return concatenate_to_batch([x] * len(vs))
+        return one_or_batch(plain(x)[numbers])
+    if any(numbers):
+        raise EdBatchError(f"PickBatchElements: requested elements {numbers} of a mini-batch of one")
+    return concatenate_to_batch([x] * len(numbers))
 
 
 def _chosen(x: Any, numbers: Sequence[int], axis: int) -> Any:
-    rows = [item(node(x), (*(slice(None),) * axis, slice(int(one), int(one) + 1))) for one in numbers]
+    rows = [item(node(x), (*(slice(None),) * axis, slice(one, one + 1))) for one in integers("rows, columns", numbers)]
     return concatenate(rows, axis)
 
 
@@ -190,6 +200,8 @@ def strided_select(x: Any, strides: Sequence[int], range_from: Sequence[int] = (
 def fold_rows(x: Any, nrows: int = 2) -> Any:
     """Sums of `nrows` rows that follow one another."""
     rows, columns = (*x.spec.shape, 1)[:2]
+    if rows % integer("fold_rows: nrows", nrows, 1):
+        raise EdBatchError(f"fold_rows: expected a number of rows that divides {rows}, got {nrows}")
     return eb.sum(eb.reshape(x, (rows // nrows, nrows, columns)), 1)
 
 
@@ -200,7 +212,7 @@ def kmax_pooling(x: Any, k: int, d: int = 1) -> Any:
 
 def kmh_ngram(x: Any, v: int) -> Any:
     """Sums of `v` columns that follow one another."""
-    columns = x.spec.shape[1] - v + 1
+    columns = x.spec.shape[1] - integer("kmh_ngram: v", v, 1) + 1
     found = x[:, 0:columns]
     for first in range(1, v):
         found = eb.add(found, x[:, first : first + columns])
@@ -210,5 +222,5 @@ def kmh_ngram(x: Any, v: int) -> Any:
 def to_device(e: Any, device_str: str) -> Any:
     """The expression itself; there is one device, "CPU"."""
     if device_str not in ("", "CPU"):
-        raise RuntimeError(f"Invalid device name: {device_str}")
+        raise DynetError(f"Invalid device name: {device_str}")
     return e

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import edbatch as eb
+from edbatch.dynet.checked import integer
 from edbatch.dynet.collection import ParameterCollection
 from edbatch.dynet.draws import generator
-from edbatch.dynet.implicit import DynetError, implicit
+from edbatch.dynet.implicit import DynetError, DynetTypeError, implicit
 from edbatch.dynet.parameters import Parameters
+from edbatch.errors import shown
 
 Layers = list[Any]
 
@@ -113,7 +115,11 @@ class RNNBuilder:
     in_cells = True
 
     def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection) -> None:
-        self.layers, self.input_dim, self.hidden_dim = int(layers), int(input_dim), int(hidden_dim)
+        if not isinstance(model, ParameterCollection):
+            raise DynetTypeError(f"{self.whoami()}: expected a ParameterCollection, got {shown(model)}")
+        self.layers = integer(f"{self.whoami()}: layers", layers, 1)
+        self.input_dim = integer(f"{self.whoami()}: input_dim", input_dim, 1)
+        self.hidden_dim = integer(f"{self.whoami()}: hidden_dim", hidden_dim, 1)
         self._model = model.add_subcollection(self.part)
         self._parameters = [
             self.added(self.input_dim if layer == 0 else self.hidden_dim, model) for layer in range(self.layers)
@@ -207,6 +213,9 @@ class RNNBuilder:
 
     def split(self, es: Layers, outputs: Layers) -> tuple[Layers, Layers]:
         """Memories and outputs, of one list of both; of memories alone, if that is as long as there are layers."""
+        for x in es:
+            if x.spec.shape[:1] != (self.hidden_dim,):
+                raise DynetError(f"{self.whoami()}: expected states of {self.hidden_dim} entries, got {x.spec.shape}")
         if not self.has_cells:
             self.expect_layers(es, 1)
             return [None] * self.layers, es

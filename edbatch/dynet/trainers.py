@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import edbatch as eb
+from edbatch.dynet.checked import number
 from edbatch.dynet.collection import ParameterCollection
+from edbatch.dynet.implicit import DynetTypeError
+from edbatch.errors import shown
 from edbatch.training.rule import Rule
 from edbatch.training.trainer import Trainer as Core
 
@@ -43,7 +46,9 @@ class Trainer:
     rule: ClassVar[Rule]
 
     def __init__(self, m: ParameterCollection, learning_rate: float) -> None:
-        self.learning_rate = learning_rate
+        if not isinstance(m, ParameterCollection):
+            raise DynetTypeError(f"{self.whoami()}: expected a ParameterCollection, got {shown(m)}")
+        self.learning_rate = number(f"{self.whoami()}: learning_rate", learning_rate)
         self._model = m
         self._threshold = 5.0
         self._sparse = True
@@ -107,11 +112,11 @@ class Trainer:
         """Forget what is remembered of all parameters; Adam's count of updates goes on, as in DyNet."""
         self._core = None
         if learning_rate is not None:
-            self.learning_rate = learning_rate
+            self.set_learning_rate(learning_rate)
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate."""
-        self.learning_rate = learning_rate
+        self.learning_rate = number("set_learning_rate: learning_rate", learning_rate)
 
     def set_clip_threshold(self, thr: float) -> None:
         """Scale gradients so that their norm is at most this; 0: never."""
