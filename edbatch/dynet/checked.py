@@ -31,7 +31,7 @@ def integer(place: str, value: Any, least: int = 0) -> int:
         2
     """
     if value.__class__ is int and value >= least:
-        return value  # type: ignore[no-any-return]
+        return value
     try:
         found = int(value) if isinstance(value, float | np.floating) and value.is_integer() else index(value)
     except TypeError:
