@@ -90,7 +90,9 @@ class ParameterCollection:
             (['lstm.W', 'lstm2.W'], 'lstm3')
         """
         number, found = 1, _checked_name(name)
-        while any(taken == found or taken.startswith(f"{found}.") for taken in self.keys()):
+        parts = found.count(".") + 1
+        taken = {".".join(known.split(".", parts)[:parts]) for known in self.keys()}  # once: a layer may have thousands
+        while found in taken:
             number += 1
             found = f"{name}{number}"
         return found

@@ -209,3 +209,12 @@ def test_an_array_of_no_rows_is_no_shape(shape):
 @pytest.mark.parametrize("shape", [(), [], np.array([], int)])
 def test_the_shape_of_a_number(shape):
     assert eb.ParameterCollection().add_parameters(shape).shape == ()
+
+
+def test_free_names():
+    model = eb.ParameterCollection()
+    for name in ("expert.W", "expert2", "expert3x.W", "a.b", "a.b2.W", "a.bc"):
+        model.add_parameters(1, name=name)
+    assert [model.free_name(name) for name in ("expert", "expert3", "a", "a.b", "a.bc", "b", "expert2.W")] == [
+        "expert3", "expert3", "a2", "a.b3", "a.bc2", "b", "expert2.W",
+    ]  # fmt: skip
