@@ -176,10 +176,11 @@ def _first_line(error: BaseException) -> str:
 
 
 def is_there() -> bool:
-    """Whether the head answers: Ray itself waits a minute for it, and then ends the process."""
+    """Whether the head answers, and knows a machine that is there: Ray waits a minute, and then ends the process."""
     host, _, port = ray().get_runtime_context().gcs_address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=5):
-            return True
+            pass
     except OSError:
         return False
+    return any(node["Alive"] for node in ray().nodes())

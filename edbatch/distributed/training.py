@@ -22,7 +22,7 @@ from edbatch.training.run import Run
 cloudpickle = Later("ray.cloudpickle")
 
 MOST = 1024  # workers: more are a slip of the pen
-ATTEMPTS = 3  # at one step
+ATTEMPTS = 4  # at one step
 CHECK_EVERY = 100  # steps between two looks at whether all workers have the same parameters
 LEAST_STORE = 160 * 2**20  # bytes of shared memory; Ray needs 75 MiB
 
@@ -196,25 +196,28 @@ class Training(Iterator[dict[str, Any]]):
     def _until_checkpoint(self, batches: list[list[int]]) -> Generator[float]:
         run = self._run
         first, end = run.step, run.step + len(batches)
-        failures = (first, 0)
+        failures, lost = (first, 0), False
         try:
             if self._team is None:
                 self._begin()
             while run.step < end:
                 try:
+                    if lost:
+                        yield from self._recovered(first, end)
+                        lost = False
                     for loss in self._done(batches[run.step - first :]):
                         if run.step + 1 == end:
                             self._fetch()
                         self._note(loss)
                         yield loss
-                except WorkerLost as lost:
+                except WorkerLost as why:
+                    lost = True
                     failures = run.step, 1 + (failures[1] if failures[0] == run.step else 0)
                     if failures[1] >= ATTEMPTS:
                         raise EdBatchError(
-                            f"train: {ATTEMPTS} times a worker was lost in step {run.step + 1} ({lost}); the "
+                            f"train: {ATTEMPTS} times a worker was lost in step {run.step + 1} ({why}); the "
                             f"checkpoint in {run.folder} is of step {first}"
                         ) from None
-                    yield from self._recovered(first, end)
         finally:
             if run.step < end:
                 self._go_back(first)

@@ -14,6 +14,8 @@ import pytest
 import edbatch as eb
 from edbatch import EdBatchError
 from edbatch.distributed import Network, train
+from edbatch.distributed.cluster import WorkerLost
+from edbatch.distributed.team import Team
 from tests.distributed.nets import SAMPLES, Net, difference, started
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +78,24 @@ def test_a_killed_worker_is_replaced(one_cluster, tmp_path, whole, which):
     assert difference(run, whole) < 1e-5
 
 
+@pytest.mark.parametrize("number", range(20))
+def test_twenty_killed_in_the_middle_of_a_step(one_cluster, tmp_path, whole, number):
+    """At any time of a step, one worker or both, by SIGKILL, or stopped so that it hangs."""
+    rng = np.random.default_rng(number)
+    run = started(tmp_path)
+    training = train(run, 2, workers=2, timeout=20 if number % 5 == 4 else 60)
+
+    def act(processes):
+        time.sleep(rng.random() * 0.05)
+        for process in processes if number % 5 == 3 else rng.permutation(processes)[:1].tolist():
+            os.kill(process, signal.SIGSTOP if number % 5 == 4 else signal.SIGKILL)
+
+    killing(training, run, int(rng.integers(1, 8)), act)
+    assert [found["epoch"] for found in training] == [1, 2]
+    assert difference(run, whole) < 1e-5
+    assert difference(started(tmp_path), whole) < 1e-5  # of the checkpoint
+
+
 def test_an_error_of_losses(one_cluster, tmp_path):
     bad = next(number for number, (_, label) in enumerate(SAMPLES) if label == 2)
     run = started(tmp_path, losses="failing", policy="sufficient")
@@ -87,6 +107,25 @@ def test_an_error_of_losses(one_cluster, tmp_path):
     assert "in failing" in error.value.__notes__[0]
     assert (run.step, run.curve.losses) == (0, [])
     assert bad < 26
+
+
+def test_a_worker_that_is_lost_while_another_is_replaced(one_cluster, tmp_path, whole, monkeypatch):
+    run = started(tmp_path)
+    training = train(run, 2, workers=2, timeout=120)
+    begin, begun = Team.begin, []
+
+    def begin_twice(team, state, step):
+        begun.append(step)
+        begin(team, state, step)
+        if len(begun) in (2, 3):
+            os.kill(team.processes[0], signal.SIGKILL)
+            raise WorkerLost("again")
+
+    monkeypatch.setattr(Team, "begin", begin_twice)
+    killing(training, run, 4, lambda found: os.kill(found[1], signal.SIGKILL))
+    assert len(list(training)) == 2
+    assert difference(run, whole) < 1e-5
+    assert len(begun) == 4
 
 
 class Unreadable:
