@@ -23,6 +23,6 @@ def machine() -> dict[str, Any]:
     blas = [f"{pool['internal_api']} {pool['version']}, {pool.get('architecture')}, {pool['num_threads']} thread(s)"
             for pool in threadpool_info() if pool["user_api"] == "blas"]  # fmt: skip
     found = {"processor": name, "cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
-    if "torch" in sys.modules:
-        found["torch"] = str(sys.modules["torch"].__version__)
+    if (torch := sys.modules.get("torch")) is not None:
+        found["torch"] = str(torch.__version__)
     return found | {"blas": blas}
