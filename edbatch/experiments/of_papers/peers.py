@@ -47,8 +47,12 @@ def measure(setting: Setting, point: Point) -> list[Row]:
     fast = {name: side for name, side in found.sides.items() if name not in SLOW}
     runs: dict[str, Runs] = interleaved(fast, setting.rounds, limit=setting.limit)
     runs |= interleaved(slow, 1 if point["batch"] > 8 else 2, warm_ups=0)
-    absent = {name: why if compiled else NOT_COMPILED for name, why in found.missing.items()}
-    return [*beside_by_hand(rates(runs, found.samples)), *missing(absent)]
+    return [*beside_by_hand(rates(runs, found.samples)), *missing(absent(found.missing, compiled))]
+
+
+def absent(sides: dict[str, str], compiled: bool = False) -> dict[str, str]:
+    """Why there are no such sides; `compiled`: whether it was tried to compile what can be."""
+    return {name: NOT_COMPILED if name.endswith("compiled") and not compiled else why for name, why in sides.items()}
 
 
 def beside_by_hand(rows: list[Row]) -> list[Row]:

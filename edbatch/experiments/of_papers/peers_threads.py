@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from edbatch.experiments.charts import Bars
-from edbatch.experiments.contest import NOT_COMPILED, missing
+from edbatch.experiments.contest import missing
 from edbatch.experiments.experiment import Experiment, Pivot, Point, Row, Setting, grid
 from edbatch.experiments.measure import interleaved
 from edbatch.experiments.nine import NINE
@@ -32,7 +32,7 @@ def measure(setting: Setting, point: Point) -> list[Row]:
     sides = {name: side for name, side in found.sides.items() if name not in peers.SLOW}
     runs = interleaved(sides, setting.rounds, limit=setting.limit)
     rows: list[Row] = [{"side": name, "samples/s": found.samples / min(of.wall)} for name, of in runs.items()]
-    return [*peers.beside_by_hand(rows), *missing(dict.fromkeys(found.missing, NOT_COMPILED))]
+    return [*peers.beside_by_hand(rows), *missing(peers.absent(found.missing))]
 
 
 EXPERIMENT = Experiment(

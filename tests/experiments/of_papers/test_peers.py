@@ -54,3 +54,10 @@ def test_a_point_has_all_sides():
     assert all("missing" in row for side, row in found.items() if side.endswith("compiled"))
     assert all(row["samples/s"] > 0 for row in found.values() if "missing" not in row)
     assert len(found) == 7
+
+
+def test_why_sides_are_missing():
+    sides = {"pytorch by hand": "not installed", "pytorch by hand compiled": "no compiler"}
+    assert peers.absent(sides, compiled=True) == sides
+    assert peers.absent(sides)["pytorch by hand"] == "not installed"
+    assert "minutes" in peers.absent(sides)["pytorch by hand compiled"]
