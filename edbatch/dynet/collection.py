@@ -135,13 +135,13 @@ class ParameterCollection:
 
         return self._add(LookupParameters, "", find_one(fname, name, LookupParameters))
 
-    def write_to_textfile(self, fname: str) -> None:
-        """Write all parameters in DyNet's text format."""
-        self.save(fname)
+    def write_to_textfile(self, fname: str, key: str = "", append: bool = False) -> None:
+        """As `save`."""
+        self.save(fname, key, append)
 
-    def populate_from_textfile(self, fname: str) -> None:
-        """Read all parameters from DyNet's text format."""
-        self.populate(fname)
+    def populate_from_textfile(self, fname: str, key: str = "") -> None:
+        """As `populate`."""
+        self.populate(fname, key)
 
     def reset_gradient(self) -> None:
         """Forget all gradients."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edbatch.dynet.implicit import implicit
+from edbatch.dynet.checked import integers
+from edbatch.dynet.implicit import DynetError, implicit
+from edbatch.dynet.inputs import inputTensorTranspose
 from edbatch.dynet.validity import CheckedExpression
 
 
@@ -32,15 +36,50 @@ class ComputationGraph:
         """As `cg_revert`."""
         cg_revert()
 
-    def forward(self) -> None:
-        """Compute everything."""
-        implicit.opened().run()
+    def forward(self, expression: Any = None) -> None:
+        """Compute an expression, or everything; DyNet is given the number of a node."""
+        if expression is None:
+            implicit.opened().run()
+        else:
+            expression.forward()
 
     inc_forward = forward
 
-    def backward(self, expression: Any) -> None:
+    def forward_scalar(self, expression: Any) -> float:
+        """The only entry of an expression's value; DyNet is given the number of a node."""
+        found: float = expression.scalar_value()
+        return found
+
+    inc_forward_scalar = forward_scalar
+
+    def forward_vec(self, expression: Any) -> list[float]:
+        """All entries of an expression's value, column by column; DyNet is given the number of a node."""
+        found: list[float] = expression.vec_value()
+        return found
+
+    inc_forward_vec = forward_vec
+
+    def backward(self, expression: Any, full: bool = False) -> None:
         """As of the expression."""
-        expression.backward()
+        expression.backward(full)
+
+    def inputMatrixLiteral(self, v: Sequence[float], d: tuple[int, int], batch_size: int = 1) -> Any:
+        """As `inputTensorTranspose`."""
+        return inputTensorTranspose(v, d, batch_size)
+
+    def inputSparseTensor(self, idxs: Sequence[int], values: Sequence[float], d: Sequence[int]) -> Any:
+        """Zeros but for some entries, whose numbers count column by column."""
+        if len(idxs) != len(values):
+            raise DynetError(f"inputSparseTensor: expected as many values as indices, got {len(values)}, {len(idxs)}")
+        dense = np.zeros(int(np.prod(d)))
+        dense[integers("inputSparseTensor: idxs", idxs)] = values
+        return inputTensorTranspose(dense, d)
+
+    def dump(
+        self, filename: str = "", show_values: bool = True, show_gradients: bool = True, nan_check_only: bool = False
+    ) -> None:
+        """As `dump_cg`; a name may be one of bytes, as DyNet asks for."""
+        dump_cg(os.fsdecode(filename), show_values, show_gradients, nan_check_only)
 
     def print_graphviz(self) -> None:
         """As `print_text_graphviz`."""
@@ -109,20 +148,44 @@ def npvalues(expressions: Sequence[Any], recalculate: bool = False) -> list[np.n
     return [expression.npvalue() for expression in expressions]
 
 
-def print_text_graphviz() -> None:
-    """Print the nodes of the graph, and which are whose operands."""
+def _text() -> str:
     graph = implicit.opened().typed_graph()
-    print("digraph G {")
+    lines = [f'  N{node} [label="{graph.names[type]}"];' for node, type in enumerate(graph.types.tolist())]
     for node in range(len(graph)):
-        print(f'  N{node} [label="{graph.types[node]}"];')
-    print("}")
+        operands = graph.operands[graph.indptr[node] : graph.indptr[node + 1]].tolist()
+        lines += [f"  N{operand} -> N{node};" for operand in operands]
+    return "\n".join(["digraph G {", *lines, "}"])
 
 
-def print_graphviz(**_: Any) -> None:
-    """As `print_text_graphviz`."""
+def print_text_graphviz() -> None:
+    """Print the operations of the graph, in the language of Graphviz, and which are whose operands; runs nothing.
+
+    Inputs, parameters and views of other values are none. `eb.Graph.draw` makes a picture.
+    """
+    print(_text())
+
+
+def print_graphviz(compact: bool = False, show_dims: bool = True, expression_names: Any = None, **_: Any) -> None:
+    """As `print_text_graphviz`; the arguments, which say what DyNet draws, are no matter here."""
     print_text_graphviz()
 
 
-def dump_cg() -> None:
-    """As `print_text_graphviz`."""
-    print_text_graphviz()
+def dump_cg(
+    filename: str = "", show_values: bool = True, show_gradients: bool = True, nan_check_only: bool = False
+) -> None:
+    """Write what `print_text_graphviz` prints to a file; print it, if none is named.
+
+    Args:
+        filename: of the file.
+        show_values, show_gradients: no matter here: values and gradients are read of expressions.
+        nan_check_only: refused.
+
+    Raises:
+        DynetError: with `nan_check_only`.
+    """
+    if nan_check_only:
+        raise DynetError("dump_cg: renew_cg(immediate_compute=True, check_validity=True) finds where a NaN begins")
+    if not filename:
+        print_text_graphviz()
+        return
+    Path(filename).write_text(_text() + "\n", encoding="utf-8")

@@ -46,8 +46,8 @@ def inputVector(v: Any, device: str = "") -> Any:
     return _settable(found)
 
 
-def inputTensor(arr: Any, batched: bool = False, device: str = "") -> Any:
-    """An array; `batched`: the last axis is of a mini-batch."""
+def inputTensor(arr: Any, batched: bool = False, device: str = "", reusable_expr: bool = False) -> Any:
+    """An array; `batched`: the last axis is of a mini-batch; `reusable_expr` is no matter: all arrays may be `set`."""
     found = np.asarray(arr)
     if not found.ndim or found.dtype.kind not in "fiub":
         raise DynetTypeError("Input Tensor should be a numpy.ndarray or a valid list of floats")
@@ -58,7 +58,7 @@ def inputTensor(arr: Any, batched: bool = False, device: str = "") -> Any:
     return one_or_batch(eb.array(np.ascontiguousarray(rows if rows.ndim > 1 else rows[:, None])))
 
 
-def inputTensorTranspose(arr: Any, dim: Sequence[int] = (), batch_size: int = 1) -> Any:
+def inputTensorTranspose(arr: Any, dim: Sequence[int] = (), batch_size: int = 1, device: str = "") -> Any:
     """An array of the entries of a vector, column by column; those of a mini-batch follow one another."""
     found = np.asarray(arr, np.float32).reshape(-1)
     shape = tuple(int(size) for size in dim) or found.shape

@@ -100,13 +100,13 @@ class _Common(Reads):
 
         populate_one(self, fname, key)
 
-    def write_to_textfile(self: Any, fname: str) -> None:
-        """Write the values in DyNet's text format."""
-        self.save(fname)
+    def write_to_textfile(self: Any, fname: str, key: str = "", append: bool = False) -> None:
+        """As `save`."""
+        self.save(fname, key, append)
 
-    def populate_from_textfile(self: Any, fname: str) -> None:
-        """Read the values from DyNet's text format."""
-        self.populate(fname)
+    def populate_from_textfile(self: Any, fname: str, key: str = "") -> None:
+        """As `populate`."""
+        self.populate(fname, key)
 
     def backward(self: Any, full: bool = False) -> None:
         """As of an expression."""

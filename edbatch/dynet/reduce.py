@@ -110,8 +110,8 @@ def std_batches(x: Any) -> Any:
     return eb.sqrt(mean_batches(eb.square(subtract(x, mean_batches(x)))))
 
 
-def sum_dim(x: Any, d: Sequence[int], b: bool = False) -> Any:
-    """Sum over axes, and, if `b`, over the mini-batch."""
+def sum_dim(x: Any, d: Sequence[int], b: bool = False, n: int = 0) -> Any:
+    """Sum over axes, and, if `b`, over the mini-batch; `n` is no matter, as in DyNet."""
     found = eb.sum(x, tuple(d)) if len(d) and x.spec.shape else x
     return sum_batches(found) if b else found
 
