@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import edbatch as eb
-from edbatch.runtime import learned
+from edbatch.runtime import learned, remembered
 from tests.pages import README, ROOT, blocks_of, run
 
 DOCS = ROOT / "docs"
@@ -24,6 +24,9 @@ def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for known in ("_learned", "_seen"):  # policies are learned as in a program of its own
         monkeypatch.setattr(learned, known, {})
+    for plans in (remembered.of_graphs, remembered.of_structures, remembered.of_recordings):  # and plans are kept
+        for count in ("_in_vain", "_missed", "_asked"):
+            monkeypatch.setattr(plans, count, 0)
     run(PAGES[name])
 
 
