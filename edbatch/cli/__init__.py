@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 import edbatch
-from edbatch.cli import bench, demo, inspect, learn, run, schedule, serve, warm_up
+from edbatch.cli import bench, demo, inspect, learn, run, schedule, serve, train, warm_up
 from edbatch.errors import EdBatchError
 
 BAD_INPUT = 2  # as argparse exits on a bad argument
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edbatch {edbatch.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (demo, run, learn, schedule, inspect, bench, serve, warm_up):
+    for command in (demo, run, train, learn, schedule, inspect, bench, serve, warm_up):
         command.add_parser(commands)
     return parser
 

@@ -169,6 +169,14 @@ class TransitionParser:
         """The scores of all actions at every step of `parse`; a program."""
         return (await self._parsed(words)).scores
 
+    def scores_along(self, words: Sequence[int], actions: Sequence[int]) -> list[eb.Expression]:
+        """The scores of all actions at every step, where these are made, by their numbers in `known`."""
+        parse = _Parse(self, words)
+        for action in actions:
+            parse.scores.append(self.scores(*parse.features))
+            parse.apply(action)
+        return parse.scores
+
     async def _parsed(self, words: Sequence[int]) -> _Parse:
         parse = _Parse(self, words)
         while not parse.configuration.is_over:

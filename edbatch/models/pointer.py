@@ -73,15 +73,18 @@ class PointerDecoder:
 
     def loss(self, inputs: Sequence[Sequence[float]], order: Sequence[int]) -> eb.Expression:
         """The sum of the cross-entropies of the positions in `order`."""
+        steps = zip(self.scores_along(inputs, order), order, strict=True)
+        return eb.sum([eb.logsumexp(eb.concatenate(scores)) - eb.sum(scores[position]) for scores, position in steps])
+
+    def scores_along(self, inputs: Sequence[Sequence[float]], order: Sequence[int]) -> list[list[eb.Expression]]:
+        """The scores of every input [1] at every step, where the positions in `order` are pointed at."""
         xs = [eb.input(x) for x in inputs]
         state, read = self.encode(xs)
-        pointed, losses = eb.zeros(self.input_dim), []
-        for position in order:
+        found = []
+        for pointed in [eb.zeros(self.input_dim), *(xs[position] for position in order[:-1])]:
             state = state.add_input(pointed)
-            scores = self.scores(state, read)
-            losses.append(eb.logsumexp(eb.concatenate(scores)) - eb.sum(scores[position]))
-            pointed = xs[position]
-        return eb.sum(losses)
+            found.append(self.scores(state, read))
+        return found
 
     async def order(self, inputs: Sequence[Sequence[float]]) -> list[int]:
         """The positions, the best of those left at every step, each once; a program."""

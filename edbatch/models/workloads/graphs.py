@@ -11,6 +11,7 @@ from edbatch.models.graph_attention import GraphAttention
 from edbatch.models.workloads.workload import Numbered, Workload
 
 LAYERS = 2
+KINDS = ("chain", "ring")  # of an atom
 
 
 class MoleculeNetwork(Classifier):
@@ -39,7 +40,7 @@ class MoleculeNetwork(Classifier):
 def _number_molecules(molecules: list[Molecule]) -> Numbered:
     elements = list(ATOMS)
     samples = [([elements.index(atom) for atom in one.atoms], one.neighbours) for one in molecules]
-    return Numbered(samples, (len(elements), 2), ["chain", "ring"])
+    return Numbered(samples, (len(elements), 2), list(KINDS))
 
 
 OTHERS = {
@@ -52,5 +53,6 @@ OTHERS = {
         generate=random_molecules,
         number=_number_molecules,
         network=MoleculeNetwork,
+        right=lambda molecule: [KINDS[ring] for ring in molecule.rings],
     )
 }

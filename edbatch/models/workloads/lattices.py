@@ -24,6 +24,7 @@ _LATTICES = Workload(
     generate=random_lattices,
     number=_number_lattices,
     network=LatticeLSTM,
+    right=lambda lattice: lattice.tags[1:],
 )
 
 NINE = {"lattice-lstm": _LATTICES, "lattice-gru": replace(_LATTICES, network=LatticeGRU)}

@@ -28,6 +28,7 @@ _PARALLEL = Workload(
     generate=random_parallel,
     number=_number_parallel,
     network=EncoderDecoder,
+    right=lambda pair: [*pair.target, "</s>"],
 )
 
 NINE = {"encoder-decoder": _PARALLEL}

@@ -47,5 +47,6 @@ OTHERS = {
         number=_number_programs,
         network=PictureQuestions,
         hidden=16,
+        right=lambda program: None if program.answer is None else [program.answer],
     )
 }

@@ -30,7 +30,11 @@ class ExpertClassifier(Classifier):
 
     async def answer(self, x: Sequence[float]) -> list[eb.Expression]:
         """Probabilities of the classes; a program."""
-        return [self.probabilities(await self.layer.mix(eb.input(x)))]
+        return [eb.softmax(scores) for scores in await self.guided(x)]
+
+    async def guided(self, x: Sequence[float], right: Sequence[int] = ()) -> list[eb.Expression]:
+        """Scores of the classes, whatever is right; a program."""
+        return [self.scores(await self.layer.mix(eb.input(x)))]
 
 
 class PointOrder(PointerDecoder):
@@ -42,6 +46,10 @@ class PointOrder(PointerDecoder):
     async def answer(self, points: Sequence[Sequence[float]]) -> list[eb.Expression]:
         """Probabilities of all points [points] at every step; a program."""
         return [eb.softmax(eb.concatenate(scores)) for scores in await self.step_scores(points)]
+
+    async def guided(self, points: Sequence[Sequence[float]], right: Sequence[int]) -> list[eb.Expression]:
+        """Scores of all points [points] at every step of the right order; a program."""
+        return [eb.concatenate(scores) for scores in self.scores_along(points, right)]
 
 
 def _number_labelled(points: list[LabelledPoint]) -> Numbered:
@@ -64,6 +72,7 @@ OTHERS = {
         number=_number_labelled,
         network=ExpertClassifier,
         program=True,
+        right=lambda point: [point.label],
     ),
     "pointer-decoder": Workload(
         noun="set",
@@ -75,5 +84,6 @@ OTHERS = {
         number=_number_points,
         network=PointOrder,
         program=True,
+        right=lambda one: one.order,
     ),
 }

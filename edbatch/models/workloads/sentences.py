@@ -12,6 +12,7 @@ from edbatch.data.dependencies import DependencySentence, random_dependencies, s
 from edbatch.data.sentences import random_pieces, random_sentences, stream_pieces, stream_sentences
 from edbatch.data.tagged import TaggedSentence, random_tagged, stream_tagged
 from edbatch.data.vocabulary import Vocabulary
+from edbatch.models.arc_hybrid import Configuration, Move
 from edbatch.models.classifier import Classifier
 from edbatch.models.language_model import LanguageModel
 from edbatch.models.parser import TransitionParser
@@ -45,6 +46,10 @@ class SentenceParser(TransitionParser):
     async def answer(self, words: Sequence[int]) -> list[eb.Expression]:
         """Probabilities of all actions at every step; a program. Arguments as of `parse`."""
         return [eb.softmax(scores) for scores in await self.step_scores(words)]
+
+    async def guided(self, words: Sequence[int], right: Sequence[int]) -> list[eb.Expression]:
+        """Scores of all actions at every step, where those that are right are made; a program."""
+        return self.scores_along(words, right)
 
 
 def _number_tagged(sentences: list[TaggedSentence]) -> Numbered:
@@ -85,6 +90,19 @@ def _number_parsed(sentences: list[DependencySentence]) -> Numbered:
     return Numbered(samples, (len(words), len(relations)), actions)
 
 
+def _transitions(sentence: DependencySentence) -> list[str] | None:
+    """The actions that make the arcs of a sentence, as late as they can be; None where arcs cross."""
+    state, found = Configuration(len(sentence)), []
+    while not state.is_over:
+        free = [move for move in state.allowed() if not state.cost(move, sentence.heads)]
+        if not free or not sentence.is_projective:
+            return None
+        word = 0 if free[0] is Move.SHIFT else state.stack[-1]
+        found.append(f"{free[0].name.lower()}-{sentence.relations[word - 1]}" if word else "shift")
+        state.apply(free[0])
+    return found
+
+
 def _spelling_tagger(model: eb.ParameterCollection, words: int, tags: int, characters: int, dim: int) -> BiLSTMTagger:
     return BiLSTMTagger(model, words, tags, dim, characters=characters)
 
@@ -98,6 +116,7 @@ _TAGGED = Workload(
     generate=random_tagged,
     number=_number_tagged,
     network=BiLSTMTagger,
+    right=lambda sentence: sentence.tags,
 )
 _TEXT = Workload(
     noun="sentence",
@@ -108,6 +127,7 @@ _TEXT = Workload(
     generate=random_sentences,
     number=_number_words,
     network=LanguageModel,
+    right=lambda words: [*words, "</s>"],
 )
 _PARSED = Workload(
     noun="sentence",
@@ -119,6 +139,7 @@ _PARSED = Workload(
     number=_number_parsed,
     network=SentenceParser,
     program=True,
+    right=_transitions,
 )
 
 NINE = {
@@ -141,6 +162,7 @@ OTHERS = {
         generate=lambda n, seed: random_pieces(n, LEAVES, seed),
         number=_number_leaves,
         network=TreeFCOverWords,
+        right=None,
     ),
     "parser": _PARSED,
 }

@@ -87,6 +87,16 @@ class TreeWriter(TreeGenerator):
         left, right = await eb.all(*[self._answer(side, below) for side, below in sides])
         return [shares, *left, *right]
 
+    async def guided(self, tree: Any, topic: int, right: Sequence[int]) -> list[eb.Expression]:
+        """Scores of every word, and of two children, at every node of a tree; a program."""
+        found, waiting = [], [(tree, self.root(topic))]
+        while waiting:
+            node, state = waiting.pop()
+            found.append(self.scores(state.output()))
+            if isinstance(node, tuple):
+                waiting += reversed([*zip(node, self.children(state), strict=True)])
+        return found
+
 
 def _words_of(trees: Iterable[Tree]) -> list[str]:
     return [word for tree in trees for word in tree.words if word is not None]
@@ -112,6 +122,18 @@ def _number_nested(trees: list[Tree]) -> Numbered:
     return Numbered(samples, (len(words), len(topics)), ["<unk>", *dict.fromkeys(found), "()"])
 
 
+def _from_the_root(tree: Tree) -> list[str]:
+    """A word or "()" of every node, as `TreeWriter` says them: a node, all that is below on the left, then the right."""
+    found: list[str] = []
+    waiting = [len(tree) - 1]
+    while waiting:
+        node = waiting.pop()
+        word = tree.words[node]
+        found.append("()" if word is None else word)
+        waiting += reversed(tree.children[node])
+    return found
+
+
 _TREES = Workload(
     noun="tree",
     place="node",
@@ -122,6 +144,7 @@ _TREES = Workload(
     number=_number_trees,
     network=TreeLSTM,
     root=True,
+    right=lambda tree: tree.labels,
 )
 
 NINE = {
@@ -134,5 +157,7 @@ OTHERS = {
     "child-sum": replace(_TREES, stream=stream_trees, generate=random_trees, network=ChildSumOverWords),
     "tree-rnn": replace(_TREES, network=TreeRNN),
     "rntn": replace(_TREES, network=RNTN, hidden=32),
-    "td-tree-lstm": replace(_TREES, number=_number_nested, network=TreeWriter, root=False, program=True),
+    "td-tree-lstm": replace(
+        _TREES, number=_number_nested, network=TreeWriter, root=False, program=True, right=_from_the_root
+    ),
 }

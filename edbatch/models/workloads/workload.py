@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,12 +24,20 @@ class Numbered(NamedTuple):
     labels: list[Any]
 
 
+class Labelled(NamedTuple):
+    """A sample as a model takes it, and the number of what is right at each of its places, among all labels."""
+
+    inputs: tuple[Any, ...]
+    right: list[int]
+
+
 @dataclass(frozen=True)
 class Workload:
     """A model and its data.
 
     A network has `hidden(*sample)`, the vectors from which `probabilities(vector)` gives those of the labels; or, where
-    what a sample does depends on values, `answer(*sample)`, a program that returns the probabilities.
+    what a sample does depends on values, `answer(*sample)`, a program that returns the probabilities, and, if it can be
+    trained, `guided(*sample, right)`, one that returns scores at every place, each after what is right before it.
 
     Attributes:
         noun: what a sample is called.
@@ -43,6 +51,8 @@ class Workload:
         root: whether only the label of the last place is predicted of a sample.
         program: whether a network has `answer`.
         hidden: a size of states that suits it.
+        right: from a sample as it was read what is right at each of its places, as `Numbered.labels` has it; it gives
+            None for one of which that is not known. None: the data never say, and the model cannot be trained on them.
 
     Example:
         >>> import edbatch as eb
@@ -67,6 +77,7 @@ class Workload:
     root: bool = False
     program: bool = False
     hidden: int = 128
+    right: Callable[[Any], Sequence[Any] | None] | None = None
 
     def read(self, *paths: Any) -> list[Any]:
         """All samples of files.
@@ -99,6 +110,38 @@ class Workload:
     def probabilities(self, network: Any, sample: tuple[Any, ...]) -> list[eb.Expression]:
         """Of all labels, at every place of one sample."""
         return self.outputs(network, [sample])[0]
+
+    def labelled(self, found: list[Any]) -> tuple[list[Labelled], Numbered]:
+        """Samples as they were read, numbered and with their labels.
+
+        Raises:
+            EdBatchError: of a sample no labels are known, or one that the model does not have.
+        """
+        numbered = self.number(found)
+        numbers = {label: at for at, label in enumerate(numbered.labels)}
+        samples = []
+        for at, (inputs, sample) in enumerate(zip(numbered.samples, found, strict=True), start=1):
+            right = self.right(sample) if self.right else None
+            if right is None:
+                raise eb.EdBatchError(f"{self.noun} {at}: expected one with labels")
+            if unknown := [label for label in right if label not in numbers]:
+                raise eb.EdBatchError(f"{self.noun} {at}: {unknown[0]!r} is no label of the model")
+            samples.append(Labelled(inputs, [numbers[label] for label in right]))
+        return samples, numbered
+
+    def scores(self, network: Any, samples: Iterable[Labelled]) -> list[list[eb.Expression]]:
+        """Per sample the scores of all labels at every place, each after what is right before it."""
+        if self.program:
+            return eb.run([network.guided(*inputs, right) for inputs, right in samples])
+        return [[network.scores(h) for h in network.hidden(*inputs)] for inputs, _ in samples]
+
+    def losses(self, network: Any, samples: Sequence[Labelled]) -> list[eb.Expression]:
+        """The cross-entropy of what is right at every place of all samples."""
+        return [
+            eb.cross_entropy(scores, label)
+            for of_sample, (_, right) in zip(self.scores(network, samples), samples, strict=True)
+            for scores, label in zip(of_sample, right, strict=True)
+        ]
 
 
 def _counted(files: int) -> str:

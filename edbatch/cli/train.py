@@ -1,0 +1,255 @@
+"""`edbatch train`: a model on labelled data, measured on what is held out, by this process or by several."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import edbatch as eb
+from edbatch.base.files import read_text
+from edbatch.base.later import Later
+from edbatch.cli.arguments import Commands, add_command, add_json, integer
+from edbatch.cli.output import counted, print_json
+from edbatch.errors import EdBatchError
+
+if TYPE_CHECKING:
+    from edbatch.models.workloads import Labelled, Workload
+
+distributed = Later("edbatch.distributed")
+workloads = Later("edbatch.models.workloads")
+
+MADE_UP = 300  # samples, where no file is given
+HELD_OUT = 10  # without --held-out, one sample in so many is measured on
+CLIP = 5.0  # largest norm of the gradients
+OPTIMIZERS = {
+    name.lower(): name for name in ("Adam", "AdamW", "AMSGrad", "SGD", "Momentum", "Adagrad", "RMSProp", "Adadelta")
+}
+COLUMNS = ("epoch", "loss", "held-out loss", "held-out accuracy")
+NARROW = 7  # characters of a column, at least
+
+DESCRIPTION = f"""\
+Train a model, and measure it after every epoch on samples that it does not learn from: --held-out, or one in
+{HELD_OUT} of --data. The table has the mean loss of an epoch while it was learned from, and of what is held out the
+loss and the accuracy.
+
+MODEL and --data are as of `edbatch run`. The loss is the cross-entropy of what is right at every place; the sum over
+a mini-batch is minimised, the mean per place is shown. What is right, each after what is right before it:
+  trees (tree-lstm, ...)             the label of every node; the accuracy is that of roots
+  td-tree-lstm                       at every node its word, or that it has children
+  tagger, tagger-characters          the tag of every word
+  lattice-lstm, lattice-gru          the tag of every character
+  language-model, language-model-fixed
+                                     the next word, or the end
+  encoder-decoder, attention-decoder
+                                     the next word of the translation, or its end
+  parser                             the transition that makes the arcs of --data (which must not cross)
+  module-network                     the answer of --data (what is made up has none)
+  graph-attention                    whether an atom is part of a ring
+  mixture-of-experts                 the class of a point
+  pointer-decoder                    the next point around the middle
+Samples without labels are left out, and counted. Tables have rows for the words of what is held out, too, which are
+not learned.
+
+With --save, the run is a folder that a kill cannot harm: the same command with --resume goes on where it was, with the
+same curve, with any number of workers. In it are checkpoint.safetensors (eb.ParameterCollection.load) and curve.json.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add the command."""
+    parser = add_command(commands, "train", run, "train a model, on one process or several", DESCRIPTION)
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="tree-lstm, tagger, ...")
+    add("--data", nargs="+", metavar="FILE", help=f"to learn from (default: {MADE_UP} made-up samples)")
+    add("--held-out", nargs="+", metavar="FILE", help=f"to measure on (default: one in {HELD_OUT} of --data)")
+    add("--skip-bad", action="store_true", help="skip malformed samples, and count them")
+    add("--limit", type=integer(2), metavar="N", help="take the first N samples of --data, or make up so many")
+    add("--batch-size", type=integer(1), default=25, help="samples (default: %(default)s)")
+    add("--hidden", type=integer(1), help="size of embeddings and states (default: as of `edbatch run`)")
+    add("--epochs", type=integer(1), default=10, help="in all, those done before included (default: %(default)s)")
+    add("--lr", type=float, default=2e-3, help="learning rate (default: %(default)s)")
+    add("--optimizer", choices=OPTIMIZERS, default="adam", help=f"gradients are clipped at {CLIP:g} (default: adam)")
+    add("--seed", type=integer(0), default=0, help="of parameters and order (default: %(default)s)")
+    add("--save", type=Path, metavar="FOLDER", help="of the run; checkpoints are written there")
+    add("--save-every", type=integer(1), default=200, metavar="N", help="mini-batches, and epochs (default: 200)")
+    add("--resume", action="store_true", help="go on with the run in --save, if it has begun")
+    add("--workers", type=integer(0), default=0, metavar="N", help="processes that compute, on Ray (default: this one)")
+    add("--address", help="of a Ray cluster, as 10.0.0.1:6379; else workers are on this machine")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, train, measure after every epoch, and print.
+
+    Raises:
+        EdBatchError: there is no such model, its data have no labels or cannot be read, the folder holds a run, or
+            another one than this; Ray is not installed; and what training raises.
+    """
+    workload = _trainable(arguments.model)
+    _check(arguments)
+    data = _read(workload, arguments)
+    model = eb.ParameterCollection(seed=arguments.seed)
+    hidden = arguments.hidden or workload.hidden
+    network = workload.network(model, *data.sizes, hidden)
+    optimizer = getattr(eb, OPTIMIZERS[arguments.optimizer])(model, lr=arguments.lr, clip=CLIP)
+    same = {"optimizer": arguments.optimizer, "lr": arguments.lr, "hidden": hidden}
+    with ExitStack() as open:
+        folder = arguments.save or open.enter_context(tempfile.TemporaryDirectory())
+        run = eb.Run(
+            folder, model, optimizer, lambda batch: workload.losses(network, batch), data.train,
+            batch_size=arguments.batch_size, seed=arguments.seed, save_every=arguments.save_every,
+            evaluate=lambda: measured(workload, network, data.held_out, arguments.batch_size),
+            settings={"model": arguments.model, "data": data.mark, **same},
+        )  # fmt: skip
+        team = None
+        if arguments.workers:
+            team = distributed.train(run, arguments.epochs, arguments.workers, address=arguments.address)
+        epochs = team or run.epochs(arguments.epochs)
+        facts = {
+            "model": arguments.model,
+            "data": arguments.data,
+            "samples": len(data.train),
+            "held_out": len(data.held_out),
+            "skipped": data.skipped,
+            "without_labels": data.unlabelled,
+            "labels": data.labels,
+            **same,
+            "seed": arguments.seed,
+            "batch_size": arguments.batch_size,
+            "resumed_at": run.step,
+            "saved": arguments.save and str(arguments.save),
+        }
+        tell = _silent if arguments.json else _print
+        tell(_heading(facts, workload))
+        tell("  ".join(name.rjust(NARROW) for name in COLUMNS))
+        for figures in _all(run, epochs):
+            tell("  ".join(_cell(figures[name]).rjust(max(NARROW, len(name))) for name in COLUMNS))
+    if arguments.json:
+        print_json(facts | {"steps": run.step, "epochs": run.curve.epochs, "workers": team and team.report})
+    elif team:
+        print(team.report)
+
+
+def measured(workload: Workload, network: Any, samples: list[Labelled], batch_size: int) -> dict[str, float]:
+    """The mean loss of all places, and how many are right: of roots, where it is only they that are predicted."""
+    losses, right = [], []
+    for at in range(0, len(samples), batch_size):
+        batch = samples[at : at + batch_size]
+        with eb.Graph(policy="sufficient"):
+            scores = workload.scores(network, batch)
+            values = iter(eb.forward([score for of_sample in scores for score in of_sample]))
+        for of_sample, (_, labels) in zip(scores, batch, strict=True):
+            found = [(next(values).astype(np.float64), label) for _, label in zip(of_sample, labels, strict=True)]
+            losses += [np.logaddexp.reduce(value) - value[label] for value, label in found]
+            right += [int(value.argmax()) == label for value, label in (found[-1:] if workload.root else found)]
+    return {"held-out loss": float(np.mean(losses)), "held-out accuracy": float(np.mean(right))}
+
+
+class _Data(NamedTuple):
+    """Samples to learn from and to measure on, what a network needs to be made, and what tells them from others."""
+
+    train: list[Labelled]
+    held_out: list[Labelled]
+    sizes: tuple[Any, ...]
+    labels: int
+    skipped: int
+    unlabelled: int
+    mark: str
+
+
+def _trainable(name: str) -> Workload:
+    workload = workloads.get_workload(name)
+    if workload.right is None:
+        known = ", ".join(name for name, other in workloads.WORKLOADS.items() if other.right)
+        raise EdBatchError(f"the data of {name} have no labels to learn from; expected one of {known}")
+    return workload
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    folder = arguments.save
+    if arguments.held_out and not arguments.data:
+        raise EdBatchError("--held-out: expected --data as well")
+    if arguments.address and not arguments.workers:
+        raise EdBatchError("--address: expected --workers as well")
+    if folder is None and arguments.resume:
+        raise EdBatchError("--resume: expected --save FOLDER, where the run is")
+    if folder and not arguments.resume and os.path.exists(folder / "checkpoint.safetensors"):
+        raise EdBatchError(f"{folder}: holds a run; expected --resume, to go on with it, or another folder")
+
+
+def _read(workload: Workload, arguments: argparse.Namespace) -> _Data:
+    assert workload.right is not None
+    skipped, held_out = 0, []
+    if arguments.data is None:
+        n = arguments.limit or MADE_UP
+        found, mark = workload.generate(n, 0), f"{n} made up"
+    else:
+        found, skipped = _of_files(workload, "--data", arguments, arguments.limit)
+        if arguments.held_out:
+            held_out, more = _of_files(workload, "--held-out", arguments, None)
+            skipped += more
+        texts = "".join(read_text(path) for path in (*arguments.data, *(arguments.held_out or ())))
+        mark = f"files {zlib.crc32(texts.encode()):08x}"
+    if not held_out:
+        found, held_out = [x for i, x in enumerate(found) if i % HELD_OUT], found[::HELD_OUT]
+    train, measured_on = ([x for x in some if workload.right(x) is not None] for some in (found, held_out))
+    if not train or not measured_on:
+        what = "to measure on" if train else "to learn from"
+        raise EdBatchError(f"{arguments.model}: expected {workload.noun}s with labels {what}, got none")
+    samples, numbered = workload.labelled(train + measured_on)
+    unlabelled = len(found) + len(held_out) - len(samples)
+    at = len(train)
+    return _Data(samples[:at], samples[at:], numbered.sizes, len(numbered.labels), skipped, unlabelled, mark)
+
+
+def _of_files(
+    workload: Workload, option: str, arguments: argparse.Namespace, limit: int | None
+) -> tuple[list[Any], int]:
+    """Samples, and how many were malformed."""
+    paths = arguments.data if option == "--data" else arguments.held_out
+    try:
+        stream = workload.open_files(*paths, skip_bad=arguments.skip_bad)
+    except EdBatchError as error:
+        raise EdBatchError(f"{option} of {arguments.model}: {error}") from None
+    return stream.take(limit), stream.skipped
+
+
+def _all(run: eb.Run, epochs: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The figures of epochs that were done before, and of those that are done now."""
+    yield from run.curve.epochs[:]
+    yield from epochs
+
+
+def _heading(facts: dict[str, Any], workload: Workload) -> str:
+    lines = [
+        f"{facts['model']}, hidden size {facts['hidden']:,}, seed {facts['seed']}; {facts['optimizer']} at {facts['lr']:g}",
+        f"{' '.join(facts['data'] or ['made up'])}: {counted(facts['samples'], workload.noun)} to learn from, "
+        f"{facts['held_out']:,} to measure on, {counted(facts['labels'], 'label')}",
+    ]
+    if facts["skipped"]:
+        lines.append(f"skipped {counted(facts['skipped'], 'malformed sample')}")
+    if facts["without_labels"]:
+        lines.append(f"left out {counted(facts['without_labels'], workload.noun)} without labels")
+    if facts["resumed_at"]:
+        lines.append(f"goes on after {counted(facts['resumed_at'], 'mini-batch')}")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4f}"
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+def _silent(line: str) -> None:
+    """Nothing but JSON is printed."""
