@@ -238,4 +238,5 @@ REVIEWS = Workload(
     generate=random_reviews,
     number=number_reviews,
     network=ReviewNetwork,
+    right=lambda review: [("bad", "good")[review[0]]],
 )

@@ -187,7 +187,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _read(workload: Workload, arguments: argparse.Namespace) -> _Data:
     assert workload.right is not None
-    skipped, held_out = 0, []
+    skipped, held_out = 0, list[Any]()
     if arguments.data is None:
         n = arguments.limit or MADE_UP
         found, mark = workload.generate(n, 0), f"{n} made up"
@@ -230,7 +230,8 @@ def _all(run: eb.Run, epochs: Iterator[dict[str, Any]]) -> Iterator[dict[str, An
 
 def _heading(facts: dict[str, Any], workload: Workload) -> str:
     lines = [
-        f"{facts['model']}, hidden size {facts['hidden']:,}, seed {facts['seed']}; {facts['optimizer']} at {facts['lr']:g}",
+        f"{facts['model']}, hidden size {facts['hidden']:,}, {facts['optimizer']} at {facts['lr']:g}, "
+        f"seed {facts['seed']}",
         f"{' '.join(facts['data'] or ['made up'])}: {counted(facts['samples'], workload.noun)} to learn from, "
         f"{facts['held_out']:,} to measure on, {counted(facts['labels'], 'label')}",
     ]

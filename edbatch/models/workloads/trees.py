@@ -123,7 +123,7 @@ def _number_nested(trees: list[Tree]) -> Numbered:
 
 
 def _from_the_root(tree: Tree) -> list[str]:
-    """A word or "()" of every node, as `TreeWriter` says them: a node, all that is below on the left, then the right."""
+    """A word or "()" of every node, as `TreeWriter` says them: a node, what is below on the left, then the right."""
     found: list[str] = []
     waiting = [len(tree) - 1]
     while waiting:

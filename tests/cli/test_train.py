@@ -1,0 +1,167 @@
+"""`edbatch train MODEL`: it learns, a killed run goes on with the same curve, bad input is one line."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch.cli import train
+from edbatch.data.programs import write_programs
+from edbatch.data.random_programs import random_programs
+from edbatch.data.random_trees import random_trees
+from edbatch.data.sentences import random_sentences, write_sentences
+from edbatch.data.trees import write_trees
+from edbatch.models.workloads import WORKLOADS, get_workload
+from scripts import ROOT
+
+TINY = ("--limit", 20, "--hidden", 4, "--batch-size", 4, "--epochs", 3, "--lr", 0.02)  # 5 mini-batches an epoch
+
+# Runs the command, which is killed instead of updating the model for the eighth time.
+KILLED = """
+import os, sys
+import edbatch as eb
+from edbatch.cli import main
+
+original, calls = eb.Adam.update, 0
+
+def update(trainer):
+    global calls
+    calls += 1
+    if calls == 8:
+        os.kill(os.getpid(), 9)
+    original(trainer)
+
+eb.Adam.update = update
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def trees(tmp_path):
+    path = tmp_path / "trees.txt"
+    write_trees(path, random_trees(12, seed=5))
+    return path
+
+
+@pytest.mark.cpu
+def test_a_table_of_epochs(edbatch):
+    status, out, err = edbatch("train", "tree-lstm", *TINY)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "tree-lstm, hidden size 4, adam at 0.02, seed 0"
+    assert lines[1] == "made up: 18 trees to learn from, 2 to measure on, 5 labels"
+    assert lines[3].split() == ["epoch", "loss", "held-out", "loss", "held-out", "accuracy"]
+    assert [line.split()[0] for line in lines[4:]] == ["1", "2", "3"]
+    assert {len(line) for line in lines[3:]} == {len(lines[3])}  # aligned
+    losses = [float(line.split()[1]) for line in lines[4:]]
+    assert losses == sorted(losses, reverse=True)
+    assert float(lines[-1].split()[2]) < float(lines[4].split()[2])
+
+
+@pytest.mark.parametrize("name", ["tagger", "pointer-decoder"])  # and a program over values
+def test_json(name, edbatch_json, tmp_path):
+    found = edbatch_json("train", name, *TINY, "--save", tmp_path / "run", "--optimizer", "rmsprop")
+    assert (found["samples"], found["held_out"], found["steps"], found["resumed_at"]) == (18, 2, 15, 0)
+    assert [row["epoch"] for row in found["epochs"]] == [1, 2, 3]
+    assert found["epochs"] == json.loads((tmp_path / "run" / "curve.json").read_text())["epochs"]
+    assert found["epochs"][-1]["loss"] < found["epochs"][0]["loss"]
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.cpu  # another process
+def test_a_killed_run_goes_on_with_the_same_curve(edbatch, tmp_path):
+    given = [str(x) for x in ("train", "tree-lstm", *TINY, "--save-every", 2, "--save")]
+    assert edbatch(*given, tmp_path / "whole")[0] == 0
+    folder = tmp_path / "killed"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *given, str(folder)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    status, out, _ = edbatch(*given, folder, "--resume")
+    assert status == 0
+    assert "goes on after 6 mini-batches" in out  # 7 were done, 6 saved
+    assert [line.split()[0] for line in out.splitlines()[-3:]] == ["1", "2", "3"]
+    assert (folder / "curve.json").read_bytes() == (tmp_path / "whole" / "curve.json").read_bytes()
+
+
+def test_files(edbatch_json, trees, tmp_path):
+    other = tmp_path / "other.txt"
+    write_trees(other, random_trees(5, seed=6))
+    found = edbatch_json("train", "tree-rnn", "--data", trees, "--held-out", other, "--hidden", 4, "--epochs", 1)
+    assert (found["samples"], found["held_out"], found["data"]) == (12, 5, [str(trees)])
+    with trees.open("a") as file:
+        file.write("(3 (2\n")
+    found = edbatch_json("train", "tree-rnn", "--data", trees, "--skip-bad", "--hidden", 4, "--epochs", 1)
+    assert (found["samples"], found["held_out"], found["skipped"]) == (10, 2, 1)
+
+
+def test_samples_without_labels_are_left_out(edbatch, tmp_path):
+    path = tmp_path / "programs.jsonl"
+    programs = random_programs(8, seed=0)
+    for program in programs[1:6]:
+        object.__setattr__(program, "answer", "yes")
+    object.__setattr__(programs[0], "answer", "no")
+    write_programs(path, programs)
+    status, out, _ = edbatch("train", "module-network", "--data", path, "--hidden", 2, "--epochs", 1)
+    assert status == 0
+    assert "5 questions to learn from, 1 to measure on" in out
+    assert "left out 2 questions without labels" in out
+
+
+def test_what_is_measured():
+    """Against probabilities that were computed one sample at a time."""
+    workload = get_workload("tree-rnn")
+    samples, numbered = workload.labelled(workload.generate(5, 0))
+    network = workload.network(eb.ParameterCollection(seed=0), *numbered.sizes, 4)
+    found = train.measured(workload, network, samples, batch_size=2)
+    losses, right = [], []
+    for inputs, labels in samples:
+        with eb.Graph(policy="none"):
+            values = eb.forward(workload.probabilities(network, inputs))
+        losses += [-np.log(value[label]) for value, label in zip(values, labels, strict=True)]
+        right.append(values[-1].argmax() == labels[-1])
+    assert found["held-out loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert found["held-out accuracy"] == pytest.approx(np.mean(right))
+
+
+def test_bad_input(fails, trees, tmp_path):
+    trainable = ", ".join(name for name in WORKLOADS if name != "tree-fc")
+    assert fails("train", "tree-fc") == (
+        f"the data of tree-fc have no labels to learn from; expected one of {trainable}"
+    )
+    assert fails("train", "bert").startswith("no model is named 'bert'")
+    assert fails("train", "tree-lstm", "--held-out", trees) == "--held-out: expected --data as well"
+    assert fails("train", "tree-lstm", "--resume") == "--resume: expected --save FOLDER, where the run is"
+    assert fails("train", "tree-lstm", "--address", "10.0.0.1:6379") == "--address: expected --workers as well"
+    missing = tmp_path / "missing.txt"
+    assert str(missing) in fails("train", "tree-lstm", "--data", missing)
+    assert fails("train", "encoder-decoder", "--data", trees).startswith("--data of encoder-decoder: expected 2 files")
+    assert fails("train", "tree-lstm", "--data", trees, "--held-out", trees, trees).startswith("--held-out of tree-lst")
+    assert fails("train", "module-network") == (
+        "module-network: expected questions with labels to learn from, got none"
+    )
+    one = tmp_path / "one.txt"
+    write_sentences(one, random_sentences(1, seed=0))
+    assert fails("train", "language-model", "--data", one).endswith("to learn from, got none")
+    assert "lr" in fails("train", "tree-lstm", "--lr", "-1")
+
+
+def test_a_folder_that_holds_a_run(edbatch, fails, tmp_path):
+    given = ("train", "tree-rnn", *TINY[:-4], "--epochs", 1, "--save", tmp_path)
+    assert edbatch(*given)[0] == 0
+    assert fails(*given) == f"{tmp_path}: holds a run; expected --resume, to go on with it, or another folder"
+    status, out, err = edbatch(*given, "--seed", 1, "--resume")
+    assert (status, out) == (2, "")
+    assert "this run began with seed 0, now 1" in err
+
+
+def test_without_ray_workers_are_one_sentence(edbatch, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    status, out, err = edbatch("train", "tree-rnn", *TINY, "--workers", 2)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.rstrip().endswith("expected pip install 'edbatch[ray]'")
