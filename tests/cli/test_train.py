@@ -159,6 +159,22 @@ def test_a_folder_that_holds_a_run(edbatch, fails, tmp_path):
     assert "this run began with seed 0, now 1" in err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tree-lstm", "parser"])  # and a program over values
+def test_workers_give_the_curve_of_one_process(name, edbatch, tmp_path):
+    pytest.importorskip("ray")
+    given, curves = ("train", name, *TINY, "--save"), []
+    for workers in (0, 2):
+        status, out, _ = edbatch(*given, tmp_path / str(workers), "--workers", workers)
+        assert status == 0
+        assert ("2 workers, 15 steps" in out) == (workers == 2)
+        curves.append(json.loads((tmp_path / str(workers) / "curve.json").read_text())["loss"])
+    np.testing.assert_allclose(curves[1], curves[0], rtol=1e-4)
+    status, out, _ = edbatch(*given, tmp_path / "2", "--resume", "--epochs", 4)  # goes on without workers
+    assert status == 0
+    assert "goes on after 15 mini-batches" in out
+
+
 def test_without_ray_workers_are_one_sentence(edbatch, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     status, out, err = edbatch("train", "tree-rnn", *TINY, "--workers", 2)
