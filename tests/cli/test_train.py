@@ -99,6 +99,17 @@ def test_files(edbatch_json, trees, tmp_path):
     assert (found["samples"], found["held_out"], found["skipped"]) == (10, 2, 1)
 
 
+def test_bad_text_is_skipped_and_another_file_is_another_run(edbatch, fails, trees, tmp_path):
+    trees.write_bytes(trees.read_bytes() + b"(1 \xff)\n")
+    given = ("train", "tree-rnn", "--skip-bad", "--hidden", 4, "--epochs", 1, "--save", tmp_path / "run", "--data")
+    status, out, _ = edbatch(*given, trees)
+    assert status == 0
+    assert "skipped 1 malformed sample\n" in out
+    other = tmp_path / "other.txt"
+    write_trees(other, random_trees(12, seed=6))
+    assert "this run began with data " in fails(*given, other, "--resume")
+
+
 def test_samples_without_labels_are_left_out(edbatch, tmp_path):
     path = tmp_path / "programs.jsonl"
     programs = random_programs(8, seed=0)
