@@ -30,9 +30,9 @@ class ExpertClassifier(Classifier):
 
     async def answer(self, x: Sequence[float]) -> list[eb.Expression]:
         """Probabilities of the classes; a program."""
-        return [eb.softmax(scores) for scores in await self.guided(x)]
+        return [self.probabilities(await self.layer.mix(eb.input(x)))]
 
-    async def guided(self, x: Sequence[float], right: Sequence[int] = ()) -> list[eb.Expression]:
+    async def guided(self, x: Sequence[float], right: Sequence[int]) -> list[eb.Expression]:
         """Scores of the classes, whatever is right; a program."""
         return [self.scores(await self.layer.mix(eb.input(x)))]
 
