@@ -208,7 +208,8 @@ HEAD = """
             name = open(f"/proc/{process}/cmdline").read()
         except OSError:
             continue
-        if "gcs_server" in name and os.getpgid(int(process)) == os.getpgid(0):
+        program = name.split(chr(0))[0]  # this process has the name in an argument
+        if program.endswith("gcs_server") and os.getpgid(int(process)) == os.getpgid(0):
             os.kill(int(process), signal.SIGKILL)
 """
 
