@@ -25,7 +25,13 @@ def samples_of(name: str, n: int, folder: Path | None) -> list[Any]:
 
 
 def as_tuples(sample: Any) -> Any:
-    """A sample in which nothing can change: one that is replayed need not be compared."""
+    """A sample in which nothing can change: one that is replayed need not be compared.
+
+    Example:
+        >>> from edbatch.data.programs import Step
+        >>> as_tuples([[1, 2], Step("scene", [], [])])
+        ((1, 2), Step(function='scene', inputs=(), values=()))
+    """
     if isinstance(sample, tuple) and hasattr(sample, "_fields"):
         return type(sample)(*map(as_tuples, sample))
     return tuple(map(as_tuples, sample)) if isinstance(sample, (list, tuple)) else sample
