@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from edbatch.base.later import imported
+from edbatch.base.numbers import checked_real
 from edbatch.errors import EdBatchError, shown
 
 SLICE = 1.0  # seconds between looks at whether the head is there
@@ -38,6 +39,9 @@ class Network:
         bytes_per_second: of one machine's connection, each way.
         latency: seconds from one machine to another.
 
+    Raises:
+        EdBatchError: one is no such number.
+
     Example:
         >>> Network(bytes_per_second=1.25e9, latency=1e-4).seconds(1_250_000)
         0.0011
@@ -45,6 +49,12 @@ class Network:
 
     bytes_per_second: float
     latency: float = 0.0
+
+    def __post_init__(self) -> None:
+        speed = checked_real("Network", "bytes_per_second", self.bytes_per_second)
+        if not speed > 0:
+            raise EdBatchError(f"Network: bytes_per_second: expected a positive number, got {speed}")
+        checked_real("Network", "latency", self.latency)
 
     def seconds(self, size: int) -> float:
         """From sending so many bytes to having them."""
@@ -118,6 +128,8 @@ def _quiet() -> Iterator[None]:
 
 def _begin(found: Any, place: str, address: str | None, workers: int, store: int) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "include_dashboard": False}
+    if address is not None and not answers(address):  # Ray would ask for minutes
+        raise EdBatchError(f"{place}: Ray at {address}: nobody answers there; expected a cluster that runs")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -175,12 +187,20 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
-def is_there() -> bool:
-    """Whether the head answers, and knows a machine that is there: Ray waits a minute, and then ends the process."""
-    host, _, port = ray().get_runtime_context().gcs_address.rpartition(":")
+def answers(address: str) -> bool:
+    """Whether somebody answers at `host:port` or `ray://host:port`; what else Ray takes it knows itself."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        return True
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=5):
-            pass
+            return True
     except OSError:
+        return False
+
+
+def is_there() -> bool:
+    """Whether the head answers, and knows a machine that is there: Ray waits a minute, and then ends the process."""
+    if not answers(ray().get_runtime_context().gcs_address):
         return False
     return any(node["Alive"] for node in ray().nodes())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,6 @@ def machine() -> dict[str, Any]:
     blas = [f"{pool['internal_api']} {pool['version']}, {pool.get('architecture')}, {pool['num_threads']} thread(s)"
             for pool in threadpool_info() if pool["user_api"] == "blas"]  # fmt: skip
     found = {"processor": name, "cores": os.cpu_count(), "python": platform.python_version(), "numpy": np.__version__}
-    if (torch := sys.modules.get("torch")) is not None:
-        found["torch"] = str(torch.__version__)
+    with suppress(PackageNotFoundError):
+        found["torch"] = version("torch")
     return found | {"blas": blas}

@@ -90,7 +90,6 @@ class Results:
             paper.hardware, [],
         )  # fmt: skip
         self.saved.experiments.setdefault(experiment.name, new).points.append(Done(point, rows, seconds))
-        self.saved.machine = machine()  # now it is known which peers there are
         self._write()
 
     def _go_on(self, before: Saved) -> None:
@@ -101,11 +100,12 @@ class Results:
                     f"{self._path}: was measured with {what} {getattr(before, what)!r}, and this is with "
                     f"{getattr(now, what)!r}; expected another file, or the same"
                 )
-        for what in ("processor", "cores", "python", "numpy"):
-            if before.machine.get(what) != now.machine[what]:
+        for what in ("processor", "cores", "python", "numpy", "torch"):
+            there, here = (found.machine.get(what, "missing") for found in (before, now))
+            if there != here:
                 raise EdBatchError(
-                    f"{self._path}: was measured on another machine ({what} {before.machine.get(what)}, here "
-                    f"{now.machine[what]}); expected another file"
+                    f"{self._path}: was measured on another machine ({what} {there}, here {here}); "
+                    "expected another file"
                 )
         self.saved = before
 

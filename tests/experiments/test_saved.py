@@ -57,7 +57,11 @@ def test_nothing_is_saved_without_a_file():
         (lambda saved: json.dumps({**saved, "more": 1}), "no results of `edbatch bench` to go on from"),
         (lambda saved: json.dumps({**saved, "edbatch_bench": 9}), "results of format 9; expected 1"),
         (lambda saved: json.dumps({**saved, "quick": True}), "was measured with quick True, and this is with False"),
-        (lambda saved: json.dumps({**saved, "machine": {}}), r"was measured on another machine \(processor None"),
+        (lambda saved: json.dumps({**saved, "machine": {}}), "another machine .processor missing"),
+        (
+            lambda saved: json.dumps({**saved, "machine": {**saved["machine"], "torch": "0.1"}}),
+            "another machine .torch 0.1, here",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_gone_on_from(tmp_path, change, message):
