@@ -75,7 +75,10 @@ class Sizes:
 
     def _counted(self, number: int, sample: Any) -> int:
         if self._nodes is not None:
-            found = self._nodes(sample)
+            try:
+                found = self._nodes(sample)
+            except Exception as error:
+                raise EdBatchError(f"train: nodes of sample {number}: {type(error).__name__}: {error}") from error
             if isinstance(found, bool) or not isinstance(found, int) or found < 0:
                 raise EdBatchError(f"train: nodes: expected a number of nodes of sample {number}, got {shown(found)}")
             return found

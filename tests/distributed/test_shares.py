@@ -50,3 +50,5 @@ def test_counted_by_the_caller():
     for bad in (lambda sample: -1, lambda sample: "2", lambda sample: True):
         with pytest.raises(EdBatchError, match="nodes: expected a number of nodes of sample 3, got"):
             Sizes(len, bad, "float32", None).of(3, ([1, 2], 0))
+    with pytest.raises(EdBatchError, match="train: nodes of sample 3: ZeroDivisionError: "):
+        Sizes(len, lambda sample: 1 / 0, "float32", None).of(3, ([1, 2], 0))
