@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pickle
-import traceback
 from collections.abc import Callable
 from typing import Any
 
-from edbatch.errors import EdBatchError
+from edbatch.base.later import Later
+from edbatch.distributed.failures import failed, to_send, unsendable
+from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.options import options
+from edbatch.runtime.programs.requests import close, is_program
 from edbatch.runtime.programs.run import run
+
+cloudpickle = Later("ray.cloudpickle")
 
 
 class Mapper:
@@ -21,26 +25,64 @@ class Mapper:
     """
 
     def __init__(self, job: bytes) -> None:
-        found: tuple[Callable[[Any], Any], dict[str, Any]] = pickle.loads(job)
-        self._program, self._options = found
+        self._job = job
+        self._made: tuple[Callable[[Any], Any], dict[str, Any]] | None = None
 
     def run(self, first: int, samples: list[Any]) -> list[Any]:
         """What the programs of samples return, the first of which has this number.
 
         Raises:
-            EdBatchError: a program raises, with its traceback as a note, or returns an expression.
+            EdBatchError: the program cannot be made again here, it is none, raises, with its traceback as a note, or
+                returns an expression, or what cannot be sent.
         """
-        with options(**self._options):
-            found = run(map(self._program, samples), return_exceptions=True)
+        if self._made is None:
+            try:
+                self._made = pickle.loads(self._job)
+            except Exception as error:
+                place = "map: the program, made again in a worker (which needs the same modules)"
+                raise to_send(failed(place, error), error) from None
+        program, given = self._made
+        with options(**given):
+            found = run(_begun(program, first, samples), return_exceptions=True)
         for number, result in enumerate(found, start=first):
             if isinstance(result, Exception):
-                text = str(result) if isinstance(result, EdBatchError) else f"{type(result).__name__}: {result}"
-                error = EdBatchError(f"map: the program of sample {number}: {text}")
-                error.add_note("".join(traceback.format_exception(result)))
-                raise error
+                raise to_send(failed(_of(number), result), result)
             if isinstance(result, Expression):
                 raise EdBatchError(
-                    f"map: the program of sample {number}: expected values, which can be sent, got an expression; "
+                    f"{_of(number)}: expected values, which can be sent, got an expression; "
                     "`return await x` returns its value"
                 )
+        try:
+            cloudpickle.dumps(found, protocol=5, buffer_callback=_ignored)  # arrays are not copied
+        except Exception as error:
+            named = ((f"what the program of sample {number} returned", x) for number, x in enumerate(found, first))
+            raise unsendable("map", named, error) from None
         return found
+
+
+def _begun(program: Callable[[Any], Any], first: int, samples: list[Any]) -> list[Any]:
+    """A program for each sample."""
+    found: list[Any] = []
+    try:
+        for number, sample in enumerate(samples, start=first):
+            try:
+                found.append(program(sample))
+            except Exception as error:
+                raise to_send(failed(_of(number), error), error) from None
+            if not is_program(found[-1]):
+                raise EdBatchError(
+                    f"{_of(number)}: expected a coroutine or a generator, what a call of an `async def` function "
+                    f"returns, got {shown(found.pop())}"
+                )
+    except EdBatchError:
+        close(found)
+        raise
+    return found
+
+
+def _of(number: int) -> str:
+    return f"map: the program of sample {number}"
+
+
+def _ignored(buffer: Any) -> None:
+    """A buffer that is sent beside a pickle."""

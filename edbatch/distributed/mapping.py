@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sized
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
 from edbatch.base.later import Later
 from edbatch.base.numbers import checked_integer, is_real
-from edbatch.distributed.cluster import WorkerLost, cluster, ray, results
+from edbatch.distributed.cluster import cluster
+from edbatch.distributed.failures import unsendable
 from edbatch.distributed.mapper import Mapper
+from edbatch.distributed.ray import ray
+from edbatch.distributed.waiting import WorkerLost, check_head, results
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.options import current_options
 from edbatch.kernels.cpu import cores
@@ -100,7 +103,7 @@ class _Mapping:
         total = len(samples) if isinstance(samples, Sized) else None
         given, first = iter(samples), 0
         with ExitStack() as opened:
-            opened.enter_context(cluster("map", address, self._n, STORE))
+            self._room = opened.enter_context(cluster("map", address, self._n, STORE))
             opened.callback(self._end)
             bar = opened.enter_context(tqdm.tqdm(total=total, unit="sample", disable=quiet))
             self._job = self._sent(address is None)
@@ -128,10 +131,7 @@ class _Mapping:
         try:
             return ray().put(cloudpickle.dumps((self._program, options)))
         except Exception as error:
-            raise EdBatchError(
-                f"map: the program, with all that it refers to, is sent to workers, and cannot be pickled "
-                f"({type(error).__name__}: {error})"
-            ) from None
+            raise unsendable("map", [("the program, with all that it refers to,", self._program)], error) from error
 
     def _read(self, given: Iterator[Any], first: int) -> list[Any]:
         chosen: list[Any] = []
@@ -148,13 +148,12 @@ class _Mapping:
         return has.index(min(has))
 
     def _asked(self, worker: int, first: int, samples: list[Any]) -> Any:
+        check_head("map")
         try:
             return self._workers[worker].run.remote(first, samples)
         except Exception as error:  # of pickling
-            raise EdBatchError(
-                f"map: samples {first} to {first + len(samples) - 1} are sent to a worker, and cannot be pickled "
-                f"({type(error).__name__}: {error})"
-            ) from None
+            named = ((f"sample {number}", sample) for number, sample in enumerate(samples, start=first))
+            raise unsendable("map", named, error) from error
 
     def _waited(self, group: _Group) -> list[Any]:
         while True:
@@ -171,17 +170,15 @@ class _Mapping:
 
     def _replace(self, number: int) -> None:
         """Another worker does what one was to do."""
-        with suppress(Exception):
-            ray().kill(self._workers[number])
+        self._room.end([self._workers[number]])
+        self._room.check()  # a machine may be gone
         self._workers[number] = self._new()
         for group in self._flying:
             if group.worker == number:
                 group.ref = self._asked(number, group.first, group.samples)
 
     def _new(self) -> Any:
-        return ray().remote(Mapper).options(num_cpus=1, max_restarts=0).remote(self._job)
+        return self._room.new(Mapper, self._job)
 
     def _end(self) -> None:
-        for worker in self._workers:
-            with suppress(Exception):
-                ray().kill(worker)
+        self._room.end(self._workers)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heapreplace
 from typing import Any
 
+import numpy as np
+
+from edbatch.distributed.failures import failed
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph import draws
 from edbatch.policy.policy import Policy
@@ -42,7 +45,7 @@ class Sizes:
 
     Args:
         losses: as of `Run`.
-        nodes: from a sample its size; None: counted.
+        nodes: from a sample its size, or the sizes of all; None: counted.
         dtype: of the model.
         policy: of the run.
     """
@@ -50,7 +53,7 @@ class Sizes:
     def __init__(
         self,
         losses: Losses,
-        nodes: Callable[[Any], int] | None,
+        nodes: Callable[[Any], int] | Sequence[int] | None,
         dtype: Any,
         policy: str | os.PathLike[str] | Policy | None,
     ) -> None:
@@ -61,8 +64,18 @@ class Sizes:
         self._known: dict[int, int] = {}
         self._reads = False
 
-    def of(self, number: int, sample: Any) -> int:
-        """The size of a sample.
+    def unknown(self, numbers: Iterable[int]) -> list[int]:
+        """Of samples those whose sizes are not known yet."""
+        if self._nodes is not None and not callable(self._nodes):
+            return []
+        return [number for number in numbers if number not in self._known]
+
+    def know(self, numbers: Sequence[int], sizes: Sequence[int]) -> None:
+        """Have been told."""
+        self._known.update(zip(numbers, sizes, strict=True))
+
+    def of(self, number: int, sample: Callable[[], Any]) -> int:
+        """The size of a sample, which is called for where it is not known.
 
         Raises:
             EdBatchError: what the caller counts with gives no number, or an error of the losses, which names the
@@ -73,22 +86,27 @@ class Sizes:
             found = self._known[number] = self._counted(number, sample)
         return found
 
-    def _counted(self, number: int, sample: Any) -> int:
-        if self._nodes is not None:
-            try:
-                found = self._nodes(sample)
-            except Exception as error:
-                raise EdBatchError(f"train: nodes of sample {number}: {type(error).__name__}: {error}") from error
-            if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-                raise EdBatchError(f"train: nodes: expected a number of nodes of sample {number}, got {shown(found)}")
-            return found
+    def _counted(self, number: int, sample: Callable[[], Any]) -> int:
+        nodes = self._nodes
+        if nodes is None:
+            return self._nodes_of(number, sample())
+        if not callable(nodes):
+            return checked_size(number, nodes[number])
+        given = sample()
+        try:
+            found = nodes(given)
+        except Exception as error:
+            raise failed(f"train: nodes of sample {number}", error) from error
+        return checked_size(number, found)
+
+    def _nodes_of(self, number: int, sample: Any) -> int:
         if not self._reads:
             drawn = draws.state()
             try:
                 with Graph(policy=self._policy, dtype=self._dtype) as graph:
                     self._losses([sample])
             except Exception as error:
-                raise failed(error, f"sample {number}") from error
+                raise failed(f"train: losses of sample {number}", error) from error
             finally:
                 draws.restore(drawn)
             self._reads = graph.batches > 0 or bool(graph.rounds.count)
@@ -97,7 +115,17 @@ class Sizes:
         return len(pickle.dumps(sample))
 
 
-def failed(error: Exception, of: str) -> EdBatchError:
-    """An error of the user's losses, with the sample's number."""
-    what = str(error) if isinstance(error, EdBatchError) else f"{type(error).__name__}: {error}"
-    return EdBatchError(f"train: losses of {of}: {what}")
+def checked_size(number: int, found: Any) -> int:
+    """As a caller gives it."""
+    if isinstance(found, bool) or not isinstance(found, int | np.integer) or found < 0:
+        raise EdBatchError(f"train: nodes: expected a number of nodes of sample {number}, got {shown(found)}")
+    return int(found)
+
+
+def checked_sizes(found: Any, n: int) -> list[int]:
+    """Of all samples, as a caller gives them."""
+    if not isinstance(found, Sequence | np.ndarray) or isinstance(found, str | bytes):
+        raise EdBatchError(f"train: nodes: expected a function of a sample, or sizes of all, got {shown(found)}")
+    if len(found) != n:
+        raise EdBatchError(f"train: nodes: expected the sizes of {n} samples, got {len(found)}")
+    return [checked_size(*pair) for pair in enumerate(found)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
-from edbatch.distributed.cluster import WorkerLost, ray, results
-from edbatch.distributed.worker import Done, Part, State, Worker
+from edbatch.distributed.failures import unsendable
+from edbatch.distributed.job import Done, Part, State
+from edbatch.distributed.room import Room
+from edbatch.distributed.waiting import WorkerLost, check_head, results
+from edbatch.distributed.worker import Worker
 from edbatch.errors import EdBatchError
 
 AHEAD = 1  # steps that are sent before one is waited for, so that no worker waits for the driver
@@ -23,11 +25,12 @@ class Team:
     Args:
         job: a reference to what all get.
         n: how many.
+        room: for them.
         timeout: seconds that a step may take, code compiled in it included.
     """
 
-    def __init__(self, job: Any, n: int, timeout: float) -> None:
-        self._job, self._n, self._timeout = job, n, timeout
+    def __init__(self, job: Any, n: int, room: Room, timeout: float) -> None:
+        self._job, self._n, self._room, self._timeout = job, n, room, timeout
         self._workers = [self._new(number) for number in range(n)]
         self.processes: list[int] = []  # of the workers, on whatever machine
 
@@ -36,9 +39,10 @@ class Team:
 
         Raises:
             WorkerLost: one of them is not there, or did not come.
-            EdBatchError: what they get cannot be made again in another process.
+            EdBatchError: what they get cannot be made again in another process; or there is no room for them.
         """
-        self.processes = self._all([worker.ready.remote() for worker in self._workers])
+        self._room.check()  # a machine may be gone
+        self.processes[:] = self._all([worker.ready.remote() for worker in self._workers])
         self._all([worker.begin.remote(state, step) for worker in self._workers])
 
     def steps(self, parts: Iterator[list[Part]], step: int) -> Iterator[list[Done]]:
@@ -64,6 +68,22 @@ class Team:
         for one in waiting:
             yield self._waited(*one)
 
+    def count(self, numbers: Sequence[int]) -> list[int]:
+        """The sizes of samples, by their numbers; each worker counts some, always the same.
+
+        Raises:
+            WorkerLost: one of them is gone, or hangs.
+            EdBatchError: what one of them raised.
+        """
+        shares = [[number for number in numbers if number % self._n == at] for at in range(self._n)]
+        refs = [worker.count.remote(share) for worker, share in zip(self._workers, shares, strict=True)]
+        sizes = {
+            number: size
+            for share, found in zip(shares, self._all(refs), strict=True)
+            for number, size in zip(share, found, strict=True)
+        }
+        return [sizes[number] for number in numbers]
+
     def state(self) -> State:
         """Of the first worker, as of all."""
         return self._all([self._workers[0].state.remote()])[0]
@@ -82,8 +102,7 @@ class Team:
             try:
                 found.append((*results("train", [ref], min(self._timeout, TO_ANSWER))[0], worker))
             except (WorkerLost, EdBatchError):
-                with suppress(Exception):
-                    ray().kill(worker)
+                self._room.end([worker])
                 self._workers[number] = self._new(number)
         if not found:
             return None
@@ -92,17 +111,20 @@ class Team:
 
     def close(self) -> None:
         """End all."""
-        for worker in self._workers:
-            with suppress(Exception):
-                ray().kill(worker)
+        self._room.end(self._workers)
 
     def _new(self, number: int) -> Any:
-        return ray().remote(Worker).options(num_cpus=1, max_restarts=0).remote(self._job, number, self._n)
+        return self._room.new(Worker, self._job, number, self._n)
 
     def _record(self, parts: Sequence[Part] | None, step: int) -> list[Any]:
         if parts is None:
             return []
-        return [worker.record.remote(part, step) for worker, part in zip(self._workers, parts, strict=True)]
+        check_head("train")
+        try:
+            return [worker.record.remote(part, step) for worker, part in zip(self._workers, parts, strict=True)]
+        except Exception as error:  # of pickling
+            named = ((f"sample {x}", y) for of in parts for x, y in zip(of.numbers, of.samples or [], strict=False))
+            raise unsendable("train", named, error) from error
 
     @staticmethod
     def _called(method: Any, n: int) -> list[Any]:

@@ -8,106 +8,24 @@ from __future__ import annotations
 
 import os
 import pickle
-import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from time import perf_counter, sleep, thread_time, time
-from typing import Any, NamedTuple
 from zlib import crc32
 
-import numpy as np
-
-from edbatch.distributed.cluster import Network
+from edbatch.distributed.failures import failed, to_send
 from edbatch.distributed.gradients import Layout, Piece
-from edbatch.distributed.samples import Samples
-from edbatch.distributed.shares import failed
+from edbatch.distributed.job import Done, Job, Part, State, state_of, take_state
+from edbatch.distributed.samples import Samples, read
+from edbatch.distributed.shares import Sizes
 from edbatch.errors import EdBatchError
 from edbatch.graph import draws
 from edbatch.graph.expression import Expression
-from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.options import options
-from edbatch.policy.policy import Policy
 from edbatch.runtime.graph import Graph
-from edbatch.training.mini_batch import Losses, total_of
-from edbatch.training.trainer import Trainer
+from edbatch.training.mini_batch import total_of
 
 REMEMBERED = 8  # losses of steps that a driver which lost a worker asks for again
-
-
-@dataclass
-class Job:
-    """What all workers get.
-
-    Attributes:
-        model, trainer, losses: as of `Run`.
-        policy: that was learned, or loaded, once for all.
-        mean: whether `losses` gives means over the samples.
-        options: in force.
-        network: what to wait in a reduction, beside what it takes.
-        check_every: steps from one checksum of the parameters to the next.
-    """
-
-    model: ParameterCollection
-    trainer: Trainer
-    losses: Losses
-    policy: Policy | str | os.PathLike[str] | None
-    mean: bool
-    options: dict[str, Any]
-    network: Network | None
-    check_every: int
-
-
-class State(NamedTuple):
-    """Of a run: parameters by name, what the trainer remembers, and what dropout will draw."""
-
-    parameters: dict[str, np.ndarray]
-    trainer: tuple[dict[str, np.ndarray], dict[str, Any]]
-    draws: dict[str, int]
-
-
-class Part(NamedTuple):
-    """What one worker does of a mini-batch: samples, their numbers in the data, and places in the mini-batch.
-
-    Attributes:
-        of: samples of the mini-batch.
-    """
-
-    samples: list[Any]
-    numbers: list[int]
-    places: list[int]
-    of: int
-
-
-class Done(NamedTuple):
-    """A step.
-
-    Attributes:
-        loss: mean of the losses.
-        bytes: sent to others.
-        seconds, cpu_seconds: of this worker, since it was last asked.
-        nodes: of its graph.
-        checksum: of its parameters; None: not computed in this step.
-    """
-
-    loss: float
-    bytes: int
-    seconds: float
-    cpu_seconds: float
-    nodes: int
-    checksum: int | None
-
-
-def state_of(model: ParameterCollection, trainer: Trainer) -> State:
-    """What a run is now."""
-    return State({name: x.value() for name, x in model.items()}, trainer.state(), draws.state())
-
-
-def take_state(model: ParameterCollection, trainer: Trainer, state: State) -> None:
-    """Have a run be that."""
-    for name, x in model.items():
-        x.set_value(state.parameters[name])
-    trainer.load_state(*state.trainer)
-    draws.restore(state.draws)
 
 
 class Worker:
@@ -120,14 +38,38 @@ class Worker:
     """
 
     def __init__(self, job: bytes, number: int, n: int) -> None:
-        self._job: Job = pickle.loads(job)
+        self._given = job
         self._number, self._n = number, n
-        self._layout = Layout(self._job.model, n)
-        self._options = self._job.options
 
     def ready(self) -> int:
-        """Its process: it is there."""
+        """Its process: it is there, and knows what to do.
+
+        Raises:
+            EdBatchError: what it got cannot be made again here.
+        """
+        if not self._given:  # it was asked before
+            return os.getpid()
+        try:
+            self._job: Job = pickle.loads(self._given)
+        except Exception as error:
+            place = "train: what is sent, made again in a worker (which needs the same modules)"
+            raise to_send(failed(place, error), error) from None
+        self._given = b""
+        self._layout = Layout(self._job.model, self._n)
+        self._options = self._job.options
+        job = self._job
+        self._sizes = Sizes(job.losses, job.nodes, job.model.dtype, job.policy)
         return os.getpid()
+
+    def count(self, numbers: Sequence[int]) -> list[int]:
+        """The sizes of samples, by their numbers; it reads them."""
+        data = self._job.data
+        assert data is not None
+        try:
+            with options(**self._options):
+                return [self._sizes.of(number, partial(read, data, number)) for number in numbers]
+        except EdBatchError as error:
+            raise to_send(error, error.__cause__) from None
 
     def begin(self, state: State, step: int) -> None:
         """Go on from a state after so many steps; what was begun before is forgotten."""
@@ -159,9 +101,17 @@ class Worker:
 
     def _record(self, step: int) -> None:
         assert self._part is not None
-        samples = Samples(*self._part[:3])
         self._recorded = None
-        if not len(samples):
+        given, numbers, places, of = self._part
+        if not numbers:
+            return
+        try:
+            if given is None:
+                assert self._job.data is not None
+                given = [read(self._job.data, number) for number in numbers]
+            samples = Samples(given, numbers, places)
+        except EdBatchError as error:
+            self._error = to_send(error, error.__cause__)
             return
         try:
             with (
@@ -172,12 +122,10 @@ class Worker:
                 samples.draw_in(graph)
                 total, n = total_of(self._job.losses, samples)
                 if self._job.mean:
-                    total = total * (len(samples) / self._part.of)
+                    total = total * (len(samples) / of)
                 self._recorded = graph, total, n
         except Exception as error:
-            of = "a mini-batch" if samples.last is None else f"sample {samples.last}"
-            self._error = failed(error, of)
-            self._error.add_note("".join(traceback.format_exception(error)))
+            self._error = to_send(failed(f"train: losses of {samples.place}", error), error)
 
     def gradients(self) -> list[Piece | None] | Piece | None:
         """Of what was recorded, by owner; its own it keeps. For Ray, one result alone is no list."""
@@ -188,17 +136,9 @@ class Worker:
             self._record(self._step)
             if self._error is not None:
                 raise self._error
+        self._nodes = 0
         self._job.model.zero_grad()
-        loss, n, self._nodes = 0.0, 0, 0
-        if self._recorded is not None:
-            graph, total, n = self._recorded
-            with options(**self._options):
-                total.backward()
-                loss = float(total.value())
-            if self._job.mean:  # what is added up is divided by the number of all samples
-                loss, n = loss * self._part.of / n, len(self._part.samples)
-            self._nodes = graph.n
-            self._recorded = None
+        loss, n = self._went_back() if self._recorded is not None else (0.0, 0)
         found: list[Piece | None] = list(self._layout.pieces())
         for piece in found:
             assert piece is not None
@@ -206,6 +146,23 @@ class Worker:
         self._own, found[self._number] = found[self._number], None
         self._sent = sum(piece.bytes for piece in found if piece is not None)
         return found if self._n > 1 else found[0]
+
+    def _went_back(self) -> tuple[float, int]:
+        """The sum of the losses, and how many there are, of what was recorded; the model has the gradients."""
+        assert self._recorded is not None
+        assert self._part is not None
+        (graph, total, n), self._recorded = self._recorded, None
+        try:
+            with options(**self._options):
+                total.backward()
+                loss = float(total.value())
+        except Exception as error:
+            place = f"train: gradients of {len(self._part.numbers)} samples, {self._part.numbers[0]} among them"
+            raise to_send(failed(place, error), error) from None
+        self._nodes = graph.n
+        if self._job.mean:  # what is added up is divided by the number of all samples
+            return loss * self._part.of / n, len(self._part.numbers)
+        return loss, n
 
     def reduce(self, *pieces: Piece | None) -> Piece:
         """The sum of what all have sent of what this one owns."""
@@ -220,8 +177,11 @@ class Worker:
         """Update by the sums of all; the others do the same."""
         self._wait([piece for owner, piece in enumerate(pieces) if owner != self._number])
         self._layout.take(pieces)
-        with options(**self._options):
-            self._job.trainer.update()
+        try:
+            with options(**self._options):
+                self._job.trainer.update()
+        except Exception as error:
+            raise to_send(failed(f"train: update {self._step + 1}", error), error) from None
         self._step += 1
         loss = pieces[0].loss / max(pieces[0].n, 1)
         self._losses = {step: x for step, x in self._losses.items() if step > self._step - REMEMBERED}

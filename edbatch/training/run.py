@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,21 @@ tqdm = Later("tqdm")
 
 TO_LEARN_FROM = 2  # mini-batches
 
-Steps: TypeAlias = Callable[[list[list[int]]], Generator[float]]
+
+class Doing(NamedTuple):
+    """How a run does what it consists of, where mini-batches are done elsewhere, as by `edbatch.distributed`.
+
+    Attributes:
+        steps: from mini-batches, as numbers of their samples, the loss of each, given when it is done: when `step` and
+            `curve` have it too and, where `save_every` asks for a checkpoint and at the end, model and trainer are what
+            they are after it.
+        record: the graph of a mini-batch, to learn a policy from.
+        evaluate: as of `Run`.
+    """
+
+    steps: Callable[[list[list[int]]], Generator[float]]
+    record: Callable[[list[int]], Graph]
+    evaluate: Callable[[], Mapping[str, float]]
 
 
 @dataclass(eq=False)
@@ -168,27 +182,25 @@ class Run:
                 needs, a checkpoint cannot be written, or a later call has gone on with the run; the last checkpoint is
                 intact.
         """
-        return self.epochs_by(self._steps, number)
+        return self.epochs_by(Doing(self._steps, self._graph_of, self.evaluate or dict), number)
 
-    def epochs_by(self, steps: Steps, number: int) -> Iterator[dict[str, Any]]:
-        """As `epochs`, but mini-batches are done elsewhere, as `edbatch.distributed` does.
+    def epochs_by(self, doing: Doing, number: int) -> Iterator[dict[str, Any]]:
+        """As `epochs`, with mini-batches done elsewhere.
 
         Args:
-            steps: from mini-batches, as numbers of their samples, the loss of each, given when it is done: when `step`
-                and `curve` have it too and, where `save_every` asks for a checkpoint and at the end, model and trainer
-                are what they are after it.
+            doing: how.
             number: of epochs.
         """
-        return self._epochs(checked_integer("Run", "epochs", number), steps)
+        return self._epochs(checked_integer("Run", "epochs", number), doing)
 
-    def _epochs(self, number: int, steps: Steps) -> Iterator[dict[str, Any]]:
+    def _epochs(self, number: int, doing: Doing) -> Iterator[dict[str, Any]]:
         mine = self._iteration = object()
         if self.step < number * self.steps_per_epoch and self.policy is None:
-            self.policy = self._chosen_policy()
+            self.policy = self._chosen_policy(doing)
         for epoch in range(len(self.curve.epochs) - self._is_to_save, number):
             if not self._is_to_save:  # as after an error, or an interrupt, while the last was
-                self._train(epoch, steps)
-                figures = self._evaluated()
+                self._train(epoch, doing)
+                figures = self._evaluated(doing)
                 with Whole():
                     self.curve.end_epoch(figures)
                     self._is_to_save = True
@@ -199,7 +211,7 @@ class Run:
             if self._iteration is not mine:
                 raise EdBatchError("Run.epochs: another call has gone on with this run; go on with what that one gave")
 
-    def _train(self, epoch: int, steps: Steps) -> None:
+    def _train(self, epoch: int, doing: Doing) -> None:
         """What is left of an epoch."""
         n, size = self.steps_per_epoch, self.batch_size
         order = np.random.default_rng([self.seed, epoch]).permutation(len(self.data))
@@ -208,7 +220,7 @@ class Run:
         left = [order[at : at + size].tolist() for at in range(done * size, len(order), size)]
         with (
             tqdm.tqdm(total=n, initial=done, desc=f"epoch {epoch + 1}", unit="mini-batch", disable=disable) as bar,
-            closing(steps(left)) as losses,
+            closing(doing.steps(left)) as losses,
         ):
             for loss in losses:
                 bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
@@ -243,13 +255,16 @@ class Run:
         with Graph(policy=self.policy, dtype=self.model.dtype) as graph:
             return graph, *total_of(self.losses, batch)
 
-    def _chosen_policy(self) -> Policy:
+    def _graph_of(self, numbers: list[int]) -> Graph:
+        return self._recorded([self.data[i] for i in numbers])[0]
+
+    def _chosen_policy(self, doing: Doing) -> Policy:
         """From the same mini-batches whether the run begins or goes on; dropout then draws as if they had not been."""
         drawn, size = draws.state(), self.batch_size
         n = min(TO_LEARN_FROM * size, len(self.data))
-        batches = [[self.data[i] for i in range(at, min(at + size, n))] for at in range(0, n, size)]
+        batches = [list(range(at, min(at + size, n))) for at in range(0, n, size)]
         try:
-            graphs = [self._recorded(batch)[0].typed_graph() for batch in batches]
+            graphs = [doing.record(batch).typed_graph() for batch in batches]
             nodes_of_epoch = sum(map(len, graphs)) / n * len(self.data)
             if not learned.worth_learning(graphs, nodes_of_epoch):
                 return get_policy("sufficient")
@@ -257,11 +272,9 @@ class Run:
         finally:
             draws.restore(drawn)
 
-    def _evaluated(self) -> dict[str, float]:
-        if self.evaluate is None:
-            return {}
+    def _evaluated(self, doing: Doing) -> dict[str, float]:
         with options(training=False):
-            found = self.evaluate()
+            found = doing.evaluate()
         try:
             figures = {str(name): float(value) for name, value in found.items()}
         except (AttributeError, TypeError, ValueError, OverflowError):

@@ -7,7 +7,7 @@ import pytest
 
 from edbatch import EdBatchError
 from edbatch.distributed import Network, train
-from edbatch.distributed.cluster import answers
+from edbatch.distributed.waiting import answers
 from tests.distributed.nets import started
 
 pytestmark = pytest.mark.cpu

@@ -124,9 +124,9 @@ def test_what_cannot_be_sent(one_cluster):
         with lock:
             return x
 
-    with pytest.raises(EdBatchError, match=r"^map: the program, .* cannot be pickled .*lock"):
+    with pytest.raises(EdBatchError, match=r"^map: the program, .* cannot be pickled, .*lock"):
         list(eb.distributed.map(locked, [1]))
-    with pytest.raises(EdBatchError, match=r"^map: samples 0 to 0 are sent .* cannot be pickled .*lock"):
+    with pytest.raises(EdBatchError, match=r"^map: sample 0 cannot be pickled, to be sent .*lock"):
         list(eb.distributed.map(twice, [lock]))
     with pytest.raises(EdBatchError, match=r"^map: sample 0 cannot be read \(ZeroDivisionError"):
         list(eb.distributed.map(twice, (1 // x for x in [0])))

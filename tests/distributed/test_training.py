@@ -14,8 +14,8 @@ import pytest
 import edbatch as eb
 from edbatch import EdBatchError
 from edbatch.distributed import Network, train
-from edbatch.distributed.cluster import WorkerLost
 from edbatch.distributed.team import Team
+from edbatch.distributed.waiting import WorkerLost
 from tests.distributed.nets import SAMPLES, Net, difference, started
 
 ROOT = Path(__file__).parents[2]
@@ -158,7 +158,9 @@ def test_what_cannot_be_pickled(one_cluster, tmp_path):
             return net.losses(samples)
 
     run = eb.Run(tmp_path, net.model, eb.SGD(net.model), losses, SAMPLES)
-    with pytest.raises(EdBatchError, match=r"sent to workers, and cannot be pickled .*lock"):
+    with pytest.raises(
+        EdBatchError, match=r"^train: the function of losses, with all that it refers to, cannot be pickled, .*lock"
+    ):
         list(train(run, 1))
 
 

@@ -3,8 +3,9 @@
 import pickle
 from dataclasses import asdict
 
+from edbatch.distributed.job import Job, Part, state_of
 from edbatch.distributed.shares import divided
-from edbatch.distributed.worker import Job, Part, Worker, state_of
+from edbatch.distributed.worker import Worker
 from edbatch.graph.options import current_options
 
 
@@ -20,6 +21,7 @@ class Together:
         self.run, self.n, self.step = run, n, run.step
         self.workers = [Worker(pickle.dumps(job), number, n) for number in range(n)]
         for worker in self.workers:
+            worker.ready()
             worker.begin(copied(state_of(run.model, run.trainer)), run.step)
 
     def parts(self, numbers):
