@@ -27,7 +27,7 @@ def failed(place: str, error: BaseException) -> EdBatchError:
     if not isinstance(error, EdBatchError):
         what = f"{type(error).__name__}: {error}" if what else type(error).__name__
     if isinstance(error, MemoryError):
-        what += f"; there was no memory for more in process {os.getpid()}{_used()}; expected smaller mini-batches"
+        what += f"; process {os.getpid()} was out of memory{_used()}"
     return EdBatchError(f"{place}: {what}")
 
 
@@ -62,6 +62,6 @@ def _line(error: Exception) -> str:
 
 def _used() -> str:
     try:
-        return f", which had {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:,.0f} MiB"
+        return f", with {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:,.0f} MiB"
     except ImportError:  # on Windows
         return ""

@@ -75,7 +75,7 @@ def _reason(error: BaseException) -> str:
     """One line: that there was no memory, where it is said, or else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if "memory" in line.lower()]
-    return f"{type(error).__name__}: {(told or lines or [''])[0]}"
+    return f"{type(error).__name__}: {(told or lines or [''])[0][:400]}"
 
 
 def answers(address: str) -> bool:

@@ -75,8 +75,8 @@ def test_no_memory_for_gradients(tmp_path, monkeypatch):
     monkeypatch.setattr(eb.Expression, "backward", backward)
     with pytest.raises(
         EdBatchError,
-        match=r"^train: gradients of 2 samples, 4 among them: MemoryError; there was no memory for more in process "
-        r"\d+, which had [\d,]+ MiB; expected smaller mini-batches\n",
+        match=r"^train: gradients of 2 samples, 4 among them: MemoryError; process \d+ was out of memory, with "
+        r"[\d,]+ MiB\n",
     ):
         together.workers[0].gradients()
 
