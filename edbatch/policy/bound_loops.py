@@ -12,7 +12,7 @@ def path_bound(columns: Columns, type_count: int) -> int:
     """Sum over types of the largest number of nodes of the type on one path; `columns` are `GraphColumns`."""
     graph = GraphColumns(*columns)
     types, indptr, operands = graph.types, graph.indptr, graph.operands
-    repeats = repeating_types(graph, type_count)
+    repeats, _ = repeating_types(graph, type_count)
     present = np.zeros(type_count, np.bool_)
     for kind in types:
         present[kind] = True

@@ -21,6 +21,7 @@ class Blockers(NamedTuple):
 
     first: np.ndarray  # int32[T + 1]: where each type's slice of the frontier's pool starts
     row: np.ndarray  # int32[T]: the type's row of `waiting`, or -1 when no path holds the type twice
+    direct: np.ndarray  # bool[T]: its nodes wait for operands of their own type alone; all these types share a row
     waiting: np.ndarray  # int32[rows, n]: operands through which a remaining node of the type is reachable
     total: np.ndarray  # int64[T]: |TOTAL| when pool[first:seen] had run
     seen: np.ndarray  # int32[T]: a position in the pool; -1 where the row of `waiting` is not filled
@@ -28,23 +29,27 @@ class Blockers(NamedTuple):
 
 
 @compiled(small=True)
-def repeating_types(graph: GraphColumns, type_count: int) -> np.ndarray:
-    """bool[T]: the types that occur more than once on some path."""
+def repeating_types(graph: GraphColumns, type_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """bool[T]: the types that occur more than once on some path; bool[T]: those of them between whose nodes there are
+    only paths of this type, as in a chain of states or in a tree."""
     types, indptr, operands = graph.types, graph.indptr, graph.operands
     words = (type_count + 63) // 64
     above = np.zeros((len(types), words), np.uint64)  # bit set of the types of a node and its ancestors
-    repeats = np.zeros(type_count, np.bool_)
+    repeats, through_others = np.zeros(type_count, np.bool_), np.zeros(type_count, np.bool_)
     one = np.uint64(1)
     for node in graph.order:
-        for edge in range(indptr[node], indptr[node + 1]):
-            for word in range(words):
-                above[node, word] |= above[operands[edge], word]
         kind = types[node]
         bit = one << np.uint64(kind & 63)
+        for edge in range(indptr[node], indptr[node + 1]):
+            operand = operands[edge]
+            for word in range(words):
+                above[node, word] |= above[operand, word]
+            if types[operand] != kind and above[operand, kind >> 6] & bit:
+                through_others[kind] = True
         if above[node, kind >> 6] & bit:
             repeats[kind] = True
         above[node, kind >> 6] |= bit
-    return repeats
+    return repeats, repeats & ~through_others
 
 
 @compiled(small=True)
@@ -53,13 +58,17 @@ def new_blockers(graph: GraphColumns, frontier: Frontier) -> Blockers:
     nodes, type_count = len(graph.types), len(frontier.begin)
     first = np.full(type_count + 1, nodes, np.int32)
     first[:type_count] = frontier.begin
-    repeats = repeating_types(graph, type_count)
+    repeats, direct = repeating_types(graph, type_count)
     row = np.full(type_count, -1, np.int32)
-    row[repeats] = np.arange(repeats.sum())
+    shared = 1 if direct.any() else 0
+    row[direct] = 0
+    others = repeats & ~direct
+    row[others] = np.arange(shared, shared + others.sum())
     return Blockers(
         first,
         row,
-        np.empty((repeats.sum(), nodes), np.int32),
+        direct,
+        np.empty((shared + others.sum(), nodes), np.int32),
         np.zeros(type_count, np.int64),
         np.full(type_count, -1, np.int32),
         np.empty(nodes, np.int32),
@@ -70,7 +79,7 @@ def new_blockers(graph: GraphColumns, frontier: Frontier) -> Blockers:
 def no_blockers() -> Blockers:
     """A placeholder where no ratio is needed."""
     none, longs = np.empty(0, np.int32), np.empty(0, np.int64)
-    return Blockers(none, none, np.empty((0, 0), np.int32), longs, none, none)
+    return Blockers(none, none, np.empty(0, np.bool_), np.empty((0, 0), np.int32), longs, none, none)
 
 
 @compiled(small=True)
@@ -80,52 +89,65 @@ def total_of(graph: GraphColumns, frontier: Frontier, blockers: Blockers, kind: 
         return int(blockers.first[kind + 1] - frontier.begin[kind])  # all that remain
     if blockers.seen[kind] < 0:
         fill(graph, blockers, kind)
-    while blockers.seen[kind] < frontier.begin[kind]:
-        unblock(graph, blockers, kind, frontier.pool[blockers.seen[kind]])
-        blockers.seen[kind] += 1
+    if blockers.seen[kind] < frontier.begin[kind]:
+        unblock(graph, frontier, blockers, kind)
     return int(blockers.total[kind])
 
 
 @compiled(small=True)
 def fill(graph: GraphColumns, blockers: Blockers, kind: int) -> None:
-    """Count what each node waited for when nothing had run."""
-    waiting, types = blockers.waiting[blockers.row[kind]], graph.types
-    total = 0
+    """Count what each node waited for when nothing had run; for all types of its row."""
+    waiting, types, direct = blockers.waiting[blockers.row[kind]], graph.types, blockers.direct
+    of_row = direct if direct[kind] else np.arange(len(direct)) == kind
+    blockers.total[of_row] = 0
     for node in graph.order:
+        own = types[node]
+        if direct[kind] and not direct[own]:
+            continue
         blocked = 0
         for edge in range(graph.indptr[node], graph.indptr[node + 1]):
             operand = graph.operands[edge]
-            if waiting[operand] > 0 or types[operand] == kind:
-                blocked += 1
+            if direct[kind]:
+                blocked += types[operand] == own
+            else:
+                blocked += types[operand] == kind or waiting[operand] > 0
         waiting[node] = blocked
-        if blocked == 0 and types[node] == kind:
-            total += 1
-    blockers.total[kind] = total
-    blockers.seen[kind] = blockers.first[kind]
+        if blocked == 0 and of_row[own]:
+            blockers.total[own] += 1
+    blockers.seen[of_row] = blockers.first[:-1][of_row]
 
 
+# It goes over all nodes: Numba counts the references to every array of a record when a function is called with it,
+# which for every node takes longer than the rest.
 @compiled(small=True)
-def unblock(graph: GraphColumns, blockers: Blockers, kind: int, node: int) -> None:
-    """Take into account that a node of type `kind` has run.
+def unblock(graph: GraphColumns, frontier: Frontier, blockers: Blockers, kind: int) -> None:
+    """Take into account which nodes of type `kind` have run.
 
     Only counts of this type fall; one that reaches 0 propagates until the next node of the type.
     """
-    waiting, stack = blockers.waiting[blockers.row[kind]], blockers.stack
-    blockers.total[kind] -= 1
-    stack[0] = node
-    height = 1
-    while height > 0:
-        height -= 1
-        above = stack[height]
-        for edge in range(graph.user_indptr[above], graph.user_indptr[above + 1]):
-            user = graph.users[edge]
-            waiting[user] -= 1
-            if waiting[user] == 0:
-                if graph.types[user] == kind:
-                    blockers.total[kind] += 1
-                else:
-                    stack[height] = user
-                    height += 1
+    waiting, stack, direct = blockers.waiting[blockers.row[kind]], blockers.stack, blockers.direct[kind]
+    types, user_indptr, users = graph.types, graph.user_indptr, graph.users
+    first, last = blockers.seen[kind], frontier.begin[kind]
+    total = blockers.total[kind] - (last - first)
+    for node in frontier.pool[first:last]:
+        stack[0] = node
+        height = 1
+        while height > 0:
+            height -= 1
+            above = stack[height]
+            for edge in range(user_indptr[above], user_indptr[above + 1]):
+                user = users[edge]
+                if direct and types[user] != kind:
+                    continue
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    if types[user] == kind:
+                        total += 1
+                    else:
+                        stack[height] = user
+                        height += 1
+    blockers.total[kind] = total
+    blockers.seen[kind] = last
 
 
 @compiled(small=True)
@@ -137,6 +159,8 @@ def best_ratio(graph: GraphColumns, frontier: Frontier, blockers: Blockers, kind
     for index in range(count):
         kind = kinds[index]
         ready = frontier.end[kind] - frontier.begin[kind]
+        if best_ready == best_total and (ready < best_ready or (ready == best_ready and kind > best)):
+            continue  # no ratio is above 1
         total = total_of(graph, frontier, blockers, kind)
         ahead = ready * best_total - best_ready * total
         if ahead == 0:
