@@ -54,3 +54,47 @@ def test_the_direct_ratio_never_exceeds_the_path_ratio(random_graph):
         direct = new_direct_blockers(GraphColumns(*graph.columns()), len(graph.names))[1]
         assert (np.array(totals(graph)) <= direct).all()
         assert min(totals(graph)) > 0
+
+
+def chains_and_trees(seed):
+    """A graph in which nodes of types wait for others of their own directly, and of one type through another."""
+    random = np.random.default_rng(seed)
+    types, operands, ends = [], [], {"a": [], "b": [], "c": []}
+    for node in range(60):
+        kind = "abcd"[random.integers(4)]
+        below = [] if kind == "d" else [ends[kind].pop() for _ in range(min(len(ends[kind]), random.integers(3)))]
+        if kind == "c" and below:  # something stands between
+            types.append("e")
+            operands.append(below)
+            below = [len(types) - 1]
+        types.append(kind)
+        operands.append(below)
+        if kind != "d":
+            ends[kind].append(len(types) - 1)
+    return TypedGraph.from_lists(types, operands)
+
+
+def test_totals_are_those_of_what_remains_counted_anew(random_graph):
+    for seed in range(40):
+        graph = random_graph(seed, 40, 4) if seed % 2 else chains_and_trees(seed)
+        columns, frontier, blockers = start(graph)
+        record, random = new_record(len(graph)), np.random.default_rng(seed)
+        while (done := record.offsets[record.length[0]]) < len(graph):
+            ran = set(record.order[:done].tolist())
+            above = [set() for _ in range(len(graph))]  # the types of what a node waits for
+            waits = [0] * len(graph.names)
+            for node in graph.topological.tolist():
+                for operand in graph.operands[graph.indptr[node] : graph.indptr[node + 1]].tolist():
+                    if operand not in ran:
+                        above[node] |= above[operand] | {int(graph.types[operand])}
+                if node not in ran and int(graph.types[node]) not in above[node]:
+                    waits[graph.types[node]] += 1
+            asked = [kind for kind in range(len(graph.names)) if waits[kind] and random.random() < 0.7]
+            assert [total_of(columns, frontier, blockers, kind) for kind in asked] == [waits[kind] for kind in asked]
+            run_batch(columns, frontier, record, random.choice(np.flatnonzero(frontier.end > frontier.begin)))
+
+
+def test_of_chains_and_trees_direct_operands_say_what_waits():
+    graph = chains_and_trees(0)
+    direct = dict(zip(graph.names, start(graph)[2].direct.tolist(), strict=True))
+    assert direct["a"] and direct["b"] and not direct["c"] and not direct["d"]
