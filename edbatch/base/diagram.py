@@ -26,6 +26,7 @@ CHARACTER, LINE = 0.078, 0.16  # inches of a text of nine points
 MARGIN, BETWEEN_LAYERS, BETWEEN_BOXES = 0.12, 0.55, 0.12  # inches
 TURN = 0.4  # inches that an arrow takes to turn
 CLOSER = 1.8  # times; then an arrow that passes by a box still does not touch it
+SAID = 0.35  # of the way, where an arrow's text is: in the middle arrows meet that cross
 MOST_INCHES = 300.0  # of a side: what Matplotlib draws without running out of dots
 WHITE = "#ffffff"
 
@@ -51,7 +52,7 @@ class Arrow(NamedTuple):
     """An arrow between two boxes, by their numbers.
 
     Attributes:
-        text: at its middle.
+        text: beside it.
         width: of the line, in points.
     """
 
@@ -105,8 +106,6 @@ class _Drawing:
         most = max((len(line) for line in (*diagram.title.splitlines(), *diagram.legend)), default=0)
         x_of, y_of = zip(*self._places, *(at for bends in self._bends for at in bends), (0.0, 0.0), strict=True)
         half = max((size[0] for size in self._sizes), default=0) / 2 + MARGIN
-        if any(self._places[arrow.head][0] < self._places[arrow.tail][0] for arrow in diagram.arrows):
-            half += TURN  # of what leads back
         tall = max((size[1] for size in self._sizes), default=0) / 2 + MARGIN
         left, right = min(x_of) - half, max(max(x_of) + half, min(x_of) - half + 2 * MARGIN + most * CHARACTER)
         low, high = min(y_of) - tall - foot, max(y_of) + tall + head
@@ -155,29 +154,32 @@ class _Drawing:
         self._text(x, y, box.text, ha="center", va="center")
 
     def _arrow(self, arrow: Arrow, bends: list[Point]) -> None:
-        """A smooth line from the right of a box to the left of another, or over the box to itself."""
+        """A smooth line from the right of a box to the left of another, over the box to itself, or, of what leads back,
+        from the left of a box to the right of another, below what leads forward between the two."""
         (x, y), (to_x, to_y) = self._places[arrow.tail], self._places[arrow.head]
-        (width, height), to_width = self._sizes[arrow.tail], self._sizes[arrow.head][0]
-        points = [(x + width / 2, y), *bends, (to_x - to_width / 2, to_y)]
+        (width, height), (to_width, to_height) = self._sizes[arrow.tail], self._sizes[arrow.head]
+        ahead, below = (-1, 0.25) if x > to_x else (1, 0.0)
+        points = [
+            (x + ahead * width / 2, y - below * height),
+            *bends,
+            (to_x - ahead * to_width / 2, to_y - below * to_height),
+        ]
         corners = [points[0]]
         if arrow.tail == arrow.head:
             top, side = y + height / 2, width / 4
             corners = [(x - side, top), (x - side, top + 2 * LINE), (x + side, top + 2 * LINE), (x + side, top)]
-            points = [(x, top + LINE)]
-        is_back = x > to_x
+            points = []
         for before, after in pairwise(points):
-            pull = min(max(abs(after[0] - before[0]) / 2, TURN / 2), 2 * TURN)
-            first = -pull if is_back and before != points[0] else pull
-            last = -pull if is_back and after != points[-1] else pull
-            corners += [(before[0] + first, before[1]), (after[0] - last, after[1]), after]
+            pull = ahead * min(max(abs(after[0] - before[0]) / 2, TURN / 2), 2 * TURN)
+            corners += [(before[0] + pull, before[1]), (after[0] - pull, after[1]), after]
         codes = [paths.Path.MOVETO] + [paths.Path.CURVE4] * (len(corners) - 1)
         look = {"arrowstyle": "-|>,head_width=2.2,head_length=4", "linewidth": arrow.width, "color": "#777777"}
         shape = paths.Path(corners, codes)
         self._axes.add_patch(patches.FancyArrowPatch(path=shape, shrinkA=0, shrinkB=0, fill=False, **look, zorder=1))
         if arrow.text:
-            (x, y), (to_x, to_y) = points[(len(points) - 1) // 2], points[len(points) // 2]
-            at = (x + to_x) / 2, (y + to_y) / 2
-            self._text(*at, arrow.text, ha="center", va="bottom", color="#444444", fontsize=7)
+            first = 3 * ((len(corners) - 1) // 3 // 2)
+            at = _on_curve(corners[first : first + 4], 0.5 if arrow.tail == arrow.head else SAID)
+            self._text(*at, arrow.text, ha="center", va="top" if below else "bottom", color="#444444", fontsize=7)
 
     def _text(self, x: float, y: float, text: str, fontsize: int = 9, **look: Any) -> None:
         self._axes.text(x, y, text, fontsize=fontsize, family="monospace", parse_math=False, zorder=3, **look)
@@ -206,6 +208,13 @@ def _laid_out(n: int, ends: list[tuple[int, int]]) -> tuple[list[list[float]], l
             bends[number] = [[x + shift, layer] for x, layer in points]
         begin = max(across) + shift + 1
     return boxes, bends
+
+
+def _on_curve(corners: Sequence[Point], part: float) -> Point:
+    """The point of a cubic curve after such a part of it."""
+    weights = (1 - part) ** 3, 3 * part * (1 - part) ** 2, 3 * part**2 * (1 - part), part**3
+    x, y = (sum(weight * at for weight, at in zip(weights, along, strict=True)) for along in zip(*corners, strict=True))
+    return x, y
 
 
 def _size(text: str) -> Point:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import Any
 
-from edbatch.base.files import write_atomically
+from edbatch.base.files import checked_path, write_atomically
 from edbatch.errors import EdBatchError
 
 FORMATS = ("png", "svg", "pdf")
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """What a picture's name ends with; PNG where it says nothing."""
-    ending = Path(path).suffix.removeprefix(".").lower() or "png"
+    """What a picture's name ends with; PNG where it says nothing.
+
+    Raises:
+        EdBatchError: it is no path, or ends otherwise than with one of `FORMATS`.
+    """
+    ending = checked_path(path).suffix.removeprefix(".").lower() or "png"
     if ending not in FORMATS:
         raise EdBatchError(f"{path}: expected a name that ends with .{', .'.join(FORMATS)}")
     return ending

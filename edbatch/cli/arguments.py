@@ -49,13 +49,18 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
 
-def check_folder(path: str) -> None:
-    """Raise early where `path` can never be written, before minutes of work.
+def check_output(path: str, *read: str | os.PathLike[str]) -> None:
+    """Raise early where `path` can never be written, or had better not be, before minutes of work.
+
+    Args:
+        read: files that the command reads, which it must not replace.
 
     Raises:
-        EdBatchError: its folder does not exist, or `path` is a folder itself.
+        EdBatchError: its folder does not exist, or `path` is a folder itself, or one of those files.
     """
     if os.path.isdir(path):
         raise EdBatchError(f"{path}: is a folder; expected a file to write")
     if not os.path.isdir(Path(path).parent):
         raise EdBatchError(f"{path}: cannot be written (there is no folder {Path(path).parent})")
+    if any(os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other) for other in read):
+        raise EdBatchError(f"{path}: expected another file to write than one that is read")

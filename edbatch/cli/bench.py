@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import fill
 
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, check_folder
+from edbatch.cli.arguments import Commands, add_command, check_output
 from edbatch.cli.output import print_table
 from edbatch.errors import EdBatchError
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise EdBatchError("bench: expected an experiment, or all; --list says which there are")
     chosen = [registry.get_experiment(name) for name in names]
     for path in filter(None, (arguments.json, arguments.png)):
-        check_folder(path)
+        check_output(path)
     if arguments.png:
         drawing.check_drawing(arguments.png)
     setting = experiment.Setting(arguments.quick, _folder(arguments.data))

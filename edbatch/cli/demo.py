@@ -17,7 +17,7 @@ import edbatch as eb
 from edbatch.base.bars import Panel, drawn
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, add_json, check_folder, integer
+from edbatch.cli.arguments import Commands, add_command, add_json, check_output, integer
 from edbatch.cli.output import print_json, print_table
 from edbatch.errors import EdBatchError
 from edbatch.policy import Policy, read_graph
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         EdBatchError: the picture cannot be written, or a policy's values are not those of unbatched.
     """
-    check_folder(arguments.svg)
+    check_output(arguments.svg)
     with TemporaryDirectory() as folder, eb.options(threads=1):
         rows = _measure({name: Model(of, arguments.samples, arguments.hidden) for name, of in MODELS.items()}, folder)
     for row in rows:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, cast
 
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command
+from edbatch.cli.arguments import Commands, add_command, check_output
 from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
 from edbatch.policy import Heuristic, get_policy
@@ -44,6 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     machine = cast("FSM", policy)
     if arguments.svg:
+        check_output(arguments.svg, arguments.policy)
         machine.draw(arguments.svg)
     _print_machine(machine, arguments.dot)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import edbatch as eb
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, add_json, check_folder, integer
+from edbatch.cli.arguments import Commands, add_command, add_json, check_output, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.script import graphs_from_script
 from edbatch.errors import EdBatchError
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
         EdBatchError: a source cannot be read or run, or the policy file cannot be written; a file that was
             there stays as it was.
     """
-    check_folder(arguments.output)
+    check_output(arguments.output, *(re.sub(r":\w+$", "", source) for source in arguments.sources))
     if arguments.encoding not in encodings.ENCODINGS:
         raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {', '.join(encodings.ENCODINGS)}")
     bar = tqdm.tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import edbatch as eb
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
-from edbatch.cli.arguments import Commands, add_command, add_json, check_folder, integer
+from edbatch.cli.arguments import Commands, add_command, add_json, check_output, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.errors import EdBatchError
 
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
-        check_folder(arguments.out)
+        check_output(arguments.out, *(arguments.data or ()), arguments.policy or "")
     chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
     found = _read(workload, arguments)
     samples, sizes, labels = workload.number(found.samples)

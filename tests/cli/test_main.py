@@ -101,3 +101,21 @@ def test_errors_of_our_own_are_not_hidden(monkeypatch):
     monkeypatch.setattr(inspect, "run", fail)
     with pytest.raises(ZeroDivisionError):
         main(["inspect", "none"])
+
+
+def test_what_is_read_is_not_replaced(fails, edbatch, chain, tmp_path):
+    trees, policy = tmp_path / "trees.txt", tmp_path / "policy.json"
+    trees.write_text("(3 (2 so) (4 good))\n")
+    assert edbatch("learn", chain, "-o", policy)[0] == 0
+    before = [path.read_bytes() for path in (trees, chain, policy)]
+    (tmp_path / "link").symlink_to(trees)
+    said = "expected another file to write than one that is read"
+    for argv in (
+        ("run", "tree-lstm", "--data", trees, "--out", trees),
+        ("run", "tree-lstm", "--data", trees, "--out", tmp_path / "link"),
+        ("run", "tree-lstm", "--policy", policy, "--out", policy),
+        ("learn", chain, "-o", chain),
+        ("inspect", policy, "--svg", policy),
+    ):
+        assert fails(*argv) == f"{argv[-1]}: {said}"
+    assert [path.read_bytes() for path in (trees, chain, policy)] == before

@@ -98,6 +98,8 @@ def figures(rows: Rows) -> Rows:
             "median": median(row["times"] for row in of),
             "least": f"{least['times']:.2f} ({least['workload']}, batch {least['batch']})",
         })  # fmt: skip
+    peers = list(dict.fromkeys(name for _, sides in by_point(rows) for name in sides if name not in OURS))
+    who = "a peer" if len(peers) > 1 else f"{' '.join(peers)}, the only peer here,"
     for side in OURS:
         among = [
             sides[side] / max(rate for name, rate in sides.items() if name not in OURS)
@@ -106,7 +108,7 @@ def figures(rows: Rows) -> Rows:
         ]
         slower = sum(ratio < 1 for ratio in among)
         found.append(
-            {"figure": f"{side}: points of {len(among)} where a peer is faster", "measured": slower, "asked": 0}
+            {"figure": f"{side}: points of {len(among)} where {who} is faster", "measured": slower, "asked": 0}
         )
     alone = {(*point.values(),): sides["edbatch"] for point, sides in by_point(rows) if point["workload"] in LATTICES}
     for (mode, hidden, workload, batch), rate in alone.items():
