@@ -108,6 +108,11 @@ def original(error: BaseException) -> BaseException:
     return error
 
 
+def send_again(number: int = _signal.SIGINT) -> None:
+    """Have another thread send a signal once more, to whatever runs next: where nobody would hear what it raises."""
+    _thread.start_new_thread(_thread.interrupt_main, (Signals(number),))
+
+
 class Whole:
     """In its block, signals wait: the block is left as a whole, and what an interrupt or a timer does comes after it.
 
@@ -177,7 +182,7 @@ class Whole:
             while self._came:
                 number = self._came.pop(0)
                 if self._last:
-                    _thread.start_new_thread(_thread.interrupt_main, (Signals(number),))
+                    send_again(number)
                 else:
                     _signal.raise_signal(number)
         finally:

@@ -207,3 +207,17 @@ def test_interrupts_of_a_warm_step_at_every_line():
 @pytest.mark.slow
 def test_interrupts_of_a_first_step_densely():
     interrupt_everywhere(Case(), Model, 2000)
+
+
+def test_an_interrupt_in_the_finalizer_of_a_graph_is_heard_of():
+    """What Python would only print reaches what runs next; and what the graph held is given back."""
+    at, interrupted = 2, True  # its first statement begins the block in which an interrupt is caught
+    while interrupted:
+        at += 1
+        with eb.Graph() as graph:
+            eb.scalar(1.0).value()
+        interrupt = Interrupt(at)
+        interrupted = interrupt.run(graph.__del__)
+        assert interrupted == (interrupt.lines >= at), at
+        assert graph._evaluation is None
+    assert at > 20
