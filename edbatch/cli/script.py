@@ -25,7 +25,8 @@ def graphs_from_script(path: str, function: str) -> Iterator[TypedGraph]:
 
     Raises:
         EdBatchError: the script cannot be read or run, the function is missing, is no generator function or
-            needs arguments, or builds nothing before a `yield`; the message names the line of the script.
+            needs arguments, builds nothing before a `yield`, or something after the last; the message names the line of
+            the script.
     """
     with _importable(path):
         generator = _generator(path, function)
@@ -47,6 +48,11 @@ def graphs_from_script(path: str, function: str) -> Iterator[TypedGraph]:
             yield typed
         if not mini_batches:
             raise eb.EdBatchError(f"{path}: {function}() ended without a yield; expected one after each mini-batch")
+        left = len(graph.typed_graph())
+        if left:
+            raise eb.EdBatchError(
+                f"{path}: {function}() records after its last yield ({left:,} nodes); expected one after each mini-batch"
+            )
 
 
 def _generator(path: str, name: str) -> GeneratorType:

@@ -16,7 +16,10 @@ def shown(experiment: Experiment, rows: Sequence[Row]) -> str:
     parts = [f"### {experiment.title}", experiment.shows, _table([row for row in rows if "missing" not in row], pivot)]
     parts += _missing(rows)
     if experiment.figures is not None:
-        parts.append(_table(experiment.figures(rows), None))
+        found = experiment.figures(rows)
+        parts.append(_table(found, None))
+        if any(row.get("asked") is not None for row in found):
+            parts.append("*Asked* is the aim that was set for EdBatch before it was measured.")
     if experiment.theirs:
         parts += [f"Theirs ({paper.where}; {paper.hardware}):", _table(experiment.theirs, pivot)]
     if experiment.remark:

@@ -31,6 +31,8 @@ def diagram_of(fsm: FSM) -> Diagram:
     made = Diagram(f"{fsm.name}: {sizes}", legend=[EXPLAINED])
     if len(visits) > MOST:
         made.legend.append(f"Drawn are the {MOST} states of {len(visits):,} that training was in most often.")
+    elif len(drawn) < n_states:
+        made.legend.append(f"Drawn are the {len(drawn)} states that what it was trained on is in now.")
     made.boxes.append(Box("begin", bold=True))
     numbers = {state: number for number, state in enumerate(drawn, 1)}
     for state in drawn:

@@ -68,6 +68,11 @@ def leaves():
     raise SystemExit("bye")
     yield
 
+def late():
+    eb.tanh(eb.scalar(1.0))
+    yield
+    eb.tanh(eb.scalar(2.0))
+
 async def asynchronous():
     yield
 
@@ -175,6 +180,7 @@ def test_equal_seeds_learn_equal_policies(edbatch_json, chain, tmp_path):
         ("asynchronous", "async def async", "asynchronous is no generator function"),
         ("empty", "    yield\n\ndef second", "mini-batch 0 is empty; build its expressions before this yield"),
         ("second_empty", "    yield\n\ndef never", "mini-batch 1 is empty"),
+        ("late", None, "late() records after its last yield (1 nodes); expected one after each mini-batch"),
         ("never", None, "never() ended without a yield; expected one after each mini-batch"),
         ("needy", "def needy", "needy() is called without arguments: missing a required argument: 'size'"),
         ("wrong_shape", "    W @ eb.zeros(5)", "matmul(W[4,4], [5])"),

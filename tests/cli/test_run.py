@@ -138,6 +138,7 @@ def test_bad_input_leaves_old_predictions(fails, trees, tmp_path):
     assert out.read_text() == "old"
     assert fails(*command, trees, trees) == "--data of tree-lstm: expected 1 file (trees), got 2"
     assert fails("run", "bert").startswith("no model is named 'bert'; expected one of tree-lstm, ")
+    assert fails("run", "tree-lst") == "no model is named 'tree-lst'; did you mean 'tree-lstm'?"
     assert "no folder" in fails("run", "tree-lstm", "--out", tmp_path / "none" / "out.txt")
 
 

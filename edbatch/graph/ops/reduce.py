@@ -244,8 +244,11 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
 
     Sums of lists of any length are one type: they batch with one another.
 
+    An array of expressions is the list of its entries here; with an axis or `keepdims`, and in a cell that is called
+    with the array, it stands for each entry, as it does for ops that take no lists.
+
     Args:
-        x: expressions of one shape (a list, a generator ...), or one expression.
+        x: expressions of one shape (a list, a generator, an array of expressions ...), or one expression.
         axis: for one expression: an axis or several; None means all.
         keepdims: leave reduced axes in with size 1.
         like: an expression; the sum of an empty list is zeros of its shape.

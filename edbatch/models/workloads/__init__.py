@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import edbatch as eb
 from edbatch.models.workloads import graphs, lattices, pairs, pictures, points, sentences, trees
 from edbatch.models.workloads.sentences import RARE
@@ -34,4 +36,6 @@ def get_workload(name: str) -> Workload:
     try:
         return WORKLOADS[name]
     except KeyError:
-        raise eb.EdBatchError(f"no model is named {name!r}; expected one of {', '.join(WORKLOADS)}") from None
+        alike = get_close_matches(str(name), WORKLOADS, n=1)
+        known = f"did you mean {alike[0]!r}?" if alike else f"expected one of {', '.join(WORKLOADS)}"
+        raise eb.EdBatchError(f"no model is named {name!r}; {known}") from None
