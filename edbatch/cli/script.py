@@ -51,7 +51,8 @@ def graphs_from_script(path: str, function: str) -> Iterator[TypedGraph]:
         left = len(graph.typed_graph())
         if left:
             raise eb.EdBatchError(
-                f"{path}: {function}() records after its last yield ({left:,} nodes); expected one after each mini-batch"
+                f"{path}: {function}() records after its last yield ({left:,} nodes); "
+                "expected one after each mini-batch"
             )
 
 
