@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command, add_json, check_output, integer
 from edbatch.cli.output import counted, print_json, print_table
+from edbatch.cli.saved import CHECKPOINT, read_saved
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ LEAST_RUNS = 20  # of mini-batches, per policy: little data is run several times
 MADE_UP = 300  # samples, where no file is given
 
 DESCRIPTION = f"""\
-Run a model, with random parameters, over every sample of a data set; compare the batching policies
+Run a model, trained (--load) or with random parameters, over every sample of a data set; compare the batching policies
 {", ".join(RULES)} and a learned one in values, batches, memory access and time.
 
 MODEL, and what --data holds, one per line (a malformed one is an error, or skipped and counted with --skip-bad):
@@ -65,6 +67,7 @@ def add_parser(commands: Commands) -> None:
         "--hidden", type=integer(1), help="size of embeddings and states (default: 128; rntn 32, module-network 16)"
     )
     parser.add_argument("--seed", type=integer(0), default=0, help="of the parameters (default: %(default)s)")
+    parser.add_argument("--load", type=Path, metavar="FOLDER", help="a trained model: of `edbatch train --save`")
     parser.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1 (default: EDBATCH_DEVICE, or the CPU)")
     parser.add_argument(
         "--policy",
@@ -92,14 +95,19 @@ def _run(arguments: argparse.Namespace) -> None:
     workload = workloads.get_workload(arguments.model)
     if arguments.out is not None:
         check_output(arguments.out, *(arguments.data or ()), arguments.policy or "")
+    if arguments.load and arguments.hidden:
+        raise EdBatchError("--hidden: expected without --load, which says it")
     chosen = None if arguments.policy is None else eb.get_policy(arguments.policy)
     found = _read(workload, arguments)
-    samples, sizes, labels = workload.number(found.samples)
+    saved = None if arguments.load is None else read_saved(arguments.load, arguments.model)
+    samples, sizes, labels = workload.number(found.samples, saved and saved.known)
     size = arguments.batch_size
     mini_batches = [samples[start : start + size] for start in range(0, len(samples), size)]
     model = eb.ParameterCollection(seed=arguments.seed)
-    hidden = arguments.hidden or workload.hidden
+    hidden = saved.hidden if saved else arguments.hidden or workload.hidden
     network = workload.network(model, *sizes, hidden)
+    if saved:
+        model.load(arguments.load / CHECKPOINT)
 
     def probabilities(samples: MiniBatch) -> list[list[eb.Expression]]:
         return workload.outputs(network, samples)
@@ -135,6 +143,7 @@ def _run(arguments: argparse.Namespace) -> None:
         "hidden": hidden,
         "device": model.device.name,
         "seed": arguments.seed,
+        "loaded": arguments.load and str(arguments.load),
         "batch_size": size,
         "mini_batches": len(mini_batches),
         "rounds": rounds,
@@ -200,9 +209,10 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
     source = " ".join(facts["data"] or ["made up"])
     bad = facts["skipped"]
     skipped = f"skipped {counted(bad, 'malformed sample')}, the first: {facts['first_skipped']}\n" if bad else ""
+    parameters = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
     print(
-        f"{facts['model']}{device}, hidden size {facts['hidden']:,}, random parameters (seed {facts['seed']})\n"
+        f"{facts['model']}{device}, hidden size {facts['hidden']:,}, {parameters}\n"
         f"{source}: {sizes}\n{skipped}"
         f"{counted(facts['mini_batches'], 'mini-batch')} of "
         f"{counted(min(facts['batch_size'], facts['samples']), facts['sample'])}, "

@@ -5,28 +5,26 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import edbatch as eb
 from edbatch.base.later import Later
 from edbatch.cli.arguments import Commands, add_command, add_json, integer
+from edbatch.cli.labelled import HELD_OUT, MADE_UP, read, trainable
 from edbatch.cli.output import counted, print_json
+from edbatch.cli.saved import CHECKPOINT, Saved
 from edbatch.errors import EdBatchError
 
 if TYPE_CHECKING:
     from edbatch.models.workloads import Labelled, Workload
 
 distributed = Later("edbatch.distributed")
-workloads = Later("edbatch.models.workloads")
 
-MADE_UP = 300  # samples, where no file is given
-HELD_OUT = 10  # without --held-out, one sample in so many is measured on
 CLIP = 5.0  # largest norm of the gradients
 OPTIMIZERS = {
     name.lower(): name for name in ("Adam", "AdamW", "AMSGrad", "SGD", "Momentum", "Adagrad", "RMSProp", "Adadelta")
@@ -58,7 +56,8 @@ Samples without labels are left out, and counted. Tables have rows for the words
 not learned.
 
 With --save, the run is a folder that a kill cannot harm: the same command with --resume goes on where it was, with the
-same curve, with any number of workers. In it are checkpoint.safetensors (eb.ParameterCollection.load) and curve.json.
+same curve, with any number of workers. In it are checkpoint.safetensors (eb.ParameterCollection.load), curve.json, and
+vocabulary.json, the words and labels: `edbatch run MODEL --load FOLDER --data FILE --out FILE` predicts by the model.
 """
 
 
@@ -92,9 +91,9 @@ def run(arguments: argparse.Namespace) -> None:
         EdBatchError: there is no such model, its data have no labels or cannot be read, the folder holds a run, or
             another one than this; Ray is not installed; and what training raises.
     """
-    workload = _trainable(arguments.model)
+    workload = trainable(arguments.model)
     _check(arguments)
-    data = _read(workload, arguments)
+    data = read(workload, arguments)
     model = eb.ParameterCollection(seed=arguments.seed)
     hidden = arguments.hidden or workload.hidden
     network = workload.network(model, *data.sizes, hidden)
@@ -108,6 +107,8 @@ def run(arguments: argparse.Namespace) -> None:
             evaluate=lambda: measured(workload, network, data.held_out, arguments.batch_size),
             settings={"model": arguments.model, "data": data.mark, **same},
         )  # fmt: skip
+        if arguments.save:
+            Saved(arguments.model, hidden, data.known).write(arguments.save)
         team = None
         if arguments.workers:
             team = distributed.train(run, arguments.epochs, arguments.workers, address=arguments.address)
@@ -152,26 +153,6 @@ def measured(workload: Workload, network: Any, samples: list[Labelled], batch_si
     return {"held-out loss": float(np.mean(losses)), "held-out accuracy": float(np.mean(right))}
 
 
-class _Data(NamedTuple):
-    """Samples to learn from and to measure on, what a network needs to be made, and what tells them from others."""
-
-    train: list[Labelled]
-    held_out: list[Labelled]
-    sizes: tuple[Any, ...]
-    labels: int
-    skipped: int
-    unlabelled: int
-    mark: int
-
-
-def _trainable(name: str) -> Workload:
-    workload = workloads.get_workload(name)
-    if workload.right is None:
-        known = ", ".join(name for name, other in workloads.WORKLOADS.items() if other.right)
-        raise EdBatchError(f"the data of {name} have no labels to learn from; expected one of {known}")
-    return workload
-
-
 def _check(arguments: argparse.Namespace) -> None:
     folder = arguments.save
     if arguments.held_out and not arguments.data:
@@ -180,46 +161,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise EdBatchError("--address: expected --workers as well")
     if folder is None and arguments.resume:
         raise EdBatchError("--resume: expected --save FOLDER, where the run is")
-    if folder and not arguments.resume and os.path.exists(folder / "checkpoint.safetensors"):
+    if folder and not arguments.resume and os.path.exists(folder / CHECKPOINT):
         raise EdBatchError(f"{folder}: holds a run; expected --resume, to go on with it, or another folder")
-
-
-def _read(workload: Workload, arguments: argparse.Namespace) -> _Data:
-    assert workload.right is not None
-    skipped, held_out = 0, list[Any]()
-    if arguments.data is None:
-        n = arguments.limit or MADE_UP
-        found = workload.generate(n, 0)
-    else:
-        found, skipped = _of_files(workload, "--data", arguments, arguments.limit)
-        if arguments.held_out:
-            held_out, more = _of_files(workload, "--held-out", arguments, None)
-            skipped += more
-    if not held_out:
-        found, held_out = [x for i, x in enumerate(found) if i % HELD_OUT], found[::HELD_OUT]
-    mark = 0
-    for sample in (*found, *held_out):  # not the files: a pipe is read once
-        mark = zlib.crc32(repr(sample).encode(), mark)
-    train, measured_on = ([x for x in some if workload.right(x) is not None] for some in (found, held_out))
-    if not train or not measured_on:
-        what = "to measure on" if train else "to learn from"
-        raise EdBatchError(f"{arguments.model}: expected {workload.noun}s with labels {what}, got none")
-    samples, numbered = workload.labelled(train + measured_on)
-    unlabelled = len(found) + len(held_out) - len(samples)
-    at = len(train)
-    return _Data(samples[:at], samples[at:], numbered.sizes, len(numbered.labels), skipped, unlabelled, mark)
-
-
-def _of_files(
-    workload: Workload, option: str, arguments: argparse.Namespace, limit: int | None
-) -> tuple[list[Any], int]:
-    """Samples, and how many were malformed."""
-    paths = arguments.data if option == "--data" else arguments.held_out
-    try:
-        stream = workload.open_files(*paths, skip_bad=arguments.skip_bad)
-    except EdBatchError as error:
-        raise EdBatchError(f"{option} of {arguments.model}: {error}") from None
-    return stream.take(limit), stream.skipped
 
 
 def _all(run: eb.Run, epochs: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -7,9 +7,9 @@ from difflib import get_close_matches
 import edbatch as eb
 from edbatch.models.workloads import graphs, lattices, pairs, pictures, points, sentences, trees
 from edbatch.models.workloads.sentences import RARE
-from edbatch.models.workloads.workload import Labelled, Numbered, Workload
+from edbatch.models.workloads.workload import Known, Labelled, Numbered, Workload
 
-__all__ = ["NINE", "RARE", "WORKLOADS", "Labelled", "Numbered", "Workload", "get_workload"]
+__all__ = ["NINE", "RARE", "WORKLOADS", "Known", "Labelled", "Numbered", "Workload", "get_workload"]
 
 NINE = {**trees.NINE, **sentences.NINE, **lattices.NINE, **pairs.NINE}  # those of ED-Batch (Chen et al. 2023)
 WORKLOADS = {

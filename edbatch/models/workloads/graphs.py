@@ -8,7 +8,7 @@ import edbatch as eb
 from edbatch.data.random_molecules import ATOMS, Molecule, random_molecules
 from edbatch.models.classifier import Classifier
 from edbatch.models.graph_attention import GraphAttention
-from edbatch.models.workloads.workload import Numbered, Workload
+from edbatch.models.workloads.workload import Known, Numbered, Workload
 
 LAYERS = 2
 KINDS = ("chain", "ring")  # of an atom
@@ -37,7 +37,7 @@ class MoleculeNetwork(Classifier):
         return hs
 
 
-def _number_molecules(molecules: list[Molecule]) -> Numbered:
+def _number_molecules(molecules: list[Molecule], known: Known) -> Numbered:
     elements = list(ATOMS)
     samples = [([elements.index(atom) for atom in one.atoms], one.neighbours) for one in molecules]
     return Numbered(samples, (len(elements), 2), list(KINDS))
@@ -51,7 +51,8 @@ OTHERS = {
         folder=(),
         stream=None,
         generate=random_molecules,
-        number=_number_molecules,
+        know=lambda molecules: {},
+        numbered=_number_molecules,
         network=MoleculeNetwork,
         right=lambda molecule: [KINDS[ring] for ring in molecule.rings],
     )

@@ -11,7 +11,7 @@ import edbatch as eb
 from edbatch.data.programs import Program, stream_programs
 from edbatch.data.random_programs import ATTRIBUTES, random_programs
 from edbatch.models.module_network import ModuleNetwork
-from edbatch.models.workloads.workload import Numbered, Workload
+from edbatch.models.workloads.workload import Known, Numbered, Workload
 
 FEATURES, SIDE = 8, 8  # channels of what is seen in a picture, and its height and width
 ANSWERS = ["yes", "no", *map(str, range(11)), *(value for values in ATTRIBUTES.values() for value in values)]
@@ -28,12 +28,16 @@ class PictureQuestions(ModuleNetwork):
         return [super().hidden(steps, eb.input(picture))]
 
 
-def _number_programs(programs: list[Program]) -> Numbered:
+def _know_programs(programs: list[Program]) -> Known:
+    return {"modules": ModuleNetwork.modules_of(program.steps for program in programs)}
+
+
+def _number_programs(programs: list[Program], known: Known) -> Numbered:
     """Each with a picture of its own."""
     random = np.random.default_rng(0)
     pictures = random.random((len(programs), FEATURES, SIDE, SIDE), dtype=np.float32)
     samples = [(program.steps, picture) for program, picture in zip(programs, pictures, strict=True)]
-    return Numbered(samples, (ModuleNetwork.modules_of(program.steps for program in programs),), ANSWERS)
+    return Numbered(samples, (known["modules"],), ANSWERS)
 
 
 OTHERS = {
@@ -44,7 +48,8 @@ OTHERS = {
         folder=("clevr/train.jsonl",),
         stream=stream_programs,
         generate=random_programs,
-        number=_number_programs,
+        know=_know_programs,
+        numbered=_number_programs,
         network=PictureQuestions,
         hidden=16,
         right=lambda program: None if program.answer is None else [program.answer],

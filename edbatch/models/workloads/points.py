@@ -9,7 +9,7 @@ from edbatch.data.random_points import LabelledPoint, Points, random_labelled_po
 from edbatch.models.classifier import Classifier
 from edbatch.models.experts import MixtureOfExperts
 from edbatch.models.pointer import PointerDecoder
-from edbatch.models.workloads.workload import Numbered, Workload
+from edbatch.models.workloads.workload import Known, Numbered, Workload
 
 EXPERTS = 16
 
@@ -52,12 +52,16 @@ class PointOrder(PointerDecoder):
         return [eb.concatenate(scores) for scores in self.scores_along(points, right)]
 
 
-def _number_labelled(points: list[LabelledPoint]) -> Numbered:
-    labels = sorted({point.label for point in points})
-    return Numbered([(point.x,) for point in points], (len(points[0].x), len(labels)), labels)
+def _know_labelled(points: list[LabelledPoint]) -> Known:
+    return {"coordinates": len(points[0].x), "labels": sorted({point.label for point in points})}
 
 
-def _number_points(sets: list[Points]) -> Numbered:
+def _number_labelled(points: list[LabelledPoint], known: Known) -> Numbered:
+    labels = known["labels"]
+    return Numbered([(point.x,) for point in points], (known["coordinates"], len(labels)), labels)
+
+
+def _number_points(sets: list[Points], known: Known) -> Numbered:
     return Numbered([(one.points,) for one in sets], (), list(range(max(len(one.points) for one in sets))))
 
 
@@ -69,7 +73,8 @@ OTHERS = {
         folder=(),
         stream=None,
         generate=random_labelled_points,
-        number=_number_labelled,
+        know=_know_labelled,
+        numbered=_number_labelled,
         network=ExpertClassifier,
         program=True,
         right=lambda point: [point.label],
@@ -81,7 +86,8 @@ OTHERS = {
         folder=(),
         stream=None,
         generate=random_points,
-        number=_number_points,
+        know=lambda sets: {},
+        numbered=_number_points,
         network=PointOrder,
         program=True,
         right=lambda one: one.order,

@@ -18,7 +18,7 @@ from edbatch.models.language_model import LanguageModel
 from edbatch.models.parser import TransitionParser
 from edbatch.models.tagger import BiLSTMTagger
 from edbatch.models.tree_rnn import TreeFC
-from edbatch.models.workloads.workload import Numbered, Workload
+from edbatch.models.workloads.workload import Known, Numbered, Workload
 
 RARE = 5  # a word that occurs less often is read by its characters
 STEPS, LEAVES = 64, 256  # words of a sample of Cavs's Fixed-LSTM and Tree-FC
@@ -52,17 +52,27 @@ class SentenceParser(TransitionParser):
         return self.scores_along(words, right)
 
 
-def _number_tagged(sentences: list[TaggedSentence]) -> Numbered:
-    words = Vocabulary(word for sentence in sentences for word in sentence.words)
+def _know_tagged(sentences: list[TaggedSentence]) -> Known:
     tags = sorted({tag for sentence in sentences for tag in sentence.tags})
+    return {"words": list(dict.fromkeys(chain(*(sentence.words for sentence in sentences)))), "tags": tags}
+
+
+def _number_tagged(sentences: list[TaggedSentence], known: Known) -> Numbered:
+    words, tags = Vocabulary(known["words"]), known["tags"]
     return Numbered([([words[word] for word in x.words],) for x in sentences], (len(words), len(tags)), tags)
 
 
-def _number_spelled(sentences: list[TaggedSentence]) -> Numbered:
+def _know_spelled(sentences: list[TaggedSentence]) -> Known:
+    """Like `_know_tagged`, of words those that are frequent, and the letters of all."""
+    known = _know_tagged(sentences)
+    frequent = Vocabulary(chain(*(sentence.words for sentence in sentences)), at_least=RARE)
+    letters = list(dict.fromkeys(chain(*known["words"])))
+    return known | {"words": [word for word in known["words"] if word in frequent], "letters": letters}
+
+
+def _number_spelled(sentences: list[TaggedSentence], known: Known) -> Numbered:
     """Like `_number_tagged`, rare words as characters."""
-    words = Vocabulary((word for sentence in sentences for word in sentence.words), at_least=RARE)
-    letters = Vocabulary(letter for sentence in sentences for word in sentence.words for letter in word)
-    tags = sorted({tag for sentence in sentences for tag in sentence.tags})
+    words, letters, tags = Vocabulary(known["words"]), Vocabulary(known["letters"]), known["tags"]
     samples = [
         ([words[word] if word in words else [letters[letter] for letter in word] for word in sentence.words],)
         for sentence in sentences
@@ -70,21 +80,28 @@ def _number_spelled(sentences: list[TaggedSentence]) -> Numbered:
     return Numbered(samples, (len(words), len(tags), len(letters)), tags)
 
 
-def _number_words(sentences: list[list[str]]) -> Numbered:
-    known = list(dict.fromkeys(["<s>", "</s>", *chain(*sentences)]))
-    words = Vocabulary(known)
-    return Numbered([([words[word] for word in x],) for x in sentences], (len(words),), ["<unk>", *known])
+def _know_words(sentences: list[list[str]]) -> Known:
+    return {"words": list(dict.fromkeys(["<s>", "</s>", *chain(*sentences)]))}
 
 
-def _number_leaves(pieces: list[list[str]]) -> Numbered:
+def _number_words(sentences: list[list[str]], known: Known) -> Numbered:
+    words = Vocabulary(known["words"])
+    return Numbered([([words[word] for word in x],) for x in sentences], (len(words),), ["<unk>", *known["words"]])
+
+
+def _number_leaves(pieces: list[list[str]], known: Known) -> Numbered:
     """What a piece is labelled with, text does not say: there are five labels, as of sentiment."""
-    samples, (words,), _ = _number_words(pieces)
+    samples, (words,), _ = _number_words(pieces, known)
     return Numbered(samples, (words, 5), list(range(5)))
 
 
-def _number_parsed(sentences: list[DependencySentence]) -> Numbered:
-    words = Vocabulary(word for sentence in sentences for word in sentence.words)
+def _know_parsed(sentences: list[DependencySentence]) -> Known:
     relations = sorted({relation for sentence in sentences for relation in sentence.relations})
+    return {"words": list(dict.fromkeys(chain(*(sentence.words for sentence in sentences)))), "relations": relations}
+
+
+def _number_parsed(sentences: list[DependencySentence], known: Known) -> Numbered:
+    words, relations = Vocabulary(known["words"]), known["relations"]
     actions = ["shift", *(f"{move}-{relation}" for move in ("left", "right") for relation in relations)]
     samples = [([words[word] for word in sentence.words],) for sentence in sentences]
     return Numbered(samples, (len(words), len(relations)), actions)
@@ -114,7 +131,8 @@ _TAGGED = Workload(
     folder=("wikiner/train.txt",),
     stream=stream_tagged,
     generate=random_tagged,
-    number=_number_tagged,
+    know=_know_tagged,
+    numbered=_number_tagged,
     network=BiLSTMTagger,
     right=lambda sentence: sentence.tags,
 )
@@ -125,7 +143,8 @@ _TEXT = Workload(
     folder=("iwslt15/tst2012.en",),
     stream=stream_sentences,
     generate=random_sentences,
-    number=_number_words,
+    know=_know_words,
+    numbered=_number_words,
     network=LanguageModel,
     right=lambda words: [*words, "</s>"],
 )
@@ -136,7 +155,8 @@ _PARSED = Workload(
     folder=(),
     stream=stream_conllu,
     generate=random_dependencies,
-    number=_number_parsed,
+    know=_know_parsed,
+    numbered=_number_parsed,
     network=SentenceParser,
     program=True,
     right=_transitions,
@@ -144,7 +164,7 @@ _PARSED = Workload(
 
 NINE = {
     "tagger": _TAGGED,
-    "tagger-characters": replace(_TAGGED, number=_number_spelled, network=_spelling_tagger),
+    "tagger-characters": replace(_TAGGED, know=_know_spelled, numbered=_number_spelled, network=_spelling_tagger),
 }
 OTHERS = {
     "language-model": _TEXT,
@@ -160,7 +180,7 @@ OTHERS = {
         place="root",
         stream=partial(stream_pieces, length=LEAVES),
         generate=lambda n, seed: random_pieces(n, LEAVES, seed),
-        number=_number_leaves,
+        numbered=_number_leaves,
         network=TreeFCOverWords,
         right=None,
     ),

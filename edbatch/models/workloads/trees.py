@@ -18,7 +18,7 @@ from edbatch.models.tree_lstm import TreeLSTM
 from edbatch.models.tree_lstm_variants import TreeLSTM2Type
 from edbatch.models.tree_rnn import RNTN, TreeRNN
 from edbatch.models.trees import ChildSumTreeLSTM, TreeGRU
-from edbatch.models.workloads.workload import Numbered, Workload
+from edbatch.models.workloads.workload import Known, Numbered, Workload
 
 
 class TreeGRUOverWords(Classifier):
@@ -102,24 +102,33 @@ def _words_of(trees: Iterable[Tree]) -> list[str]:
     return [word for tree in trees for word in tree.words if word is not None]
 
 
-def _number_trees(trees: list[Tree]) -> Numbered:
-    words = Vocabulary(_words_of(trees))
-    labels = sorted({label for tree in trees for label in tree.labels})
+def _know_trees(trees: list[Tree]) -> Known:
+    words = list(dict.fromkeys(_words_of(trees)))
+    return {"words": words, "labels": sorted({label for tree in trees for label in tree.labels})}
+
+
+def _number_trees(trees: list[Tree], known: Known) -> Numbered:
+    words, labels = Vocabulary(known["words"]), known["labels"]
     samples = [([None if word is None else words[word] for word in tree.words], tree.children) for tree in trees]
     return Numbered(samples, (len(words), len(labels)), labels)
 
 
-def _number_nested(trees: list[Tree]) -> Numbered:
+def _know_nested(trees: list[Tree]) -> Known:
+    return _know_trees(trees) | {"labels": sorted({tree.labels[-1] for tree in trees})}
+
+
+def _number_nested(trees: list[Tree], known: Known) -> Numbered:
     """As pairs of pairs of words; the label of the root is what a tree is about."""
-    found = _words_of(trees)
-    words, topics = Vocabulary(found), sorted({tree.labels[-1] for tree in trees})
+    words, topics = Vocabulary(known["words"]), known["labels"]
     samples = []
-    for tree in trees:
+    for at, tree in enumerate(trees, start=1):
+        if tree.labels[-1] not in topics:
+            raise eb.EdBatchError(f"tree {at}: {tree.labels[-1]!r} is no label of the model")
         nodes: list[Any] = []
         for word, children in zip(tree.words, tree.children, strict=True):
             nodes.append(tuple(nodes[child] for child in children) if word is None else words[word])
         samples.append((nodes[-1], topics.index(tree.labels[-1])))
-    return Numbered(samples, (len(words), len(topics)), ["<unk>", *dict.fromkeys(found), "()"])
+    return Numbered(samples, (len(words), len(topics)), ["<unk>", *known["words"], "()"])
 
 
 def _from_the_root(tree: Tree) -> list[str]:
@@ -141,7 +150,8 @@ _TREES = Workload(
     folder=("sst/train.txt",),
     stream=partial(stream_trees, binary=True),
     generate=lambda n, seed: [tree.binarized() for tree in random_trees(n, seed)],
-    number=_number_trees,
+    know=_know_trees,
+    numbered=_number_trees,
     network=TreeLSTM,
     root=True,
     right=lambda tree: tree.labels,
@@ -158,6 +168,12 @@ OTHERS = {
     "tree-rnn": replace(_TREES, network=TreeRNN),
     "rntn": replace(_TREES, network=RNTN, hidden=32),
     "td-tree-lstm": replace(
-        _TREES, number=_number_nested, network=TreeWriter, root=False, program=True, right=_from_the_root
+        _TREES,
+        know=_know_nested,
+        numbered=_number_nested,
+        network=TreeWriter,
+        root=False,
+        program=True,
+        right=_from_the_root,
     ),
 }

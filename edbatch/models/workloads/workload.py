@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import edbatch as eb
 from edbatch.data.stream import Stream
+
+Known: TypeAlias = dict[str, Any]  # words, labels, sizes by name: what JSON can hold
 
 
 class Numbered(NamedTuple):
@@ -46,7 +48,8 @@ class Workload:
         folder: where they are in the folder that EDBATCH_DATA names, if they are there.
         stream: samples from files, one at a time; `skip_bad` skips malformed ones. None without files.
         generate: made-up samples, from their number and a seed.
-        number: what the model takes of samples, see `Numbered`.
+        know: of samples, what is to be known of them so that others can be numbered as they are; see `Known`.
+        numbered: what the model takes of samples, by what is known.
         network: makes the model, from a collection, sizes and the size of its states.
         root: whether only the label of the last place is predicted of a sample.
         program: whether a network has `answer`.
@@ -72,12 +75,21 @@ class Workload:
     folder: tuple[str, ...]
     stream: Callable[..., Stream[Any]] | None
     generate: Callable[[int, int], list[Any]]
-    number: Callable[[list[Any]], Numbered]
+    know: Callable[[list[Any]], Known]
+    numbered: Callable[[list[Any], Known], Numbered]
     network: Callable[..., Any]
     root: bool = False
     program: bool = False
     hidden: int = 128
     right: Callable[[Any], Sequence[Any] | None] | None = None
+
+    def number(self, found: list[Any], known: Known | None = None) -> Numbered:
+        """What the model takes of samples, by what is known of others, or of these.
+
+        Raises:
+            EdBatchError: they have what is not known, and cannot be left out; words can.
+        """
+        return self.numbered(found, self.know(found) if known is None else known)
 
     def read(self, *paths: Any) -> list[Any]:
         """All samples of files.
@@ -111,13 +123,13 @@ class Workload:
         """Of all labels, at every place of one sample."""
         return self.outputs(network, [sample])[0]
 
-    def labelled(self, found: list[Any]) -> tuple[list[Labelled], Numbered]:
-        """Samples as they were read, numbered and with their labels.
+    def labelled(self, found: list[Any], known: Known | None = None) -> tuple[list[Labelled], Numbered]:
+        """Samples as they were read, numbered and with their labels; arguments as of `number`.
 
         Raises:
             EdBatchError: of a sample no labels are known, or one that the model does not have.
         """
-        numbered = self.number(found)
+        numbered = self.number(found, known)
         numbers = {label: at for at, label in enumerate(numbered.labels)}
         samples = []
         for at, (inputs, sample) in enumerate(zip(numbered.samples, found, strict=True), start=1):
