@@ -13,7 +13,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from time import perf_counter, process_time, thread_time
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,7 @@ from edbatch.distributed.job import Job, Part, state_of
 from edbatch.distributed.shares import divided
 from edbatch.distributed.worker import Worker
 from edbatch.graph.options import current_options
-
-INLINE = 100 * 2**10  # bytes: Ray sends what is smaller by way of the driver
-TRIES = 30
-CALLS = 4  # of a worker in a step
+from scripts.bench.ray_costs import Costs, ray_costs
 
 
 @dataclass
@@ -75,11 +72,14 @@ class Crew:
         own = []
         for number, part in enumerate(parts):
             worker._number = number
-            _, seconds = timed(lambda part=part: worker.record(part, worker._step))
-            found.record.append(seconds)
-            pieces, seconds = timed(worker.gradients)
+            times = []
+            for _ in range(2):  # what else the machine does is in one of them, mostly
+                _, recording = timed(lambda part=part: worker.record(part, worker._step))
+                pieces, seconds = timed(worker.gradients)
+                times.append((recording, seconds))
             pieces = pieces if self.n > 1 else [pieces]
-            found.gradients.append(seconds)
+            found.record.append(min(recording for recording, _ in times))
+            found.gradients.append(min(seconds for _, seconds in times))
             found.nodes.append(worker._nodes)
             own.append(copied(worker._own))
             given.append(copied(pieces))
@@ -103,75 +103,13 @@ class Crew:
         ]
 
 
-@dataclass(frozen=True)
-class Ray:
-    """Seconds, for one worker in one step: its calls, both rounds, the driver's processor; bytes through the driver."""
-
-    calls: float
-    first: float
-    second: float
-    driver: float
-    through: float
-
-
-class End:
-    """One end of what Ray sends."""
-
-    def give(self, n: int, size: int) -> Any:
-        """So many objects of a size."""
-        found = [np.ones(max(size // 4, 1), np.float32) for _ in range(n)]
-        return found if n > 1 else found[0]
-
-    def take(self, *pieces: Any) -> None:
-        """What another has given."""
-
-
-def ray_costs(step: Step) -> Ray:
-    """Of sending what was sent in a step; measured, on this machine."""
-    import ray
-
+def sizes_of(step: Step) -> tuple[int, int]:
+    """Of what a worker sends another, on average, and of its sums."""
     n = len(step.sums)
-    if n == 1:
-        return Ray(0.0, 0.0, 0.0, 0.0, 0.0)
-    sizes = int(np.mean([np.mean(x) for x in step.sent]) * n / (n - 1)), int(np.mean(step.sums))
-    one, two = (ray.remote(End).remote() for _ in range(2))
-
-    def give(k: int, size: int) -> list[Any]:
-        found = one.give.options(num_returns=k).remote(k, size)
-        return found if k > 1 else [found]
-
-    def taken(k: int, size: int) -> tuple[float, float, float]:
-        """Of giving k and taking n, and the driver's; what an empty call takes is left out."""
-        times = []
-        for _ in range(TRIES):
-            start, cpu = perf_counter(), process_time()
-            ray.get(two.take.remote())
-            empty, empty_cpu = perf_counter() - start, process_time() - cpu
-            cpu, start = process_time(), perf_counter()
-            refs = give(k, size)
-            ray.wait(refs, num_returns=k, fetch_local=False)
-            giving = perf_counter() - start - empty
-            refs = refs if k == n else [ref for _ in range(n - 1) for ref in give(1, size)] + refs
-            ray.wait(refs, num_returns=n, fetch_local=False)
-            if k != n:
-                cpu = process_time() - empty_cpu  # they are given by others
-            start = perf_counter()
-            ray.get(two.take.remote(*refs))
-            taking = perf_counter() - start - empty
-            times.append((max(giving, 0.0), max(taking, 0.0), max(process_time() - cpu - empty_cpu, 0.0)))
-        return tuple(map(median, zip(*times, strict=True)))  # type: ignore[return-value]
-
-    ray.get(two.take.remote())
-    start, cpu = perf_counter(), process_time()
-    ray.get([two.take.remote() for _ in range(CALLS * TRIES)])  # one after another, as those of a step
-    calls, calls_cpu = (perf_counter() - start) / TRIES, (process_time() - cpu) / TRIES
-    first, second = taken(n, sizes[0]), taken(1, sizes[1])
-    ray.kill(one), ray.kill(two)
-    through = n * sizes[0] * (sizes[0] < INLINE) + sizes[1] * (sizes[1] < INLINE)
-    return Ray(calls, first[0] + first[1], second[0] + second[1], calls_cpu + first[2] + second[2], through)
+    return int(np.mean([np.mean(x) for x in step.sent]) * n / max(n - 1, 1)), int(np.mean(step.sums))
 
 
-def together(steps: list[Step], costs: Ray, network: Network | None) -> dict[str, float]:
+def together(steps: list[Step], costs: Costs, network: Network | None) -> dict[str, float]:
     """How long a step takes if all run side by side, and what of it is waiting for whom; in seconds."""
     n = len(steps[0].sums)
     wire = (lambda size: 0.0) if network is None else network.seconds
@@ -194,7 +132,7 @@ def together(steps: list[Step], costs: Ray, network: Network | None) -> dict[str
     speed = float("inf") if network is None else network.bytes_per_second
     seconds = {
         "workers": median(b - a for a, b in zip([0.0, *ends], ends, strict=False)),
-        "driver's processor": n * costs.driver + median(step.divide for step in steps),
+        "driver's processor": costs.driver + median(step.divide for step in steps),
         "driver's wire": n * costs.through / speed,
     }
     return {"step": max(seconds.values()), "waiting": float(np.median(waits))} | seconds
@@ -208,7 +146,7 @@ def rows(crews: Iterator[tuple[str, int, int, Callable[[], list[Step]]]], networ
     ones: dict[str, float] = {}
     for kind, n, batch, steps_of in crews:
         steps = steps_of()
-        costs = ray_costs(steps[0])
+        costs = ray_costs(n, *sizes_of(steps[0]))
         found = together(steps, costs, network if n > 1 else None)
         ones.setdefault(kind, found["step"] / batch)
         yield {
