@@ -84,8 +84,8 @@ def _schedule(rule: str) -> None:
 
 def _learn(encoding: str) -> None:
     graph = _graph()
-    # Half of the episodes explore, and what was found is looked at after so many of these.
-    eb.learn([graph], encoding=encoding, episodes=2 * trainer.CHECK_EVERY, progress=False).schedule(graph)
+    # An eighth of the episodes explores, and what was found is looked at after so many of these.
+    eb.learn([graph], encoding=encoding, episodes=8 * trainer.CHECK_EVERY, progress=False).schedule(graph)
 
 
 def _train(name: str) -> None:

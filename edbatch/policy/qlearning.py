@@ -35,12 +35,16 @@ def learn(
     type-a nodes on the frontier and TOTAL is the frontier of G^a, the remaining type-a nodes that wait for
     no other type-a node on any path. (The paper prints the inverse ratio; its text and Lemma 1 need this.)
 
-    Three steps, each of which stops as soon as every graph reaches its lower bound:
+    Four steps, each of which stops as soon as every graph reaches its lower bound:
 
     1. Teachers: each heuristic and off-line search shows its schedules, and a table takes, in each state,
        the type its teacher ran most often there.
-    2. Q-learning with n-step returns for half the episodes, checked every 50.
-    3. The best table so far is improved one state at a time, keeping what saves batches.
+    2. Where a graph has 8 samples or more, that is, parts that share parameters at most, smaller mini-batches are
+       drawn of them. From here on a table is as good as it is on all of these and the graphs: what is right for the
+       samples whoever they meet is so for those of mini-batches to come.
+    3. Q-learning with n-step returns for an eighth of the episodes, checked every 50.
+    4. What the best table so far chooses is changed, keeping what saves batches: in all states with the same types and
+       mark at once, then in those of them in which more is ready of one type than of another, then in single states.
 
     The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none
     of the tables does, it is that heuristic. It is deterministic in all but `training.seconds`.
@@ -49,8 +53,8 @@ def learn(
         graphs: training mini-batches; several make the policy general. Of one that ran in several runs, as programs
             over values do, each run is a graph to learn from, since each was scheduled alone.
         encoding: what a state is: base, max, sort, phase or critical (see `encodings`).
-        episodes: how many at most; large graphs get fewer, so that learning takes about a second,
-            but at least 50.
+        episodes: how many at most, of mini-batches as large as `graphs`; of smaller ones there are as many more, and of
+            schedules without rewards. Large graphs get fewer, so that learning takes about a second, but at least 50.
         seed: of the exploration.
         progress: show a progress bar; None shows it on a terminal when learning takes more than a second.
         exploration: see `trainer.Exploration`: alpha (0.5), weight of the ratio in the reward; epsilon (0.5), the share
@@ -86,10 +90,10 @@ def learn(
     ) as bar:  # fmt: skip
         trainer.bar = bar
         trainer.follow_teachers()
-        trainer.explore(episodes // 2, how)
+        trainer.draw()
+        trainer.explore(episodes // 8, how)
         trainer.improve(episodes)
-    trainer.evaluate(how)
-    return trainer.policy(encoding, seed, started)
+    return trainer.policy(encoding, seed, how, started)
 
 
 def _checked_exploration(given: Mapping[str, Any]) -> Exploration:

@@ -62,7 +62,12 @@ def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
 
 def work_of(arena: Arena) -> int:
     """What an episode costs: nodes, edges, and the counts of the path ratio."""
-    return len(arena.graph.types) + len(arena.graph.users) + arena.blockers.waiting.size
+    return plain_work_of(arena) + arena.blockers.waiting.size
+
+
+def plain_work_of(arena: Arena) -> int:
+    """The same where no path ratio is asked for: nodes and edges, and what the bound needs that `critical` looks at."""
+    return len(arena.graph.types) + len(arena.graph.users) + arena.critical.depths.size
 
 
 @compiled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -11,10 +11,22 @@ from tqdm import tqdm
 
 from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
+from edbatch.policy.drawing import drawn
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy import Policy
-from edbatch.policy.rollouts import NO_TEACHER, TABLE_FULL, episode, learn_from, new_arena, take_best, work_of
+from edbatch.policy.refinement import LEVELS, Level, changes
+from edbatch.policy.rollouts import (
+    NO_TEACHER,
+    TABLE_FULL,
+    Arena,
+    episode,
+    learn_from,
+    new_arena,
+    plain_work_of,
+    take_best,
+    work_of,
+)
 from edbatch.policy.state_table import StateTable, new_table
 from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, TypedGraph
@@ -24,6 +36,7 @@ TEACHERS = ("sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remai
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the path ratio knows better
+HOPELESS = 1.01  # times the batches of before: a change that costs so much on some of the graphs is not tried on others
 
 
 class Exploration(NamedTuple):
@@ -55,12 +68,17 @@ class Candidate(NamedTuple):
 
     table: StateTable
     batches: list[int]  # per graph
-    met: Counter[int]  # how often each of its states decided
+    met: list[Counter[int]]  # per graph: how often each of its states decided
 
     @property
     def cost(self) -> int:
         """The batches in sum; what learning tries to make small."""
         return sum(self.batches)
+
+    @property
+    def decided(self) -> Counter[int]:
+        """How often each of its states decided in all graphs."""
+        return sum(self.met, Counter())
 
 
 class Trainer:
@@ -72,17 +90,26 @@ class Trainer:
         self.graphs = graphs
         self.encoding = encoding
         self.random = np.random.default_rng(seed)
-        self.episodes = 0
+        self.spent = 0.0
         self.types = tuple(dict.fromkeys(name for graph in graphs for name in graph.names))
-        letter = {name: index for index, name in enumerate(self.types)}
-        self.arenas = [
-            new_arena(graph, np.array([letter[name] for name in graph.names], np.int32), encoding) for graph in graphs
-        ]
+        self.arenas = [self.arena(graph) for graph in graphs]
         self.work = 1 + sum(work_of(arena) for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
         self.taught: dict[str, list[int]] = {}
         # in each state what the path ratio says at its first visit
         self.candidates = [self.check(_empty())]
+
+    def arena(self, graph: TypedGraph) -> Arena:
+        """Where a graph is scheduled again and again."""
+        letters = {name: letter for letter, name in enumerate(self.types)}
+        return new_arena(graph, np.array([letters[name] for name in graph.names], np.int32), self.encoding)
+
+    def draw(self) -> None:
+        """Have smaller mini-batches of the same samples beside the graphs, and judge all tables by them as well."""
+        if self.optimal:
+            return
+        self.arenas += map(self.arena, drawn(self.graphs, self.random))
+        self.candidates = [self.check(candidate.table) for candidate in self.candidates]
 
     @property
     def best(self) -> Candidate:
@@ -92,7 +119,7 @@ class Trainer:
     @property
     def optimal(self) -> bool:
         """Whether the best candidate reaches every lower bound."""
-        return self.best.cost == sum(self.bounds)
+        return sum(self.best.batches[: len(self.graphs)]) == sum(self.bounds)
 
     def run(
         self,
@@ -114,18 +141,29 @@ class Trainer:
 
     def check(self, table: StateTable) -> Candidate:
         """Follow the table's choices on every graph; states it does not hold enter it by path ratio."""
-        batches: list[int] = []
-        met: Counter[int] = Counter()
-        for index, arena in enumerate(self.arenas):
-            table, decisions = self.run(table, index)
-            batches.append(int(arena.record.length[0]))
-            met.update(arena.states[:decisions].tolist())
+        found = Candidate(table, [0] * len(self.arenas), [Counter()] * len(self.arenas))
+        for index in range(len(self.arenas)):
+            found = self.check_on(index, found)
+        return found
+
+    def check_on(self, index: int, now: Candidate) -> Candidate:
+        """Follow the table's choices on one graph, where they have changed."""
+        table, decisions = self.run(now.table, index)
+        batches, met = now.batches.copy(), now.met.copy()
+        batches[index] = int(self.arenas[index].record.length[0])
+        met[index] = Counter(self.arenas[index].states[:decisions].tolist())
         return Candidate(table, batches, met)
 
-    def count(self, episodes: int) -> None:
-        """Note that so many episodes have run."""
-        self.episodes += episodes
-        self.bar.update(episodes)
+    @property
+    def episodes(self) -> int:
+        """Schedules so far, in mini-batches as large as the graphs."""
+        return int(self.spent)
+
+    def count(self, work: int) -> None:
+        """Note that so much was done."""
+        before = self.episodes
+        self.spent += work / self.work
+        self.bar.update(self.episodes - before)
 
     def follow_teachers(self) -> None:
         """One table per teacher, by majority vote over its decisions in each state."""
@@ -146,68 +184,95 @@ class Trainer:
             self.candidates.append(self.check(table))
 
     def explore(self, episodes: int, how: Exploration) -> None:
-        """Q-learning proper."""
+        """Q-learning proper, on the smaller mini-batches where there are such."""
+        if self.optimal:
+            return
         table = _empty()
-        for number in range(episodes):
-            if number % CHECK_EVERY == 0 and self.optimal:
-                return
-            index = number % len(self.graphs)
-            chance = max(LEAST_EPSILON, how.epsilon * (1 - number / episodes))
+        small = len(self.arenas) - len(self.graphs)
+        number, start = 0, self.spent
+        while self.spent - start < episodes:
+            index = len(self.graphs) + number % small if small else number % len(self.graphs)
+            chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / episodes))
             table, decisions = self.run(table, index, alpha=how.alpha, epsilon=chance, greedy=True)
             learn_from(self.arenas[index], table, decisions, how.rate, how.discount, how.steps)
-            self.count(1)
-            if (number + 1) % CHECK_EVERY == 0:
+            self.count(work_of(self.arenas[index]))
+            number += 1
+            if number % CHECK_EVERY == 0:
                 known = table.copied(least_visits=LEAST_VISITS)
                 take_best(known)
                 self.candidates.append(self.check(known))
+                if self.optimal:
+                    return
 
     def improve(self, episodes: int) -> None:
-        """Change the best table's choice of one state at a time, often met ones first, until nothing helps."""
-        now, before = self.best, self.best.cost + 1
+        """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
+        if self.optimal:
+            return
+        now = self.check(self.best.table.copied())
+        before = now.cost + 1
         while now.cost < before:
             before = now.cost
-            for state, _ in sorted(now.met.items(), key=lambda item: (-item[1], item[0])):
-                options = int(now.table.start[state + 1] - now.table.start[state])
-                kept = int(now.table.choice[state])
-                for change in range(1, options):
-                    if self.optimal or self.episodes + len(self.graphs) > episodes:
-                        return
-                    self.count(len(self.graphs))
-                    now.table.choice[state] = (kept + change) % options
-                    changed = self.check(now.table)
-                    if changed.cost < now.cost:
-                        now = changed
-                        self.candidates.append(now)
-                        break
-                    now.table.choice[state] = kept
+            for level in LEVELS:
+                now = self.improve_at(now, level, episodes)
+        self.candidates.append(now)
 
-    def evaluate(self, how: Exploration) -> None:
-        """Let the best table's Q tell the value of its choices, however it came by them."""
-        table = self.best.table
+    def improve_at(self, now: Candidate, level: Level, episodes: int) -> Candidate:
+        """What comes of changing the choices in states that are alike at a level."""
+        for change in changes(now.table, self.encoding, level, now.decided):
+            if self.episodes >= episodes:
+                break
+            table, (states, positions) = now.table, change
+            kept = table.choice[states]
+            if (kept == positions).all():
+                continue
+            table.choice[states] = positions
+            changed = self.changed(now, set(states.tolist()))
+            if changed.cost < now.cost:
+                now = changed
+            else:
+                table.choice[states] = kept
+        return now
+
+    def changed(self, before: Candidate, states: Set[int]) -> Candidate:
+        """What comes of a table in which the choices of some states have changed, unless it is soon seen to be bad."""
+        now = before
+        for index in range(len(self.arenas) - 1, -1, -1):  # the smaller ones first
+            if not states.isdisjoint(before.met[index]):
+                self.count(plain_work_of(self.arenas[index]))
+                now = self.check_on(index, now)
+                if now.cost > before.cost * HOPELESS:
+                    break
+        return now
+
+    def evaluate(self, table: StateTable, how: Exploration) -> None:
+        """Let a table's Q tell the value of its choices, however it came by them."""
         for _ in range(EVALUATIONS):
-            for index, arena in enumerate(self.arenas):
+            for index in range(len(self.graphs)):
                 table, decisions = self.run(table, index, alpha=how.alpha)
-                learn_from(arena, table, decisions, how.rate, how.discount, how.steps)
+                learn_from(self.arenas[index], table, decisions, how.rate, how.discount, how.steps)
 
-    def policy(self, encoding: str, seed: int, started: Moment) -> Policy:
-        """The best there is: the best table's FSM, or a run-time heuristic that runs fewer batches."""
+    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Policy:
+        """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
         for rule in RUN_TIME_RULES:
             if rule not in self.taught:
                 self.taught[rule] = [len(Heuristic(rule).schedule(graph)) for graph in self.graphs]
         heuristic = min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
-        best = self.best
-        learned = best.cost <= sum(self.taught[heuristic])
+        by_rule, own = self.taught[heuristic], len(self.graphs)
+        able = [candidate for candidate in self.candidates if sum(candidate.batches[:own]) <= sum(by_rule)]
+        best = min(able, key=lambda candidate: candidate.cost, default=None)
+        if best:
+            self.evaluate(best.table, how)
         training = Training(
-            graphs=len(self.graphs),
+            graphs=own,
             episodes=self.episodes,
             seconds=round(started.worked(), 3),
             seed=seed,
-            batches=best.batches if learned else self.taught[heuristic],
+            batches=best.batches[:own] if best else by_rule,
             bounds=self.bounds,
             heuristic=heuristic,
-            heuristic_batches=self.taught[heuristic],
+            heuristic_batches=by_rule,
         )
-        if not learned:
+        if not best:
             return Heuristic(heuristic, training)
         fsm = FSM(encoding, self.types, best.table, training)
         fsm.transitions = fsm.observe(self.graphs)
