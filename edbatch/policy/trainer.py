@@ -205,6 +205,14 @@ class Trainer:
                     return
 
     def improve(self, episodes: int) -> None:
+        """Improve the best table; on the graphs alone if what is best elsewhere is worse there than a rule."""
+        self.refine(episodes)
+        if not self.able():
+            del self.arenas[len(self.graphs) :]
+            self.candidates = [self.check(candidate.table) for candidate in self.candidates]
+            self.refine(episodes)
+
+    def refine(self, episodes: int) -> None:
         """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
         if self.optimal:
             return
@@ -251,15 +259,23 @@ class Trainer:
                 table, decisions = self.run(table, index, alpha=how.alpha)
                 learn_from(self.arenas[index], table, decisions, how.rate, how.discount, how.steps)
 
-    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Policy:
-        """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
+    def best_rule(self) -> str:
+        """The run-time heuristic of fewest batches on the graphs."""
         for rule in RUN_TIME_RULES:
             if rule not in self.taught:
                 self.taught[rule] = [len(Heuristic(rule).schedule(graph)) for graph in self.graphs]
-        heuristic = min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
-        by_rule, own = self.taught[heuristic], len(self.graphs)
-        able = [candidate for candidate in self.candidates if sum(candidate.batches[:own]) <= sum(by_rule)]
-        best = min(able, key=lambda candidate: candidate.cost, default=None)
+        return min(RUN_TIME_RULES, key=lambda rule: sum(self.taught[rule]))
+
+    def able(self) -> list[Candidate]:
+        """The candidates that are no worse on the graphs than any run-time heuristic."""
+        most = sum(self.taught[self.best_rule()])
+        return [candidate for candidate in self.candidates if sum(candidate.batches[: len(self.graphs)]) <= most]
+
+    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Policy:
+        """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
+        heuristic, own = self.best_rule(), len(self.graphs)
+        by_rule = self.taught[heuristic]
+        best = min(self.able(), key=lambda candidate: candidate.cost, default=None)
         if best:
             self.evaluate(best.table, how)
         training = Training(
