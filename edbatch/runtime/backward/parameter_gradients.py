@@ -14,6 +14,8 @@ from edbatch.graph.views import View
 from edbatch.kernels.backend import Backend
 from edbatch.runtime.backward.type_rows import TypeRows
 
+COPIED = 1 << 22  # bytes at a time
+
 
 def add_terms(rows: TypeRows, backend: Backend) -> None:
     """Add what a type has left to the gradients of its parameters."""
@@ -61,7 +63,25 @@ def _add_term(parameter: Parameter, term: Term, parts: list[Any], rows: TypeRows
         add_sum(parameter, parts[0], backend, term.view)
     else:
         left, right = parts
-        backend.add_product(_as_matrix(left), _as_matrix(right), *parameter.accumulator())
+        _add_product(parameter, left, right, backend)
+
+
+def _add_product(parameter: Parameter, left: Any, right: Any, backend: Backend) -> None:
+    """Add the sum over nodes of matrices [n, k, ..] or vectors [n, ..], transposed, times others.
+
+    What lies apart in memory is copied for it, so much at a time that it stays in the cache.
+    """
+    n = len(left)
+    copied = sum(part.nbytes for part in (left, right) if not _is_matrix(part))
+    step = max(1, n * COPIED // copied) if copied else max(1, n)
+    for begin in range(0, n, step):
+        x, y = (_as_matrix(part[begin : begin + step]) for part in (left, right))
+        backend.add_product(x, y, *parameter.accumulator())
+
+
+def _is_matrix(part: Any) -> bool:
+    """Whether matrices of nodes lie in memory as one does."""
+    return part.ndim == 2 or part.strides[0] == part.shape[1] * part.strides[1]
 
 
 def _as_matrix(part: Any) -> Any:
