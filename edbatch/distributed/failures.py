@@ -16,6 +16,10 @@ cloudpickle = Later("ray.cloudpickle")
 resource = Later("resource")
 
 
+# What a function of the caller's raises in a worker: there nobody presses Ctrl-C, and to exit is to be lost.
+RAISED = (Exception, KeyboardInterrupt, SystemExit)
+
+
 def failed(place: str, error: BaseException) -> EdBatchError:
     """What to raise from an error.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edbatch.base.later import Later
-from edbatch.distributed.failures import failed, to_send, unsendable
+from edbatch.distributed.failures import RAISED, failed, to_send, unsendable
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.options import options
@@ -42,8 +42,15 @@ class Mapper:
                 place = "map: the program, made again in a worker (which needs the same modules)"
                 raise to_send(failed(place, error), error) from None
         program, given = self._made
-        with options(**given):
-            found = run(_begun(program, first, samples), return_exceptions=True)
+        try:
+            with options(**given):
+                found = run(_begun(program, first, samples), return_exceptions=True)
+        except RAISED as error:
+            if isinstance(error, EdBatchError):
+                raise
+            raise to_send(
+                failed(f"map: the programs of samples {first} to {first + len(samples) - 1}", error), error
+            ) from None
         for number, result in enumerate(found, start=first):
             if isinstance(result, Exception):
                 raise to_send(failed(_of(number), result), result)

@@ -13,7 +13,7 @@ from functools import partial
 from time import perf_counter, sleep, thread_time, time
 from zlib import crc32
 
-from edbatch.distributed.failures import failed, to_send
+from edbatch.distributed.failures import RAISED, failed, to_send
 from edbatch.distributed.gradients import Layout, Piece
 from edbatch.distributed.job import Done, Job, Part, State, state_of, take_state
 from edbatch.distributed.samples import Samples, read
@@ -124,7 +124,7 @@ class Worker:
                 if self._job.mean:
                     total = total * (len(samples) / of)
                 self._recorded = graph, total, n
-        except Exception as error:
+        except RAISED as error:
             self._error = to_send(failed(f"train: losses of {samples.place}", error), error)
 
     def gradients(self) -> list[Piece | None] | Piece | None:
@@ -156,7 +156,7 @@ class Worker:
             with options(**self._options):
                 total.backward()
                 loss = float(total.value())
-        except Exception as error:
+        except RAISED as error:
             place = f"train: gradients of {len(self._part.numbers)} samples, {self._part.numbers[0]} among them"
             raise to_send(failed(place, error), error) from None
         self._nodes = graph.n
@@ -180,7 +180,7 @@ class Worker:
         try:
             with options(**self._options):
                 self._job.trainer.update()
-        except Exception as error:
+        except RAISED as error:
             raise to_send(failed(f"train: update {self._step + 1}", error), error) from None
         self._step += 1
         loss = pieces[0].loss / max(pieces[0].n, 1)

@@ -26,6 +26,16 @@ def driver(run):
     return run.epochs_by(Doing(run._steps, steps.record, steps.evaluate), 1)
 
 
+class Exits(Net):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    def exits(self, samples):
+        for _ in samples:
+            raise self.kind(3)
+
+
 def rate(step):
     return 1 / (1 - step)
 
@@ -63,6 +73,14 @@ def test_a_schedule(tmp_path):
     with pytest.raises(EdBatchError, match=r"^train: update 2: ZeroDivisionError: division by zero\n") as error:
         Together(run, 2).steps([[0, 1], [2, 3]])
     assert isinstance(error.value.raised, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_who_exits_is_not_lost(tmp_path, kind):
+    together = Together(started(tmp_path, Exits(kind), "exits"), 2)
+    together.record([0, 1, 2])
+    with pytest.raises(EdBatchError, match=rf"^train: losses of sample \d: {kind.__name__}: 3\n"):
+        [worker.gradients() for worker in together.workers]
 
 
 def test_no_memory_for_gradients(tmp_path, monkeypatch):
@@ -113,11 +131,16 @@ def raises(x):
     raise KeyError(x)
 
 
+async def exits(x):
+    raise SystemExit(4)
+
+
 @pytest.mark.parametrize(
     ("program", "message"),
     [
         (plain, "the program of sample 2: expected a coroutine or a generator, .* got 2$"),
         (raises, "the program of sample 2: KeyError: 2\n"),
+        (exits, r"the programs of samples 2 to 3: SystemExit: 4\n"),
         (locked, r"what the program of sample 3 returned cannot be pickled, to be sent \(TypeError: .*lock' object\)$"),
     ],
 )
