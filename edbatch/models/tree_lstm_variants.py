@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from random import Random
+from hashlib import shake_128
 
 import edbatch as eb
 from edbatch.base.numbers import checked_integer
@@ -90,11 +89,11 @@ class NaryTreeLSTM(Layer):
         return o * eb.tanh(c), c
 
 
-@lru_cache(maxsize=1 << 14)  # trees come again, and to seed a generator takes as long as to record some nodes
-def node_types(words: tuple[int | None, ...], seed: int) -> tuple[int, ...]:
+def node_types(words: Sequence[int | None], seed: int) -> list[int]:
     """Per node of a tree 0 or 1, drawn from a seed and the tree's words."""
-    random = Random(f"{seed}: {[None if word is None else int(word) for word in words]}")
-    return tuple(int(2 * random.random()) for _ in words)
+    drawn = f"{seed}: {[None if word is None else int(word) for word in words]}"
+    # A generator takes as long to be seeded as some nodes to be recorded, and is asked for every tree.
+    return [byte & 1 for byte in shake_128(drawn.encode()).digest(len(words))]
 
 
 class TreeLSTM2Type(TreeLSTM):
@@ -139,7 +138,7 @@ class TreeLSTM2Type(TreeLSTM):
 
     def types(self, words: Sequence[int | None]) -> list[int]:
         """Per node 0 or 1; that of a leaf means nothing."""
-        return list(node_types(tuple(words), self.seed))
+        return node_types(words, self.seed)
 
     @eb.cell
     def compose_second(self, h1: eb.Expression, c1: eb.Expression, h2: eb.Expression, c2: eb.Expression) -> TreeState:
@@ -153,7 +152,7 @@ class TreeLSTM2Type(TreeLSTM):
         """Hidden vector of every node; arguments as of `TreeLSTM.hidden`."""
         nodes: list[TreeState] = []
         leaf, compose = self.leaf, (self.compose, self.compose_second)
-        for word, below, kind in zip(words, children, node_types(tuple(words), self.seed), strict=True):
+        for word, below, kind in zip(words, children, node_types(words, self.seed), strict=True):
             if word is not None:
                 nodes.append(leaf(word))
             else:

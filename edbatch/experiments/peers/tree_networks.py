@@ -62,7 +62,7 @@ class _TwoTypes(_TreeLSTM):
 
     def kinds(self, sample: TreeSample) -> Sequence[int]:
         """As `edbatch.models.TreeLSTM2Type` draws them, by the seed that it has if none is given."""
-        return node_types(tuple(sample.words), seed=0)
+        return node_types(sample.words, seed=0)
 
     def composers(self) -> tuple[Callable[..., State], ...]:
         """Of the two types."""
