@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         try:
             rows = running.run(one, setting, results)
         except KeyboardInterrupt:
-            if arguments.json:
+            if arguments.json and results.saved.experiments:
                 print(f"edbatch: {arguments.json} holds what was measured; the same command goes on", file=sys.stderr)
             raise
         print(f"\n{text.shown(one, rows)}", flush=True)

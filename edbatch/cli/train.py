@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -124,14 +125,21 @@ def run(arguments: argparse.Namespace) -> None:
             **same,
             "seed": arguments.seed,
             "batch_size": arguments.batch_size,
+            "resumes": arguments.resume,
             "resumed_at": run.step,
             "saved": arguments.save and str(arguments.save),
         }
         tell = _silent if arguments.json else _print
         tell(_heading(facts, workload))
         tell("  ".join(name.rjust(NARROW) for name in COLUMNS))
-        for figures in _all(run, epochs):
-            tell("  ".join(_cell(figures[name]).rjust(max(NARROW, len(name))) for name in COLUMNS))
+        try:
+            for figures in _all(run, epochs):
+                tell("  ".join(_cell(figures[name]).rjust(max(NARROW, len(name))) for name in COLUMNS))
+        except KeyboardInterrupt:
+            if arguments.save and (arguments.save / CHECKPOINT).exists():
+                how = "the same command goes on" if arguments.resume else "the same command with --resume goes on"
+                print(f"edbatch: {arguments.save} holds a checkpoint; {how} after it", file=sys.stderr)
+            raise
     if arguments.json:
         print_json(facts | {"steps": run.step, "epochs": run.curve.epochs, "workers": team and team.report})
     elif team:
@@ -184,6 +192,8 @@ def _heading(facts: dict[str, Any], workload: Workload) -> str:
         lines.append(f"left out {counted(facts['without_labels'], workload.noun)} without labels")
     if facts["resumed_at"]:
         lines.append(f"goes on after {counted(facts['resumed_at'], 'mini-batch')}")
+    elif facts["resumes"]:
+        lines.append(f"there is no run in {facts['saved']} to go on with: one begins")
     return "\n".join(lines) + "\n"
 
 

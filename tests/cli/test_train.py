@@ -88,6 +88,25 @@ def test_a_killed_run_goes_on_with_the_same_curve(edbatch, tmp_path):
     assert (folder / "curve.json").read_bytes() == (tmp_path / "whole" / "curve.json").read_bytes()
 
 
+def test_ctrl_c_says_how_to_go_on(edbatch, monkeypatch, tmp_path):
+    def until_the_third(self, epochs, **options):
+        for at, figures in enumerate(epochs_of(self, epochs, **options)):
+            if at == 2:
+                raise KeyboardInterrupt
+            yield figures
+
+    epochs_of = eb.Run.epochs
+    with monkeypatch.context() as patched:
+        patched.setattr(eb.Run, "epochs", until_the_third)
+        status, out, err = edbatch("train", "tree-lstm", *TINY, "--save", tmp_path / "run", "--resume")
+    assert status == 130
+    assert err == f"edbatch: {tmp_path / 'run'} holds a checkpoint; the same command goes on after it\n"
+    assert f"there is no run in {tmp_path / 'run'} to go on with: one begins" in out
+    status, out, err = edbatch("train", "tree-lstm", *TINY, "--save", tmp_path / "run", "--resume")
+    assert (status, err) == (0, "")
+    assert "goes on after 15 mini-batches" in out
+
+
 def test_files(edbatch_json, trees, tmp_path):
     other = tmp_path / "other.txt"
     write_trees(other, random_trees(5, seed=6))
