@@ -223,8 +223,13 @@ class ReviewNetwork(Classifier):
         return self.gru.initial_state().transduce(xs)[-1:]
 
 
-def number_reviews(reviews):
-    words = Vocabulary(word for _, review in reviews for word in review)
+def know_reviews(reviews):
+    words = [word for _, review in reviews for word in review]
+    return {"words": list(dict.fromkeys(words))}
+
+
+def number_reviews(reviews, known):
+    words = Vocabulary(known["words"])
     samples = [([words[word] for word in review],) for _, review in reviews]
     return Numbered(samples, (len(words), 2), ["bad", "good"])
 
@@ -236,7 +241,8 @@ REVIEWS = Workload(
     folder=(),
     stream=stream_reviews,
     generate=random_reviews,
-    number=number_reviews,
+    know=know_reviews,
+    numbered=number_reviews,
     network=ReviewNetwork,
     right=lambda review: [("bad", "good")[review[0]]],
 )

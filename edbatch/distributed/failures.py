@@ -48,7 +48,7 @@ def unsendable(place: str, named: Iterable[tuple[str, Any]], error: Exception) -
     """What to raise where things by name cannot be sent, which gave an error: it names the first that cannot.
 
     Example:
-        >>> print(unsendable("map", [("sample 1", 3)], TypeError("no\\nreason")))
+        >>> print(unsendable("map", [], TypeError("no\\nreason")))
         map: a worker cannot be told what to do (TypeError: no)
     """
     for name, thing in named:
