@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from edbatch.models.workloads import Labelled, Workload
 
 distributed = Later("edbatch.distributed")
+installed = Later("edbatch.distributed.ray")
 
 CLIP = 5.0  # largest norm of the gradients
 OPTIMIZERS = {
@@ -167,6 +168,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise EdBatchError("--held-out: expected --data as well")
     if arguments.address and not arguments.workers:
         raise EdBatchError("--address: expected --workers as well")
+    if arguments.workers:
+        installed.ray()
     if folder is None and arguments.resume:
         raise EdBatchError("--resume: expected --save FOLDER, where the run is")
     if folder and not arguments.resume and os.path.exists(folder / CHECKPOINT):

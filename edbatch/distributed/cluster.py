@@ -44,6 +44,7 @@ class _Joined:
 
 _lock = Lock()
 _joined: _Joined | None = None
+_process: int | None = None  # that used Ray first: a copy of it, by `os.fork`, would wait for Ray for ever
 
 
 @contextmanager
@@ -59,7 +60,8 @@ def cluster(place: str, address: str | None, workers: int, store: int) -> Iterat
         store: bytes of shared memory, where it is begun here.
 
     Raises:
-        EdBatchError: there is none at the address, it has too few processors, or it cannot be begun.
+        EdBatchError: there is none at the address, it has too few processors, it cannot be begun, or this process was
+            forked from one that used it.
     """
     if address is not None and not isinstance(address, str):
         raise EdBatchError(f"{place}: address: expected text such as '10.0.0.1:6379', got {shown(address)}")
@@ -79,8 +81,13 @@ def cluster(place: str, address: str | None, workers: int, store: int) -> Iterat
 
 
 def _entered(place: str, address: str | None, workers: int, store: int) -> _Joined:
-    global _joined
-    found, now = ray(), _joined
+    global _joined, _process
+    if _process not in (None, os.getpid()):
+        raise EdBatchError(
+            f"{place}: this process was forked from one that used Ray; expected a new one (of `subprocess`, or of "
+            "`multiprocessing` with the start method 'spawn')"
+        )
+    found, now, _process = ray(), _joined, os.getpid()
     if now is not None and now.users and found.is_initialized():
         if now.begun and address != now.address:
             where = "of this machine's own" if now.address is None else f"at {now.address}"

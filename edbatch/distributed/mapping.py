@@ -97,6 +97,7 @@ class _Mapping:
         self._program, self._n, self._size, self._timeout = program, n, size, timeout
         self._workers: list[Any] = []
         self._flying: deque[_Group] = deque()
+        self._unread: EdBatchError | None = None
 
     def over(self, samples: Iterable[Any], address: str | None, quiet: bool) -> Generator[Any]:
         """The results."""
@@ -112,17 +113,18 @@ class _Mapping:
             while self._flying or not ended:
                 while not ended and len(self._flying) < AHEAD * self._n:
                     chosen = self._read(given, first)
-                    if not chosen:
-                        ended = True
-                        break
-                    worker = self._freest()
-                    self._flying.append(_Group(first, chosen, worker, self._asked(worker, first, chosen)))
-                    first += len(chosen)
+                    ended = not chosen or self._unread is not None
+                    if chosen:
+                        worker = self._freest()
+                        self._flying.append(_Group(first, chosen, worker, self._asked(worker, first, chosen)))
+                        first += len(chosen)
                 if self._flying:
                     found = self._waited(self._flying[0])
                     self._flying.popleft()
                     bar.update(len(found))
                     yield from found
+            if self._unread is not None:  # what was read before has its results
+                raise self._unread
 
     def _sent(self, here: bool) -> Any:
         options = asdict(current_options()) | {"training": False}
@@ -134,12 +136,14 @@ class _Mapping:
             raise unsendable("map", [("the program, with all that it refers to,", self._program)], error) from error
 
     def _read(self, given: Iterator[Any], first: int) -> list[Any]:
+        """The next samples, up to one that cannot be read."""
         chosen: list[Any] = []
         try:
             chosen.extend(islice(given, self._size))
         except Exception as error:
             at = first + len(chosen)
-            raise EdBatchError(f"map: sample {at} cannot be read ({type(error).__name__}: {error})") from error
+            self._unread = EdBatchError(f"map: sample {at} cannot be read ({type(error).__name__}: {error})")
+            self._unread.__cause__ = error
         return chosen
 
     def _freest(self) -> int:

@@ -180,6 +180,13 @@ def test_bad_input(fails, trees, tmp_path):
     assert "lr" in fails("train", "tree-lstm", "--lr", "-1")
 
 
+def test_without_ray_no_folder_is_made(fails, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    said = fails("train", "tree-lstm", *TINY, "--save", tmp_path / "run", "--workers", 2)
+    assert said.endswith("expected pip install 'edbatch[ray]'")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_holds_a_run(edbatch, fails, tmp_path):
     given = ("train", "tree-rnn", *TINY[:-4], "--epochs", 1, "--save", tmp_path)
     assert edbatch(*given)[0] == 0

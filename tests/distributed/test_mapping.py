@@ -110,6 +110,38 @@ def test_results_are_in_order_and_memory_is_bounded(one_cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("readable", [0, 7, 10, 33])
+def test_samples_before_one_that_cannot_be_read_have_results(one_cluster, readable):
+    def samples():
+        yield from range(readable)
+        raise OSError("the disk is gone")
+
+    found = []
+    with pytest.raises(EdBatchError, match=rf"^map: sample {readable} cannot be read \(OSError: the disk") as error:
+        found.extend(eb.distributed.map(twice, samples(), workers=2, batch=5))
+    assert found == [2 * x for x in range(readable)]
+    assert isinstance(error.value.__cause__, OSError)
+
+
+@pytest.mark.slow
+def test_a_process_that_is_forked_is_told(one_cluster):
+    assert list(eb.distributed.map(twice, [1], workers=1)) == [2]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            list(eb.distributed.map(twice, [1], workers=1))
+        except EdBatchError as error:
+            os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        assert said.read().startswith("map: this process was forked from one that used Ray; expected a new one")
+    os.waitpid(child, 0)
+
+
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced(one_cluster, tmp_path):
     given = [(x, tmp_path / "mark") for x in range(40)]
     assert list(eb.distributed.map(deadly_once, given, workers=2, batch=3, timeout=120)) == list(range(40))
