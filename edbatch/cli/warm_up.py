@@ -63,6 +63,7 @@ def programs() -> Iterator[tuple[str, Callable[[], object]]]:
         yield name, partial(_train, name)
     yield "threads", _share
     yield "equal subgraphs", _compute_once
+    yield "vertex functions", _gather
     for name in eb.training.__all__:
         kind = getattr(eb.training, name)
         if isinstance(kind, type) and issubclass(kind, eb.training.Trainer) and kind is not eb.training.Trainer:
@@ -114,6 +115,25 @@ def _compute_once() -> None:
     with eb.options(share=True), eb.Graph(policy="sufficient"):
         for n in (2, 1024):  # so many that the table of those that are known grows
             eb.forward([eb.tanh(W @ eb.ones(4)) for _ in range(n)])
+
+
+def _gather() -> None:
+    """Over vertices in no order, which gather results of two forms."""
+    E = eb.ParameterCollection(seed=0).add_lookup_parameters((2, 2), name="E")
+
+    @eb.vertex
+    def leaf(v: eb.Vertex) -> None:
+        v.scatter(eb.lookup(E, v.pull()))
+
+    @eb.vertex
+    def inner(v: eb.Vertex) -> None:
+        both = eb.concatenate([v.gather(0), v.gather(1)])
+        v.scatter(both)
+        v.push(both.sum())
+
+    graph = eb.InputGraph([0, 2, 2, 4, 4], [1, 2, 1, 3], [1, 0, 1, 0])
+    with eb.Graph(policy="sufficient"):
+        eb.forward(list(eb.vertex(leaf, inner)(graph, [0, 1]).pushed)[: len(graph.roots)])
 
 
 def _update(kind: Any) -> None:
