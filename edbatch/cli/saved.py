@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from edbatch.base.files import read_text, write_atomically
 from edbatch.errors import EdBatchError
@@ -12,7 +13,7 @@ from edbatch.errors import EdBatchError
 CHECKPOINT, VOCABULARY = "checkpoint.safetensors", "vocabulary.json"
 
 
-class Saved(NamedTuple):
+class Saved(msgspec.Struct):
     """What a folder says of its model.
 
     Attributes:
@@ -31,7 +32,7 @@ class Saved(NamedTuple):
         Raises:
             EdBatchError: it cannot be written.
         """
-        write_atomically(folder / VOCABULARY, json.dumps(self._asdict(), ensure_ascii=False, indent=1) + "\n")
+        write_atomically(folder / VOCABULARY, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
 
 def read_saved(folder: Path, model: str) -> Saved:
@@ -42,12 +43,9 @@ def read_saved(folder: Path, model: str) -> Saved:
     """
     path = folder / VOCABULARY
     try:
-        found = Saved(**json.loads(read_text(path)))
-        fits = isinstance(found.hidden, int) and isinstance(found.known, dict)
-    except (TypeError, json.JSONDecodeError):
-        fits = False
-    if not fits:
-        raise EdBatchError(f"{path}: expected what edbatch train --save writes")
+        found = msgspec.json.decode(read_text(path), type=Saved)
+    except (msgspec.DecodeError, RecursionError):
+        raise EdBatchError(f"{path}: expected what edbatch train --save writes") from None
     if found.model != model:
         raise EdBatchError(f"{folder}: holds a {found.model}; expected one, got {model}")
     return found

@@ -133,7 +133,8 @@ def _gather() -> None:
 
     graph = eb.InputGraph([0, 2, 2, 4, 4], [1, 2, 1, 3], [1, 0, 1, 0])
     with eb.Graph(policy="sufficient"):
-        eb.forward(list(eb.vertex(leaf, inner)(graph, [0, 1]).pushed)[: len(graph.roots)])
+        found = eb.vertex(leaf, inner)(graph, [0, 1])
+        eb.forward([x for x, vertex in zip(found.pushed, found.pushed_by, strict=True) if vertex in graph.roots])
 
 
 def _update(kind: Any) -> None:

@@ -11,7 +11,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from edbatch.base.later import Later
 from edbatch.policy.typed_graph import TypedGraph
+
+csgraph = Later("scipy.sparse.csgraph")
+sparse = Later("scipy.sparse")
 
 COUNT, PART = 12, 4  # mini-batches, of a fourth of the samples each
 LEAST_SAMPLES = 8  # of a graph of which there are smaller ones
@@ -39,15 +43,9 @@ def samples_of(graph: TypedGraph) -> list[NDArray[np.intp]]:
     """
     inner, users = _inner(graph), _users(graph)
     among = inner[users] & inner[graph.operands]
-    users, operands = users[among], graph.operands[among]
-    part, before = np.arange(len(graph)), None
-    while before is None or (part != before).any():
-        before = part.copy()
-        least = np.minimum(part[users], part[operands])
-        for ends in (users, operands):  # a part's first node, too, learns of a node before it
-            np.minimum.at(part, before[ends], least)
-            np.minimum.at(part, ends, least)
-        part = part[part]
+    ends = users[among], graph.operands[among]
+    edges = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(len(graph), len(graph)))
+    _, part = csgraph.connected_components(edges, directed=False)
     nodes = np.flatnonzero(inner)
     nodes = nodes[np.argsort(part[nodes], kind="stable")]
     return np.split(nodes, np.flatnonzero(np.diff(part[nodes])) + 1) if len(nodes) else []
