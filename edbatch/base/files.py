@@ -34,9 +34,7 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     return Path(os.fsdecode(encoded))
 
 
-def write_atomically(
-    path: str | os.PathLike[str], data: bytes | bytearray | str, mode: int | None = None
-) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str, mode: int | None = None) -> None:
     """Write `data` to `path` so that a reader sees the old file or the new one, never a part.
 
     The bytes go to a temporary file in the same folder (`.NAME.*.part`), are flushed to the disk, and replace `path` in

@@ -30,7 +30,9 @@ interpreter of cells, optimisers, and the layers of edbatch.models, forward and 
 when they are first called, in some tenths of a second.
 
 The code is kept in the folder edbatch/compiled of the user's cache folder (XDG_CACHE_HOME, ~/.cache); every environment
-with the same versions of Python, NumPy and Numba, and the same processor, finds it there.
+with the same versions of Python, NumPy and Numba, and the same processor, finds it there. The folder is this user's
+alone: code is read only where this user or root has written it, and nobody else can. For an image whose programs run as
+another user, root warms up and lets all read it: XDG_CACHE_HOME=/opt/cache edbatch warm-up && chmod -R a+rX /opt/cache
 """
 
 

@@ -1,8 +1,8 @@
 """Compiled code on disk, in the user's cache folder, found by a digest of all that it depends on.
 
-Whatever is wrong with the folder or a file - damaged, of something else, read-only, full, of another user - is said once,
-and worked around by compiling again; what that gives replaces a damaged file. Files are replaced in one step, so that
-processes may write at once. They hold code, and pickles, which are code too: see `trusted` for whose are read.
+Whatever is wrong with the folder or a file - damaged, of something else, of another user, read-only, full - is said
+once, and worked around by compiling again; what that gives replaces a damaged file. Files are replaced in one step, so
+that processes may write at once. They hold code, and pickles, which are code too: see `trusted` for whose are read.
 """
 
 # mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"

@@ -26,7 +26,7 @@ def save(basename: str, objects: Iterable[Any]) -> None:
     for one in objects:
         if isinstance(one, Parameters | LookupParameters):
             meta += pickle.dumps((type(one).__name__, str(one.name)))
-            data += text_of(one, one.name())
+            data += text_of(one, str(one.name))
         elif _is_builder(one):
             builder: Any = one
             collection = builder.param_collection()
@@ -70,8 +70,8 @@ class _Known(pickle.Unpickler):
         if isinstance(found, type) and hasattr(found, "from_spec") and hasattr(found, "param_collection"):
             return found
         raise DynetError(
-            f"{self._place}: holds {module}.{name}; expected numbers, texts and classes of builders (with from_spec and "
-            "param_collection), whose modules have been imported"
+            f"{self._place}: holds {module}.{name}; expected numbers, texts and classes of builders (with from_spec "
+            "and param_collection), whose modules have been imported"
         )
 
 

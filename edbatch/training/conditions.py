@@ -6,17 +6,19 @@ import os
 from hashlib import blake2b
 from typing import Any
 
+from edbatch.base.later import Later
 from edbatch.errors import warn
 from edbatch.graph.model.collection import ParameterCollection
-from edbatch.kernels.cpu.blas_threads import blas_kernels
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
+
+blas_threads = Later("edbatch.kernels.cpu.blas_threads")
 
 
 def conditions(model: ParameterCollection, policy: str | os.PathLike[str] | Policy) -> dict[str, str]:
     """By name, as JSON can hold them."""
     return {
-        "BLAS": blas_kernels(),
+        "BLAS": blas_threads.blas_kernels(),
         "device": model.device.name,
         "dtype": str(model.dtype),
         "policy": _described(get_policy(policy)),

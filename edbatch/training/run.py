@@ -263,8 +263,7 @@ class Run:
         return self._recorded([self.data[i] for i in numbers])[0]
 
     def _settle(self, doing: Doing) -> None:
-        """Choose a policy, if there is none, and say so where the next mini-batches are computed otherwise than before.
-        """
+        """Choose a policy, if there is none; say so where mini-batches are now computed otherwise than before."""
         if self.policy is None:
             self.policy = self._chosen_policy(doing)
         now = conditions(self.model, self.policy)

@@ -144,7 +144,9 @@ class TestSaved:
         module, _, name = f"builtins.{named}".rpartition(".")
         module = module if module == "builtins" else module.removeprefix("builtins.")
         (tmp_path / "m.meta").write_bytes(f"c{module}\n{name}\n(S'run'\ntR.".encode())
-        with pytest.raises(eb.EdBatchError, match=rf"m.meta: holds {module}.{name}; expected numbers, texts and classes"):
+        with pytest.raises(
+            eb.EdBatchError, match=rf"m.meta: holds {module}.{name}; expected numbers, texts and classes"
+        ):
             dy.load(str(tmp_path / "m"), dy.ParameterCollection())
         assert capsys.readouterr().out == ""
 
@@ -191,7 +193,7 @@ class TestSaved:
         parameter.zero()
         monkeypatch.setattr(os, "fsync", full)
         for write in writers:
-            with pytest.raises(eb.EdBatchError, match="cannot be written .No space left on device"):
+            with pytest.raises(eb.EdBatchError, match=r"cannot be written \(No space left on device\)"):
                 write()
         assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 

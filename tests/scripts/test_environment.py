@@ -31,9 +31,7 @@ def test_to_import_scripts_changes_nothing():
 def test_what_is_run_begins_again_with_one_thread(run, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(BEGUN)
     environment = os.environ | PINNED | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, *run], env=environment, check=True, cwd=ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, *run], env=environment, check=True, cwd=ROOT, capture_output=True, text=True)
     (_, first), (optimizes, second) = map(json.loads, done.stdout.splitlines())
     others = {name: value for name, value in environment.items() if name not in PINNED}
     assert first.items() >= PINNED.items()

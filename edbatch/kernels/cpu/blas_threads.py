@@ -47,7 +47,9 @@ def _libraries() -> list[Any]:
 def blas_kernels() -> str:
     """What decides the last bits of matrix products: libraries, versions, and the processor that they compute for."""
     told = [library.info() for library in _libraries()]
-    names = {" ".join(str(of[key]) for key in ("internal_api", "version", "architecture") if of.get(key)) for of in told}
+    names = {
+        " ".join(str(of[key]) for key in ("internal_api", "version", "architecture") if of.get(key)) for of in told
+    }
     return ", ".join(sorted(names))
 
 
