@@ -275,9 +275,9 @@ def test_several_event_loops(model, answers):
 
 async def large():
     """Takes more memory than an address can name."""
-    x, y = eb.ones((40_000, 1)), eb.ones((1, 40_000))
+    x, y = eb.ones((46_340, 1)), eb.ones((1, 46_340))
     await eb.scalar(1.0)
-    await eb.sum([x @ y for _ in range(30_000)])
+    await eb.sum([x @ y for _ in range(17_000)])
 
 
 async def large_of_its_own():
