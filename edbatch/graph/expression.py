@@ -67,6 +67,10 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
     def backward(self, gradient: Any = None) -> None:
         """Compute the gradients of this expression, and add them to those of the parameters it depends on.
 
+        Gradients add up over calls until an update applies and forgets them, or `zero_grad()` of the trainer, of the
+        collection or of the parameter does. A trainer's update forgets those of its own parameters: others that this
+        expression depends on, as the discriminator's where it is the generator's loss, keep theirs.
+
         Runs what is pending. The graph may go on growing; every call goes back through the whole graph. A run that it
         starts saves what going back reads; what ran before is partly computed again, which takes that its parameters
         are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count).

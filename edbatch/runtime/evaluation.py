@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.records import packing
-from edbatch.base.stopwatch import Clock, booked
+from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED, Pieces, Recorded
+from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import expect_unwritten, now
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
@@ -383,12 +384,12 @@ class Evaluation:
         backward = Backward(self._state, self._store, self.ran, id, seed)
         clock = self.clock
         clock.restart()
-        token = booked.set(clock.seconds)
+        token = running.set(Source(clock.seconds))
         try:
             with self._computing():
                 backward.run(sources)
         finally:
-            booked.reset(token)
+            running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 

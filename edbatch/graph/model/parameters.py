@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from edbatch.base.exclusive import Whole, lock
-from edbatch.base.stopwatch import booked
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
+from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import note_write, share
 from edbatch.graph.operand import Operand
 from edbatch.graph.spec import FLOATS, ParameterSpec
@@ -40,8 +40,10 @@ class Parameter(Operand):
 
     # What the recording functions read of an operand: a parameter belongs to no graph.
     graph = None
-    #: Seconds by stage of the graph that a gradient came from last: its update is booked there.
-    stages: dict[str, float] | None = None
+    #: Where a gradient came from last.
+    source: Source | None = None
+    #: Whether its gradient was added to one that came before an update of others by the same call of `backward`.
+    has_leftovers = False
     #: When it was last written to, see `graph.model.writes`; 0: never.
     written = 0
     _order: Literal["C", "F"] = "F"
@@ -246,11 +248,20 @@ class Parameter(Operand):
 
         Of a stack, what is added to the rows of frozen parts is never read.
         """
-        fresh, stages = not self.has_grad, booked.get()
+        fresh, source = not self.has_grad, running.get()
         for member in self.members():
+            member._note_source(source)
             member._has_grad = not member._frozen
-            member.stages = stages
         return self._sum(), fresh
+
+    def _note_source(self, source: Source | None) -> None:
+        """Note where a gradient that comes now is from; None: nobody knows, as of one that is set."""
+        before = self.source
+        if not self._has_grad:
+            self.source, self.has_leftovers = source, False
+        elif source is not None and source is not before:
+            self.source = source
+            self.has_leftovers = self.has_leftovers or (before is not None and before.is_applied)
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
         """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
@@ -364,8 +375,8 @@ class LookupParameters(Parameter):
     def accumulator(self) -> tuple[Any, bool]:
         """See `Parameter.accumulator`: the gradient of all rows."""
         fresh = not self._has_grad
+        self._note_source(running.get())
         self._has_grad = self._is_dense = True
-        self.stages = booked.get()
         return self._sum(), fresh
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
@@ -373,8 +384,8 @@ class LookupParameters(Parameter):
         if len(rows):
             with self.device.backend.active():
                 self._came.append(self.device.backend.sum_equal(rows, values))
+            self._note_source(running.get())
             self._has_grad = True
-            self.stages = booked.get()
 
     def _sum(self) -> Any:
         with lock, Whole(), self.device.backend.active():
