@@ -59,6 +59,11 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         """
         return self.graph.value(self)
 
+    def __float__(self) -> float:
+        found = self.item()
+        self.graph.note_read(found)
+        return found
+
     def __await__(self) -> Generator[Expression, Any, Any]:
         """`await x` is the value of x; in programs of `edbatch.run`, what all of them wait for is computed at once."""
         value = (yield self) if driven.get() else self.graph.value(self)
@@ -73,7 +78,8 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
 
         Runs what is pending. The graph may go on growing; every call goes back through the whole graph. A run that it
         starts saves what going back reads; what ran before is partly computed again, which takes that its parameters
-        are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count).
+        are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count), and
+        if what `float(x)` or a function of `math` has read of the graph is a constant of it.
 
         Args:
             gradient: of this expression, an array of its shape; 1 by default, for a scalar only.

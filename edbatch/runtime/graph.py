@@ -28,6 +28,7 @@ from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import current_options
+from edbatch.graph.read_numbers import note_read, tell_read
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
 from edbatch.policy.policy import Policy
@@ -92,6 +93,7 @@ class Graph(Columns):
         "_evaluation",
         "_failed",
         "_policy",
+        "_read",
         "choice",
         "repeatable",
         "rounds",
@@ -113,6 +115,7 @@ class Graph(Columns):
         self._device = None if device is None else opened_device(device)
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
+        self._read: dict[float, int] = {}  # what `float(x)` has read, and how many nodes there were
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({}, [] if self.options.profile else None)
         self.repeatable = False
@@ -171,6 +174,10 @@ class Graph(Columns):
         except SystemError as error:
             raise original(error)  # noqa: B904 (it has no other cause)
 
+    def note_read(self, value: float) -> None:
+        """Remember what `float(x)` has read."""
+        note_read(self._read, value, self.n)
+
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec as an array, by their ids."""
         return self._ran(saving=False).rows(ids, spec)
@@ -197,6 +204,8 @@ class Graph(Columns):
             evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
         with Fitting():
             evaluation.backward(expression.id, seed)
+        if self._read:
+            tell_read(self._read, self.constants)
         if evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "

@@ -14,7 +14,7 @@ from edbatch.base.exclusive import Interlude, Whole, exclusive
 from edbatch.base.numbers import checked_integer, checked_real
 from edbatch.base.stopwatch import Moment, book
 from edbatch.errors import EdBatchError, shown, warn
-from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.model.parameters import Parameter, read_only
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
 from edbatch.schedules import Schedule
@@ -244,7 +244,7 @@ class Trainer:
 
     @exclusive
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What the trainer remembers, for `load_state`: copies of arrays by name, and numbers that JSON can hold.
+        """What the trainer remembers, for `load_state`: read-only copies of arrays by name, and numbers that JSON can hold.
 
         Hyper-parameters are not part of it: a run that goes on may change them.
 
@@ -267,7 +267,7 @@ class Trainer:
             with backend_of(parameter).active():
                 for number, slot in enumerate(self.rule.slots):
                     found = self._storage(owner_of(parameter)).slot(number, parameter)
-                    arrays[f"{slot}/{parameter.name}"] = np.array(backend_of(parameter).to_host(found), order="C")
+                    arrays[f"{slot}/{parameter.name}"] = read_only(backend_of(parameter).to_host(found))
         return arrays, {
             "optimizer": self._name,
             "steps": self.steps,

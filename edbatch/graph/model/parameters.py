@@ -58,7 +58,7 @@ class Parameter(Operand):
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
-        self.array = self.device.backend.from_host(array, self._stored)
+        self.array = self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
         #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.cell.stacking`.
         self.stack: Parameter | None = None
         self.rows = slice(None)
@@ -92,9 +92,22 @@ class Parameter(Operand):
     __hash__ = object.__hash__
 
     def value(self) -> np.ndarray:
-        """A copy of the array, on the host."""
+        """A copy of the array, on the host; it is read-only: `set_value` changes the parameter, `.copy()` is your own.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W.value()[0] = 0
+            Traceback (most recent call last):
+            ValueError: assignment destination is read-only
+            >>> value = W.value().copy()
+            >>> value[0] = 0
+            >>> W.set_value(value)
+            >>> W.value()
+            array([0., 1.], dtype=float32)
+        """
         with lock:  # an update by another thread comes before or after
-            return np.array(self.device.backend.to_host(self.array), order="C")
+            return read_only(self.device.backend.to_host(self.array))
 
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
@@ -144,7 +157,7 @@ class Parameter(Operand):
     def grad(self) -> np.ndarray:
         """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
 
-        What is done to the copy changes nothing: `scale_grad` and `set_grad` change the gradient.
+        The copy is read-only: `scale_grad` and `set_grad` change the gradient, `.copy()` is your own.
 
         Example:
             >>> import edbatch as eb
@@ -153,7 +166,7 @@ class Parameter(Operand):
             (False, array([[0., 0.]], dtype=float32))
         """
         with lock:
-            return np.array(self.device.backend.to_host(self.gradient_array()), order="C")
+            return read_only(self.device.backend.to_host(self.gradient_array()))
 
     def gradient_array(self) -> Any:
         """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""
@@ -330,10 +343,10 @@ class LookupParameters(Parameter):
     def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
 
-        Copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
+        Read-only copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
         """
         found = self.gradient_rows()
-        return None if found is None else (found[0].copy(), np.array(self.device.backend.to_host(found[1]), order="C"))
+        return None if found is None else (read_only(found[0]), read_only(self.device.backend.to_host(found[1])))
 
     def gradient_rows(self) -> tuple[np.ndarray, Any] | None:
         """What `sparse_grad` is a copy of; the gradients are where the table is."""
@@ -408,6 +421,13 @@ class LookupParameters(Parameter):
                     values[begin:end] = came
                 self._came = [backend.sum_equal(rows, values)]
             return self._came[0] if self._came else None
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to: who writes to it takes it for what it is a copy of."""
+    found = np.array(array, order="C")
+    found.flags.writeable = False
+    return found
 
 
 def own_value(numbers: Any) -> Any:
