@@ -11,6 +11,7 @@ import msgspec
 from edbatch.errors import EdBatchError
 from edbatch.graph.missing_operators import without_operators
 from edbatch.graph.operand import Operand
+from edbatch.graph.pytorch_names import EXPRESSION, explaining, with_hints
 from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ driven: ContextVar[bool] = ContextVar("edbatch_driven", default=False)
 
 # A Struct without garbage collection is built in a third of the time of a class with __slots__; it holds the graph, the
 # graph holds no expressions, so there is no cycle to collect.
+@with_hints(EXPRESSION)
 @without_operators  # `Struct` has some of its own, that come before those of `Operand`
 class Expression(msgspec.Struct, Operand, gc=False, eq=False):
     """One value of a graph: known by shape and dtype now, computed when a value is read.
@@ -69,6 +71,7 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         value = (yield self) if driven.get() else self.graph.value(self)
         return value
 
+    @explaining
     def backward(self, gradient: Any = None) -> None:
         """Compute the gradients of this expression, and add them to those of the parameters it depends on.
 
@@ -78,7 +81,7 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
 
         Runs what is pending. The graph may go on growing; every call goes back through the whole graph. A run that it
         starts saves what going back reads; what ran before is partly computed again, which takes that its parameters
-        are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count), and
+        are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count), or
         if what `float(x)` or a function of `math` has read of the graph is a constant of it.
 
         Args:

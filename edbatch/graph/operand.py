@@ -11,6 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError, MissingOperatorError
 from edbatch.graph import methods
 from edbatch.graph.missing_operators import hint_in_cells, without_operators
+from edbatch.graph.pytorch_names import Size
 from edbatch.graph.spec import Shape, Spec
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Operand(methods.Methods):
     @property
     def size(self) -> int:
         """Number of entries."""
-        return self.spec.size
+        return Size(self.spec.size)
 
     def item(self) -> float:
         """The only entry as a Python number; of an expression, what is pending runs, as for `value`.

@@ -17,6 +17,7 @@ from edbatch.errors import EdBatchError, shown, warn
 from edbatch.graph.model.parameters import Parameter, read_only
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
+from edbatch.graph.pytorch_names import TRAINER, explaining, with_hints
 from edbatch.schedules import Schedule
 from edbatch.training.arrays import backend_of, is_finite
 from edbatch.training.due import Due
@@ -25,6 +26,7 @@ from edbatch.training.rule import Rule
 from edbatch.training.storage import Storage, owner_of
 
 
+@with_hints(TRAINER)
 @dataclass(eq=False)
 class Trainer:
     """Updates the parameters of a model by their gradients; the base of all optimizers.
@@ -160,6 +162,7 @@ class Trainer:
                 lr = lr(self.steps)
         return checked_real(self._name, f"lr at step {self.steps}", lr)
 
+    @explaining
     @exclusive
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters that this optimizer updates."""
@@ -244,9 +247,9 @@ class Trainer:
 
     @exclusive
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What the trainer remembers, for `load_state`: read-only copies of arrays by name, and numbers that JSON can hold.
+        """What the trainer remembers, for `load_state`: arrays by name, and numbers that JSON can hold.
 
-        Hyper-parameters are not part of it: a run that goes on may change them.
+        The arrays are read-only copies. Hyper-parameters are not part of it: a run that goes on may change them.
 
         Example:
             >>> import edbatch as eb

@@ -20,6 +20,7 @@ from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
+from edbatch.graph.cell.inlined import returned
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.structure import flatten
@@ -218,7 +219,9 @@ class Cell(Described):
                 graph, one = numbered(graph, args[at])
                 taken = (*taken[:at], one, *taken[at + 1 :])
         if graph.inlines:
-            return self._inlined(taken, keywords, graph) if graph.base else self.function(*args, **keywords)
+            if graph.base is not None:
+                return self._inlined(taken, keywords, graph)
+            return returned(graph, self.function(*args, **keywords))
         if not keywords:
             taken = self._converted(taken, graph)
             if graph is not own or not all(map(is_, taken, args)):
@@ -251,7 +254,7 @@ class Cell(Described):
     def _inlined(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Any:
         """What the body records where it is called; of arrays, entry by entry: what it says is of one."""
         if not isinstance(graph, ArrayGraph):
-            return traced(graph, lambda: self.function(*args, **keywords))
+            return returned(graph, traced(graph, lambda: self.function(*args, **keywords)))
         found = []
         for at in range(graph.count):
             one = [entry(x, at) for x in args]

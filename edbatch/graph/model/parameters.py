@@ -15,9 +15,11 @@ from edbatch.graph.model.exchange import cast, from_dlpack
 from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import note_write, share
 from edbatch.graph.operand import Operand
+from edbatch.graph.pytorch_names import PARAMETER, with_hints
 from edbatch.graph.spec import FLOATS, ParameterSpec
 
 
+@with_hints(PARAMETER)
 class Parameter(Operand):
     """A learned array that is used whole: `W @ h + b`.
 
