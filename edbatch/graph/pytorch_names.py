@@ -66,8 +66,9 @@ FUNCTIONS = {
     "detach": "eb.stop_gradient(x)",
 }
 
-_VALUES = {
-    **dict.fromkeys(("cpu", "cuda", "to", "device"), _DEVICE),
+#: Attributes of values: of expressions and parameters.
+VALUE = {
+    **dict.fromkeys(("cpu", "cuda", "to"), _DEVICE),
     **dict.fromkeys(("float", "double", "half", "bfloat16", "type"), _DTYPE),
     **dict.fromkeys(("long", "int", "bool"), _READ),
     **dict.fromkeys(("sort", "argsort", "nonzero", "any", "all", "unique"), _READ),
@@ -90,14 +91,13 @@ _VALUES = {
 
 #: Attributes of expressions, of parameters, of trainers and of collections of parameters.
 EXPRESSION = {
-    **_VALUES,
+    "device": _DEVICE,
     "data": "x.value(), or eb.stop_gradient(x)",
     "grad": "x.gradient()",
     "grad_fn": "loss.backward(), then x.gradient()",
     "retain_grad": "x.gradient(), which every expression has after backward()",
 }
 PARAMETER = {
-    **{name: hint for name, hint in _VALUES.items() if name != "device"},
     **dict.fromkeys(("add_", "sub_", "mul_", "div_", "clamp_", "copy_", "fill_", "zero_"), "W.set_value(array)"),
     "data": "W.value() and W.set_value(array)",
 }
@@ -161,6 +161,9 @@ class _Missing:
         raise missing(kind.__name__ if kind is not None else "", self._name, self._hint)
 
 
+_MISSING = _Missing("", "")
+
+
 def missing(owner: str, name: str, hint: str) -> MissingAttributeError:
     """The error about a name that something has not; like those of modules and classes that have other names, too."""
     return MissingAttributeError(f"{owner} has no attribute {name!r}; expected {hint}")
@@ -171,7 +174,7 @@ def with_hints(hints: Mapping[str, str]) -> Callable[[Kind], Kind]:
 
     def hinted(kind: Kind) -> Kind:
         for name, hint in hints.items():
-            if not any(name in vars(base) for base in kind.__mro__):
+            if isinstance(getattr_static(kind, name, _MISSING), _Missing):
                 setattr(kind, name, _Missing(name, hint))
         kind.__dir__ = _listed  # type: ignore[method-assign,assignment]
         return kind

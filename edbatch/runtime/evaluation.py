@@ -183,11 +183,17 @@ class Evaluation:
 
     def typed_graph(self, nodes: Nodes, first: int, end: int | None = None) -> tuple[np.ndarray, TypedGraph]:
         """What has to be scheduled of the nodes from `first` to `end`: which, counted from `first`, and their graph."""
+        return self.typed_graph_of(nodes, first, end)[1:]
+
+    def typed_graph_of(
+        self, nodes: Nodes, first: int, end: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray, TypedGraph]:
+        """The same, after the numbers of the types in the table."""
         table = self.table
         present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first, end), table.is_source)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
         graph.topological = np.arange(len(kinds), dtype=np.int32)  # it is found out by `contract`
-        return chosen, graph
+        return present, chosen, graph
 
     def whole_graph(self) -> TypedGraph:
         """What has run, and what is pending; with where runs have ended."""

@@ -1,5 +1,7 @@
 """Who writes what PyTorch has and EdBatch has not is told what to write."""
 
+import inspect
+import pydoc
 import re
 import traceback
 
@@ -29,10 +31,10 @@ def x():
 def owners(model, x):
     return [
         (eb, names.FUNCTIONS),
-        (x, names.EXPRESSION),
-        (eb.array([x, x]), names.EXPRESSION),
-        (model["W"], names.PARAMETER),
-        (model["E"], names.PARAMETER),
+        (x, names.VALUE | names.EXPRESSION),
+        (eb.array([x, x]), names.VALUE | names.EXPRESSION),
+        (model["W"], names.VALUE | names.PARAMETER),
+        (model["E"], names.VALUE | names.PARAMETER),
         (eb.Adam(model), names.TRAINER),
         (model, names.COLLECTION),
     ]
@@ -109,6 +111,12 @@ def test_keywords_of_other_functions_are_not_explained():
     with pytest.raises(TypeError, match="unexpected keyword argument") as found, eb.Graph():
         of_the_user(dim=0)
     assert not hasattr(found.value, "__notes__")
+
+
+def test_help_and_signatures_know_nothing_of_them():
+    for kind in (eb.Expression, eb.Parameter, eb.SGD, eb.ParameterCollection):
+        assert "_Missing" not in pydoc.render_doc(kind)
+        inspect.signature(kind)
 
 
 def test_sizes_are_integers(x):

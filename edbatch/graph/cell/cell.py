@@ -32,6 +32,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.integers import Integers, counts_from_the_end
+from edbatch.graph.many_numbers import MANY
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
@@ -39,9 +40,9 @@ from edbatch.graph.watch.guard import MISSING
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Traces of one cell for one tuple of argument shapes, from which on there is a warning: where a number is another
-#: each time, and where something else is (a stack may have many layers that are traced one by one).
-MANY, VERY_MANY = 16, 100
+#: Traces of one cell for one tuple of argument shapes, from which on there is a warning where something else than a
+#: number is another each time (a stack may have many layers that are traced one by one).
+VERY_MANY = 100
 
 #: How many attributes every call looks at, at most; each takes about 15 ns.
 WATCHED = 8
