@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextvars import ContextVar
 from time import perf_counter, thread_time
 from typing import NamedTuple, Self
 
@@ -110,8 +109,3 @@ def book(several: Sequence[dict[str, float]], stage: str, start: Moment, end: Mo
         if compiling:
             seconds["compilation"] = seconds.get("compilation", 0.0) + compiling / len(several)
         seconds[stage] = seconds.get(stage, 0.0) + passed / len(several)
-
-
-#: Where `backward` books its time while it runs: a parameter that gets a gradient remembers it, so that its update is
-#: booked there too.
-booked: ContextVar[dict[str, float] | None] = ContextVar("edbatch_booked", default=None)

@@ -323,6 +323,9 @@ class Columns:
         """The value of one expression; the runtime knows how."""
         raise NotImplementedError
 
+    def note_read(self, value: float) -> None:
+        """Be told what `float(x)` has read; only what goes back wants to know."""
+
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec as an array, by their ids; the runtime knows how."""
         raise NotImplementedError

@@ -65,6 +65,9 @@ def _of_both(name: str, position: int, graph: Columns, other: Columns) -> Column
     if isinstance(graph, ArrayGraph) and isinstance(other, ArrayGraph) and graph.base is other.base:
         counts = f"{graph.count} entries, got {other.count}"
         raise EdBatchError(f"{name}: operand {position} is an array of expressions: expected {counts}")
+    for one in (graph, other):
+        if isinstance(one, Trace) and one.has_ended:
+            raise EdBatchError(f"{name}: operand {position}: {one.leaked}" if one is other else f"{name}: {one.leaked}")
     hint = ""
     if graph.base is not None and graph.base is other.base:
         hint = "; a vertex function is of one vertex: what others compute it gathers, of an array it pulls an entry"
@@ -97,8 +100,9 @@ def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Paramete
         raise operand.refused(f", and no operand of {name}")
     if isinstance(operand, complex | np.complexfloating):
         raise EdBatchError(f"{name}: expected a real number, got {operand!r}")
+    hint = "; eb.input(...) takes it, as a constant" if hasattr(operand, "__dlpack__") else ""
     raise EdBatchError(
-        f"{name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}"
+        f"{name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}{hint}"
     )
 
 

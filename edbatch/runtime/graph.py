@@ -20,6 +20,7 @@ from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, warn
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import DAMAGED, Columns, Pieces, Recorded
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
@@ -28,6 +29,8 @@ from edbatch.graph.lines import LinedTypes
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import current_options
+from edbatch.graph.pytorch_names import explain_keyword
+from edbatch.graph.read_numbers import note_read, tell_read
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
 from edbatch.policy.policy import Policy
@@ -92,6 +95,7 @@ class Graph(Columns):
         "_evaluation",
         "_failed",
         "_policy",
+        "_read",
         "choice",
         "repeatable",
         "rounds",
@@ -113,6 +117,7 @@ class Graph(Columns):
         self._device = None if device is None else opened_device(device)
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
+        self._read: dict[float, int] = {}  # what `float(x)` has read, and how many nodes there were
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({}, [] if self.options.profile else None)
         self.repeatable = False
@@ -133,6 +138,7 @@ class Graph(Columns):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
+            explain_keyword(error)
             self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
         if not graphs.leave_one(self._entered):
             raise EdBatchError("this graph's `with` block was left more often than it was entered")
@@ -171,6 +177,10 @@ class Graph(Columns):
         except SystemError as error:
             raise original(error)  # noqa: B904 (it has no other cause)
 
+    def note_read(self, value: float) -> None:
+        """Remember what `float(x)` has read."""
+        note_read(self._read, value, self.n)
+
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec as an array, by their ids."""
         return self._ran(saving=False).rows(ids, spec)
@@ -197,6 +207,8 @@ class Graph(Columns):
             evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
         with Fitting():
             evaluation.backward(expression.id, seed)
+        if self._read:
+            tell_read(self._read, self.constants)
         if evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
@@ -433,6 +445,8 @@ class Graph(Columns):
             raise EdBatchError(f"{place}: expected an expression, got {type(expression).__name__}")
         own = expression.graph.base if isinstance(expression, ExpressionArray) else expression.graph
         if own is not self:
+            if isinstance(own, Trace):
+                raise EdBatchError(f"{place}: {own.leaked}")
             hint = ", that of one vertex in a vertex function" if own is not None and own.base is self else ""
             raise EdBatchError(f"{place}: an expression of another graph{hint}")
 

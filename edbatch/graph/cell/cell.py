@@ -20,6 +20,7 @@ from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
+from edbatch.graph.cell.inlined import returned
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.structure import flatten
@@ -31,6 +32,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
 from edbatch.graph.integers import Integers, counts_from_the_end
+from edbatch.graph.many_numbers import MANY
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
@@ -38,9 +40,9 @@ from edbatch.graph.watch.guard import MISSING
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Traces of one cell for one tuple of argument shapes, from which on there is a warning: where a number is another
-#: each time, and where something else is (a stack may have many layers that are traced one by one).
-MANY, VERY_MANY = 16, 100
+#: Traces of one cell for one tuple of argument shapes, from which on there is a warning where something else than a
+#: number is another each time (a stack may have many layers that are traced one by one).
+VERY_MANY = 100
 
 #: How many attributes every call looks at, at most; each takes about 15 ns.
 WATCHED = 8
@@ -218,7 +220,9 @@ class Cell(Described):
                 graph, one = numbered(graph, args[at])
                 taken = (*taken[:at], one, *taken[at + 1 :])
         if graph.inlines:
-            return self._inlined(taken, keywords, graph) if graph.base else self.function(*args, **keywords)
+            if graph.base is not None:
+                return self._inlined(taken, keywords, graph)
+            return returned(graph, self.function(*args, **keywords))
         if not keywords:
             taken = self._converted(taken, graph)
             if graph is not own or not all(map(is_, taken, args)):
@@ -251,7 +255,7 @@ class Cell(Described):
     def _inlined(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Any:
         """What the body records where it is called; of arrays, entry by entry: what it says is of one."""
         if not isinstance(graph, ArrayGraph):
-            return traced(graph, lambda: self.function(*args, **keywords))
+            return returned(graph, traced(graph, lambda: self.function(*args, **keywords)))
         found = []
         for at in range(graph.count):
             one = [entry(x, at) for x in args]

@@ -117,23 +117,35 @@ class Trace(Template):
 
     Attributes:
         payloads: the integers that a call gives: the cell's arguments, then what is drawn for it.
+        has_ended: whether the cell's function is done: nothing may use its expressions any more.
     """
 
-    __slots__ = ("cell", "payloads")
+    __slots__ = ("cell", "has_ended", "payloads")
 
     def __init__(self, cell: str, dtype: Any, options: Options | None = None) -> None:
         super().__init__(dtype, options)
         self.cell = cell
         self.payloads: list[Payload] = []
+        self.has_ended = False
         self.inlines = self.careful = True  # a cell in a cell
 
     def value(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no values while tracing."""
+        if self.has_ended:
+            raise EdBatchError(self.leaked)
         raise EdBatchError(
             f"cell {self.cell} reads a value; a cell is traced once, its structure must not depend on computed values"
         )
 
     values = backward = gradient = value
+
+    @property
+    def leaked(self) -> str:
+        """What is wrong with an expression that outlives the trace."""
+        return (
+            f"an expression that cell {self.cell} computed while it was traced is used outside of the cell: it has no "
+            "value, as a call of the cell records one node; have the cell return it, and use what each call returns"
+        )
 
     def payload(self, name: str = "") -> Payload:
         """A placeholder for one more integer of a call."""

@@ -138,7 +138,10 @@ def run(
     def call() -> Any:
         return function(*given.owner, *placed[:split], **named, **given.static)
 
-    leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
+    try:
+        leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
+    finally:
+        trace.has_ended = True
     for x in leaves:
         if isinstance(x, ExpressionArray):
             raise EdBatchError("it returns an array of expressions; expected single ones, of which calls make arrays")

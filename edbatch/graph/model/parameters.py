@@ -9,15 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from edbatch.base.exclusive import Whole, lock
-from edbatch.base.stopwatch import booked
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.graph.model.exchange import cast, from_dlpack
+from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import note_write, share
 from edbatch.graph.operand import Operand
+from edbatch.graph.pytorch_names import PARAMETER, with_hints
 from edbatch.graph.spec import FLOATS, ParameterSpec
 
 
+@with_hints(PARAMETER)
 class Parameter(Operand):
     """A learned array that is used whole: `W @ h + b`.
 
@@ -40,8 +42,10 @@ class Parameter(Operand):
 
     # What the recording functions read of an operand: a parameter belongs to no graph.
     graph = None
-    #: Seconds by stage of the graph that a gradient came from last: its update is booked there.
-    stages: dict[str, float] | None = None
+    #: Where a gradient came from last.
+    source: Source | None = None
+    #: Whether its gradient was added to one that came before an update of others by the same call of `backward`.
+    has_leftovers = False
     #: When it was last written to, see `graph.model.writes`; 0: never.
     written = 0
     _order: Literal["C", "F"] = "F"
@@ -56,7 +60,7 @@ class Parameter(Operand):
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
-        self.array = self.device.backend.from_host(array, self._stored)
+        self.array = self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
         #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.cell.stacking`.
         self.stack: Parameter | None = None
         self.rows = slice(None)
@@ -90,9 +94,22 @@ class Parameter(Operand):
     __hash__ = object.__hash__
 
     def value(self) -> np.ndarray:
-        """A copy of the array, on the host."""
+        """A copy of the array, on the host; it is read-only: `set_value` changes the parameter, `.copy()` is your own.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W.value()[0] = 0
+            Traceback (most recent call last):
+            ValueError: assignment destination is read-only
+            >>> value = W.value().copy()
+            >>> value[0] = 0
+            >>> W.set_value(value)
+            >>> W.value()
+            array([0., 1.], dtype=float32)
+        """
         with lock:  # an update by another thread comes before or after
-            return np.array(self.device.backend.to_host(self.array), order="C")
+            return read_only(self.device.backend.to_host(self.array))
 
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
@@ -142,7 +159,7 @@ class Parameter(Operand):
     def grad(self) -> np.ndarray:
         """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
 
-        What is done to the copy changes nothing: `scale_grad` and `set_grad` change the gradient.
+        The copy is read-only: `scale_grad` and `set_grad` change the gradient, `.copy()` is your own.
 
         Example:
             >>> import edbatch as eb
@@ -151,7 +168,7 @@ class Parameter(Operand):
             (False, array([[0., 0.]], dtype=float32))
         """
         with lock:
-            return np.array(self.device.backend.to_host(self.gradient_array()), order="C")
+            return read_only(self.device.backend.to_host(self.gradient_array()))
 
     def gradient_array(self) -> Any:
         """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""
@@ -246,11 +263,20 @@ class Parameter(Operand):
 
         Of a stack, what is added to the rows of frozen parts is never read.
         """
-        fresh, stages = not self.has_grad, booked.get()
+        fresh, source = not self.has_grad, running.get()
         for member in self.members():
+            member._note_source(source)
             member._has_grad = not member._frozen
-            member.stages = stages
         return self._sum(), fresh
+
+    def _note_source(self, source: Source | None) -> None:
+        """Note where a gradient that comes now is from; None: nobody knows, as of one that is set."""
+        before = self.source
+        if not self._has_grad:
+            self.source, self.has_leftovers = source, False
+        elif source is not None and source is not before:
+            self.source = source
+            self.has_leftovers = self.has_leftovers or (before is not None and before.is_applied)
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
         """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
@@ -319,10 +345,10 @@ class LookupParameters(Parameter):
     def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
 
-        Copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
+        Read-only copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
         """
         found = self.gradient_rows()
-        return None if found is None else (found[0].copy(), np.array(self.device.backend.to_host(found[1]), order="C"))
+        return None if found is None else (read_only(found[0]), read_only(self.device.backend.to_host(found[1])))
 
     def gradient_rows(self) -> tuple[np.ndarray, Any] | None:
         """What `sparse_grad` is a copy of; the gradients are where the table is."""
@@ -364,8 +390,8 @@ class LookupParameters(Parameter):
     def accumulator(self) -> tuple[Any, bool]:
         """See `Parameter.accumulator`: the gradient of all rows."""
         fresh = not self._has_grad
+        self._note_source(running.get())
         self._has_grad = self._is_dense = True
-        self.stages = booked.get()
         return self._sum(), fresh
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
@@ -373,8 +399,8 @@ class LookupParameters(Parameter):
         if len(rows):
             with self.device.backend.active():
                 self._came.append(self.device.backend.sum_equal(rows, values))
+            self._note_source(running.get())
             self._has_grad = True
-            self.stages = booked.get()
 
     def _sum(self) -> Any:
         with lock, Whole(), self.device.backend.active():
@@ -397,6 +423,13 @@ class LookupParameters(Parameter):
                     values[begin:end] = came
                 self._came = [backend.sum_equal(rows, values)]
             return self._came[0] if self._came else None
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to: who writes to it takes it for what it is a copy of."""
+    found = np.array(array, order="C")
+    found.flags.writeable = False
+    return found
 
 
 def own_value(numbers: Any) -> Any:
