@@ -132,8 +132,10 @@ def test_writes_to_shared_memory(model):
         loss = network(model, eb.input([0.1, 0.2, 0.3]))
         loss.backward()
         arrays["b"] += 1.0  # which going back does not need
+        model["b"].touch()
         loss.backward()
         arrays["V"][0, 0] += 1.0
+        model["V"].touch()
         with pytest.raises(eb.EdBatchError, match="V changed"):
             loss.backward()
     with eb.Graph():
