@@ -1,4 +1,4 @@
-"""When parameters were last written to: what a graph computed before that has no gradient any more that is anybody's.
+"""When parameters were last written to: what a graph recorded or ran before that is not mixed with what comes later.
 
 Time is the number of writes so far. Writes by another library, to memory that was exported, are told by `touch`.
 """
@@ -6,7 +6,9 @@ Time is the number of writes so far. Writes by another library, to memory that w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import ref
 
 from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError
@@ -16,6 +18,24 @@ if TYPE_CHECKING:
     from edbatch.graph.model.parameters import Parameter
 
 _time = 0
+_graphs: dict[int, tuple[int, ref[Any]]] = {}  # by `id`, with the threads that made them
+
+
+class Follower(Protocol):
+    """What wants to know of writes."""
+
+    def note_write(self, time: int) -> None:
+        """Be told that parameters have just been written to."""
+
+
+def follow(graph: Follower) -> None:
+    """Tell a graph of all writes by this thread from now on."""
+    _graphs[id(graph)] = get_ident(), ref(graph)
+
+
+def unfollow(graph: Follower) -> None:
+    """Tell it of no more."""
+    _graphs.pop(id(graph), None)
 
 
 def note_write(parameters: Iterable[Parameter]) -> None:
@@ -26,6 +46,10 @@ def note_write(parameters: Iterable[Parameter]) -> None:
         for parameter in parameters:
             for member in parameter.members():
                 member.written = _time
+        here = get_ident()
+        for thread, held in list(_graphs.values()):
+            if thread == here and (graph := held()) is not None:
+                graph.note_write(_time)
 
 
 def last_write(parameter: Parameter) -> int:
