@@ -65,8 +65,9 @@ def cell(function: F) -> F:
     at the first call in each graph for each object: if it has changed, the function is traced again, and where it is
     back at an earlier value, the earlier trace is found. Inside one graph it must not change, but for attributes of the
     object itself that are numbers, truth values or texts, also where the class has a default for them: eight of these
-    are looked at in every call. A number that is another in every mini-batch is better an argument: that is a value,
-    and needs no new trace.
+    are looked at in every call. All else is compared once more when the graph runs, and at the end of its `with` block:
+    a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
+    another in every mini-batch is better an argument: that is a value, and needs no new trace.
 
     What cannot be compared is refused by name: values and gradients of parameters, files and which there are, the time,
     random numbers (but `eb.dropout`), what tells the state of the process (`inspect.stack`, `os.getpid`, `id`), objects
@@ -87,7 +88,8 @@ def cell(function: F) -> F:
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
-            (two traces differ), reads what cannot be watched, or returns something else than expressions.
+            (two traces differ), reads what cannot be watched, or returns something else than expressions. When the
+            graph runs, or its `with` block ends: what the function reads has changed between two calls.
 
     Example:
         >>> import edbatch as eb

@@ -99,7 +99,8 @@ class Parameter(Operand):
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
 
-        Where going back needs the old one, `backward` of what was computed with it is an error from then on.
+        Where going back needs the old one, `backward` of what was computed with it is an error from then on. So is
+        reading what this thread recorded before and what has not run.
 
         Args:
             value: numbers; arrays and tensors of other libraries too, see `edbatch.from_dlpack`.

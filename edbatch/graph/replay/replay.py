@@ -45,7 +45,8 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
     Expressions among the arguments, also in tuples, lists, dictionaries and data classes, are operands, given anew at
     each call. The first argument may be a model, an object with parameters: its attributes are watched as those of
     `self`. What else the function reads is watched as in a cell (see `edbatch.cell`), once for each graph: if it has
-    changed, samples are recorded again, and earlier recordings are found when it is back. What cannot be watched is
+    changed, samples are recorded again, and earlier recordings are found when it is back. Inside one graph a change is
+    an error, when the graph runs or its `with` block ends. What cannot be watched is
     refused by name: values, random numbers (but `eb.dropout`), files, the time.
 
     Args:
