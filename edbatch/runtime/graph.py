@@ -153,7 +153,6 @@ class Graph(Columns):
                 raise
 
     def __del__(self) -> None:
-        unfollow(self)
         if not sys.is_finalizing():  # then all of its memory goes
             try:
                 self._release()
@@ -163,6 +162,7 @@ class Graph(Columns):
 
     def _release(self) -> None:
         """Give all buffers back, unless that is done."""
+        unfollow(self)
         evaluation = getattr(self, "_evaluation", None)
         if evaluation is not None:
             with Whole(last=True):

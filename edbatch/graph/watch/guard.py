@@ -168,7 +168,7 @@ class Guard:
             value = held()
             if value is None or (get or own)(key, MISSING) is not value:
                 return False
-        return all(token((get or own)(key, MISSING)) == want for get, key, want in self._deep)
+        return not self._deep or all(token((get or own)(key, MISSING)) == want for get, key, want in self._deep)
 
     @property
     def numbers(self) -> list[str]:
