@@ -105,9 +105,9 @@ class ArrayGraph(Columns):
             return self.base.handle(self.base, int(found), x.spec)
         return array_graph(self.base, len(found)).leaf(found, x.spec)
 
-    def note(self, guard: Guard, owner: Any) -> None:
+    def note(self, guard: Guard, owner: Any, own: Any, besides: frozenset[str] | None) -> None:
         """As the base."""
-        self.base.note(guard, owner)
+        self.base.note(guard, owner, own, besides)
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """As the base."""

@@ -19,7 +19,7 @@ from edbatch.graph.integers import Integers
 from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.model.writes import is_shared, last_write
+from edbatch.graph.model.writes import last_write
 from edbatch.graph.node_type import NodeType, intern, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.sources import INPUT, PARAMETER
@@ -201,14 +201,14 @@ def _constant_type(op: Op, shape: Shape, dtype: np.dtype) -> NodeType:
 def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
     """A parameter as a node: for ops that batch over different parameters of one shape.
 
-    Another one after the parameter was written to: what has run keeps the value of then. Who writes through memory that
-    is shared does not say so before the next run.
+    Another one after the parameter was written to: what has run keeps the value of then. Another library,
+    to which the parameter was exported, may have written to it unseen.
     """
     if graph.base is not None:
         return graph.placed(parameter_node(graph.base, parameter))
     key = parameter, last_write(parameter)
     found = graph.constants.get(key)
-    if found is not None and found[0] < graph.n - graph.waiting and is_shared(parameter):
+    if found is not None and found[0] < graph.n - graph.waiting and parameter.is_exported:
         del graph.constants[key]
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     attributes = (("parameter", parameter.spec),)

@@ -456,7 +456,6 @@ class Evaluation:
         Raises:
             EdBatchError: parameters were written to since.
         """
-        now()
         for ran in self.ran:
             kinds = np.unique(self.nodes.types[ran.begin.nodes : ran.end.nodes]).tolist()
             expect_unwritten([spec for kind in kinds for spec in self.table.bound[kind].type.parameters], ran.time)

@@ -67,8 +67,9 @@ def cell(function: F) -> F:
     at the first call in each graph for each object: if it has changed, the function is traced again, and where it is
     back at an earlier value, the earlier trace is found. Inside one graph it must not change, but for attributes of the
     object itself that are numbers, truth values or texts, also where the class has a default for them: eight of these
-    are looked at in every call. A number that is another in every mini-batch is better an argument: that is a value,
-    and needs no new trace.
+    are looked at in every call. All else is compared once more when the graph runs, and at the end of its `with` block:
+    a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
+    another in every mini-batch is better an argument: that is a value, and needs no new trace.
 
     What cannot be compared is refused by name: values and gradients of parameters, files and which there are, the time,
     random numbers (but `eb.dropout`), what tells the state of the process (`inspect.stack`, `os.getpid`, `id`), objects
@@ -89,7 +90,8 @@ def cell(function: F) -> F:
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
-            (two traces differ), reads what cannot be watched, or returns something else than expressions.
+            (two traces differ), reads what cannot be watched, or returns something else than expressions. When the
+            graph runs, or its `with` block ends: what the function reads has changed between two calls.
 
     Example:
         >>> import edbatch as eb
@@ -363,7 +365,8 @@ class Cell(Described):
         key = (shapes, named, graph.dtype, graph.variant, static)
         own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
         right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
-        graph.note(right.guard, given.owner[0] if given.owner else self)
+        owner = given.owner[0] if given.owner else self
+        graph.note(right.guard, owner, own.get, None)
         with suppress(KeyError):
             if not named and (not static or len(traces) < VERY_MANY):  # each text that is given has a last call
                 at = self.place(len(given.operands)) + graph.variant + text_of(given.static)
@@ -371,6 +374,7 @@ class Cell(Described):
                 if not any(map(is_expression, given.operands)):
                     watched = (*watched, graph.dtype)
                 kept[at] = LastCall(right, watched)
+                graph.note(right.guard, owner, own.get, right.guard.looks)
         return right.entry
 
     def _watch(self, variant: Variant, own: Any) -> tuple[Any, ...]:
@@ -383,6 +387,7 @@ class Cell(Described):
             self.watched = (*self.watched, *(name for name in chosen if name not in self.watched))[:WATCHED]
             self.defaulted = lacking
             self._renew_fast()
+        variant.guard.looks = frozenset(self.watched)
         return tuple(own.get(name, MISSING) for name in self.watched)
 
     def _note_indices(self, given: Arguments) -> None:
@@ -428,9 +433,9 @@ class Cell(Described):
         *alike, static = key
         values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
         numbers = [name for name, (kind, *_) in static if kind is float] if values else []
-        change = known[0].guard.change(own.get) if known else None
+        change = next(known[0].guard.changes(own.get), None) if known else None
         if change is not None:
-            what, is_number, count = *change, len(known) + 1
+            what, is_number, count = f"{change.path} has become {change.now}", change.is_number, len(known) + 1
         elif values:
             what, is_number = f"{', '.join(numbers) or 'a keyword'} is another", bool(numbers)
             count = len(values) + traces.gone + 1

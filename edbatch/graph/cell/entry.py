@@ -173,7 +173,7 @@ class LastCall:
         own, serial = owner.__dict__, graph.serial
         if self.variant is None or not self.variant.guard.holds(own.get):
             return False
-        graph.note(self.variant.guard, owner)
+        graph.note(self.variant.guard, owner, own.get, self.variant.guard.looks)
         self.variant.serial = serial
         renewed = LastCall()
         renewed.variant, renewed.call = self.variant, (*self.call[:-1], serial)

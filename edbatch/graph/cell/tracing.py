@@ -66,7 +66,7 @@ def trace_cell(
     Raises:
         EdBatchError: the function is none of its arguments and of what can be watched.
     """
-    watch = Watch()
+    watch = Watch(f"cell {name}")
     try:
         body, structure, payloads = run(name, function, given, graph, watch)
         again = run(name, function, given, graph, watch)

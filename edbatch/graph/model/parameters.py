@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from numbers import Number
 from typing import Any, Literal
+from weakref import ref
 
 import numpy as np
 
 from edbatch.base.exclusive import Whole, lock
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.graph.model.exchange import cast, from_dlpack
+from edbatch.graph.model.exchange import cast, exported, from_dlpack
 from edbatch.graph.model.source import Source, running
-from edbatch.graph.model.writes import note_write, share
+from edbatch.graph.model.writes import note_write
 from edbatch.graph.operand import Operand
 from edbatch.graph.pytorch_names import PARAMETER, with_hints
 from edbatch.graph.spec import FLOATS, ParameterSpec
@@ -49,6 +50,7 @@ class Parameter(Operand):
     #: When it was last written to, see `graph.model.writes`; 0: never.
     written = 0
     _order: Literal["C", "F"] = "F"
+    _export: ref[Any] | None = None
 
     def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
         if not isinstance(array, np.ndarray) or array.dtype not in FLOATS:
@@ -114,7 +116,8 @@ class Parameter(Operand):
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
 
-        Where going back needs the old one, `backward` of what was computed with it is an error from then on.
+        Where going back needs the old one, `backward` of what was computed with it is an error from then on. So is
+        reading what this thread recorded before and what has not run.
 
         Args:
             value: numbers; arrays and tensors of other libraries too, see `edbatch.from_dlpack`.
@@ -128,12 +131,15 @@ class Parameter(Operand):
         note_write([self])
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
+        """Export the array to another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
 
         Both sides see what either writes (NumPy before 2.3 only reads). A matrix is stored by columns, and a part of a
         stack has gaps between them, so that the array has strides; libraries that take only arrays without must copy
-        it. A cell that stacks parameters moves them when it is first called: take the array again after that. As long
-        as the parameter lives, each run of a graph compares a checksum of it, to see what was written.
+        it. As long as the other library holds the array, no cell moves the parameter beside others
+        (`cell.explain()` says so): calls run faster where it is exported after the cell's first call, or not at all.
+
+        EdBatch cannot see writes from outside. What runs after one reads what was written; call `touch` where a graph
+        was recorded before the write, and is read, or gone back through, after it.
 
         Example:
             >>> import edbatch as eb
@@ -143,12 +149,40 @@ class Parameter(Operand):
             >>> W.value()[0, 0]
             np.float32(7.0)
         """
-        share(self)
-        return self.array.__dlpack__(**arguments)
+        with lock:
+            array = None if self._export is None else self._export()
+            if array is None:
+                array = self.array[...]  # an object of its own, which lives as long as it is held elsewhere
+                self._export = exported(array)
+        return array.__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Where the array is; (1, 0) is the CPU."""
         return self.array.__dlpack_device__()
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether another library holds the array, see `__dlpack__`."""
+        return self._export is not None and self._export() is not None
+
+    def touch(self) -> None:
+        """Say that another library has written to the array: it counts as changed, as by `set_value`.
+
+        Example:
+            >>> import numpy as np, edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> array = np.from_dlpack(W)
+            >>> with eb.Graph():
+            ...     loss = eb.dot(W, W)
+            >>> loss.value()
+            np.float32(2.0)
+            >>> array[0] = 7
+            >>> W.touch()
+            >>> loss.backward()
+            Traceback (most recent call last):
+            edbatch.errors.EdBatchError: backward: p0 changed after the graph had run ...
+        """
+        note_write([self])
 
     @property
     def has_grad(self) -> bool:
@@ -433,10 +467,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 
 def own_value(numbers: Any) -> Any:
-    """Of a parameter its value, for who copies numbers.
-
-    As another library's tensor it would count as shared ever after, and each run would compare a checksum of it.
-    """
+    """Return a parameter's value, wherever it is, for a caller that copies numbers; anything else as it is."""
     return numbers.value() if isinstance(numbers, Parameter) else numbers
 
 

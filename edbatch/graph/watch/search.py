@@ -229,12 +229,14 @@ class _Sight:
                     except ImportError:
                         continue
                     self.visit(module, form)
+        attributes = {id(vars(value)) for _, value in lasting if hasattr(value, "__dict__")}  # which are places by name
         for name, value in lasting:
             if name in self.ran.code.co_freevars:
                 continue  # see `look_into`
             if id(value) in self._search.given:
                 continue
-            if isinstance(value, CONTENTS) and not isinstance(value, tuple | frozenset | np.generic):
+            is_fixed = isinstance(value, tuple | frozenset | np.generic)
+            if isinstance(value, CONTENTS) and not is_fixed and id(value) not in attributes:
                 self._search.contents(value, name)
             self.visit(value, name, checked=False)
 
