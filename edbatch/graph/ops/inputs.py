@@ -132,7 +132,7 @@ def parameter(parameter: Parameter) -> Expression:
     """
     if not isinstance(parameter, Parameter):
         raise EdBatchError(f"parameter: expected a Parameter, got {shown(parameter)}")
-    return parameter_node(current_graph(), parameter)
+    return parameter_node(current_graph(), parameter, held=True)
 
 
 _rows: dict[Spec, tuple[int, Spec]] = {}
