@@ -24,8 +24,8 @@ class ExpressionArray(Expression, gc=False, eq=False):
     A function or a cell that is given an array records n ordinary nodes, one for each entry, and returns an array, at a
     small part of the cost of n calls. Other arrays that it is given have as many entries; a single expression, a
     parameter, a number or a NumPy array is the same for all entries. Where it takes an integer (a look-up, a label, an
-    argument of a cell that is annotated `int`), an array of n integers gives each entry its own. A NumPy array that has a
-    row for each entry and would make each larger is refused: `eb.array(x)` gives each its row, `eb.input(x)` all of
+    argument of a cell that is annotated `int`), an array of n integers gives each entry its own. A NumPy array that has
+    a row for each entry and would make each larger is refused: `eb.array(x)` gives each its row, `eb.input(x)` all of
     it. It is no tensor with an axis more: `shape` and axes are those of an entry, entries are independent, and run with
     whatever else the policy finds ready.
 

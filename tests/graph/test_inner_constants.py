@@ -1,4 +1,4 @@
-"""What functions compute with besides their operands is nobody's: constants that users hold have their own gradients."""
+"""What functions compute with besides their operands is nobody's: what users hold has a gradient of its own uses."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,9 @@ MORE = {
     "one_hot of an integer": lambda x, y, k, p: eb.dot(x * 5, eb.one_hot(3, 8)),
     "one_hot of integers": lambda x, y, k, p: eb.one_hot([3, 1], 8) @ x,
     "sum of no expressions": lambda x, y, k, p: eb.sum([], like=x) * x,
-    "stacks that broadcast": lambda x, y, k, p: eb.reshape(x, (2, 1, 2, 2)) @ eb.reshape(eb.concatenate([y, y[:4]]), (1, 3, 2, 2)),
+    "stacks that broadcast": lambda x, y, k, p: (
+        eb.reshape(x, (2, 1, 2, 2)) @ eb.reshape(eb.concatenate([y, y[:4]]), (1, 3, 2, 2))
+    ),
     "numbers in lists": lambda x, y, k, p: eb.sum([x[0], 2.0, 0.5]) * eb.weighted_sum([0.5, 2.0], [x, y]),
     "cumsum": lambda x, y, k, p: eb.cumsum(x, 0) * 2.0,
     "parameters": lambda x, y, k, p: eb.tanh(p.W) @ x + p.W[0] + eb.stack([p.b, x])[0] + p.W.T @ y,

@@ -78,7 +78,9 @@ class TestEveryPair:
             xs = eb.array(EACH)
             found, wide = call(xs, eb.array(EACH[::-1].copy())), call(xs, eb.input(EACH))
             for at, x in enumerate(EACH):
-                np.testing.assert_array_equal(found[at].value(), call(eb.scalar(x), eb.scalar(EACH[N - 1 - at])).value())
+                np.testing.assert_array_equal(
+                    found[at].value(), call(eb.scalar(x), eb.scalar(EACH[N - 1 - at])).value()
+                )
                 np.testing.assert_array_equal(wide[at].value(), call(eb.scalar(x), eb.input(EACH)).value())
 
     def test_other_numbers_of_rows_enlarge(self, name, side):
@@ -182,7 +184,11 @@ def test_integers_for_entries_and_for_all():
             eb.pick(xs, LABELS)
         with pytest.raises(eb.EdBatchError, match=r"array of integers"):
             eb.lookup(model.table, LABELS)
-        for call in (lambda: eb.gather(xs, k, 0), lambda: eb.scatter(xs, k, xs, 0), lambda: eb.scatter_add(xs, k, xs, 0)):
+        for call in (
+            lambda: eb.gather(xs, k, 0),
+            lambda: eb.scatter(xs, k, xs, 0),
+            lambda: eb.scatter_add(xs, k, xs, 0),
+        ):
             with pytest.raises(eb.EdBatchError, match=r"4 integers for as many entries; expected eb\.pick"):
                 call()
         np.testing.assert_array_equal(eb.gather(xs, LABELS, 0).value(), np.eye(N)[:, LABELS])

@@ -386,7 +386,9 @@ class Cell(Described):
         right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
         graph.note(right.guard, given.owner[0] if given.owner else self)
         with suppress(KeyError):
-            if not (named or right.entry.enlarging) and (not static or len(traces) < VERY_MANY):  # each text that is given has a last call
+            if not (named or right.entry.enlarging) and (
+                not static or len(traces) < VERY_MANY
+            ):  # each text that is given has a last call
                 at = self.place(len(given.operands)) + graph.variant + text_of(given.static)
                 watched = self._watch(right, own)
                 if not any(map(is_expression, given.operands)):

@@ -93,12 +93,13 @@ def trace_cell(
     specs = tuple(x.limit if isinstance(x, Payload) else x.spec for x in used)
     mixed = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and not x.is_alike)
     labels = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and x.is_label)
+    enlarging = frozenset(trace.enlarging)
     for variant in known:
-        entry = variant.entry
-        if same(entry.traced, body) and (entry.structure, entry.specs, entry.enlarging) == (structure, specs, trace.enlarging):
+        entry, of_call = variant.entry, (structure, specs, enlarging)
+        if same(entry.traced, body) and (entry.structure, entry.specs, entry.enlarging) == of_call:
             return Variant(entry, guard, graph.serial)
     entry = _entry(name, given, graph, body, structure, specs, len(list(taken)))
-    return Variant(replace(entry, mixed=mixed, labels=labels, enlarging=frozenset(trace.enlarging)), guard, graph.serial)
+    return Variant(replace(entry, mixed=mixed, labels=labels, enlarging=enlarging), guard, graph.serial)
 
 
 def _entry(

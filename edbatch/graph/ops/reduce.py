@@ -222,9 +222,7 @@ _maximum_list_of = _over_list("max", "maximum_list", _largest, _to_the_largest_o
 _minimum_list_of = _over_list("min", "minimum_list", _smallest, _to_the_largest_of)
 _elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
 _elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
-_logsumexp_list_of = _over_list(
-    "logsumexp", "logsumexp_list", _logsumexp_of, _by_weight
-)
+_logsumexp_list_of = _over_list("logsumexp", "logsumexp_list", _logsumexp_of, _by_weight)
 
 
 def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:

@@ -49,9 +49,9 @@ class Calls:
         """The value of a function of the table; its operands are converted as needed.
 
         Args:
-            contract: whether a product and a sum may become one instruction, as in functions that are written so. Not in
-                a kernel's own arithmetic: what a derivative computes again is then, to the last bit, what the forward
-                run computed, whatever else is in either kernel.
+            contract: whether a product and a sum may become one instruction, as in functions that are written so. Not
+                in a kernel's own arithmetic: what a derivative computes again is then, to the last bit, what the
+                forward run computed, whatever else is in either kernel.
         """
         found = _instruction(code, name, operands, self.number, contract)
         if found is not None:
@@ -128,7 +128,9 @@ def _instruction(code: Code, name: str, operands: list[Value], number: str, cont
             operands = [code.converted(x, number) if x.type == "i64" else x for x in operands]
         a, b = _alike(code, operands, number, of_truth=number)
         if a.type in INTEGERS:
-            return code.operation(f"{_FLOATS[name]}{' contract' if contract else ''}", a, b) if name in _FLOATS else None
+            return (
+                code.operation(f"{_FLOATS[name]}{' contract' if contract else ''}", a, b) if name in _FLOATS else None
+            )
         return code.operation(_INTEGERS[name], a, b) if name in _INTEGERS else None
     if name == "fma":  # not rounded in between, whatever the processor can do
         a, b, c = _alike(code, operands, number)
