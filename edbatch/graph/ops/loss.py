@@ -308,7 +308,7 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     """
     if label.__class__ is int and label_smoothing.__class__ is float and not label_smoothing:
         return _cross_entropy_call(logits, label)
-    if isinstance(logits, ExpressionArray):
+    if isinstance(logits, ExpressionArray) and not is_integers(label):
         label = _of_each(logits, label)
     smoothing = checked_number("cross_entropy: label_smoothing", label_smoothing)
     expect(0 <= smoothing <= 1, f"cross_entropy: expected label_smoothing in [0, 1], got {label_smoothing}")
