@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
         import uvicorn  # part of an extra
 
         from edbatch.serving.http import Service
+        from edbatch.serving.server import Server
     except ImportError as missing:
         raise EdBatchError(f"edbatch serve: {missing}; expected `pip install 'edbatch[serve]'`") from None
     model, program = loaded(arguments.source)
@@ -106,7 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
             host, port = one.getsockname()[:2]
             shown_host = f"[{host}]" if ":" in host else host
             print(f"edbatch: running on http://{shown_host}:{port} (Ctrl-C ends it)", file=sys.stderr, flush=True)
-        uvicorn.Server(config).run(sockets)
+        Server(config).run(sockets)
 
 
 @contextmanager
