@@ -133,11 +133,11 @@ def test_what_is_cancelled_may_misbehave_once_more(how):
         except BaseException:
             ended.append(how)
             if how == "raises":
-                raise ValueError("at the end")
+                raise ValueError("at the end") from None
             if how == "waits":
                 await eb.scalar(2.0)
             if how == "is ended":
-                raise SystemExit(3)
+                raise SystemExit(3) from None
             if how == "returns":
                 return 5
             raise
