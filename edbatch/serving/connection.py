@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import h11
@@ -46,6 +47,13 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for one in sockets or ():
             one.listen(BACKLOG)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; at a second Ctrl-C, drop the connections: since Python 3.12 `asyncio` waits for each of them."""
+        super().handle_exit(sig, frame)
+        if self.force_exit:
+            for connection in list(self.server_state.connections):
+                connection.transport.abort()
 
 
 class _Connection(H11Protocol):

@@ -15,6 +15,7 @@ from weakref import ref
 import numpy as np
 
 from edbatch.base.exclusive import lock
+from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
@@ -167,7 +168,7 @@ class Cell(Described):
         self.name = getattr(named, "__qualname__", type(named).__qualname__).replace("<locals>.", "")
         # Two cells may have one name: in a class and in another that inherits from it, say.
         self.attribute = re.sub(r"\W", "_", f"_cell_{self.name}_{next(_numbers)}")
-        self.signature = inspect.signature(function)
+        self.signature = signature_of(function)
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
         self.is_of_classes = self.is_method and self.parameters[0].name == "cls"

@@ -11,6 +11,7 @@ from weakref import ref
 
 from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
+from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
@@ -130,7 +131,7 @@ class Replay:
         self.place = f"replay {getattr(function, '__qualname__', function)}"
         if any(is_kind(function) for is_kind in kinds):
             raise EdBatchError(f"{self.place}: expected a function that returns, got one that waits or yields")
-        self._names = list(inspect.signature(function).parameters)
+        self._names = list(signature_of(function).parameters)
         self._is_method = self._names[:1] in (["self"], ["cls"])
         self._key = key
         self._memory = memory

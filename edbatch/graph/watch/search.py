@@ -38,7 +38,7 @@ from edbatch.graph.watch.getters import Get, closure_get, there_get, weak_get, w
 from edbatch.graph.watch.guard import ATOMS, CONTENTS, MISSING, Read
 from edbatch.graph.watch.modules import is_pure, is_standard
 from edbatch.graph.watch.parts import LARGE, Remembered, cached, inner, is_python, opened, parts, size
-from edbatch.graph.watch.state import draws, draws_by_name
+from edbatch.graph.watch.state import GLOBAL, draws, draws_by_name
 
 # Names of code that reads attributes whose names may be computed.
 _NAMES_BY_NAME = {"__dict__", "__getattribute__", "attrgetter", "methodcaller"}
@@ -220,7 +220,7 @@ class _Sight:
                 self.visit(kind, kind.__name__)
         for instruction in dis.get_instructions(self.ran.code):
             name = instruction.argval
-            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            if instruction.opname in GLOBAL:
                 self._place(scope, scope.get, name, name)
             elif instruction.opname == "IMPORT_NAME":
                 for form in (name, f".{name}", f"..{name}"):
