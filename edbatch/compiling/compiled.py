@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
-from time import thread_time
 from typing import Any, TypeVar, overload
 from weakref import WeakSet
 
@@ -26,7 +25,7 @@ import numpy as np
 
 from edbatch.base.exclusive import Whole
 from edbatch.base.records import ENTRY
-from edbatch.base.stopwatch import compiling
+from edbatch.base.stopwatch import compiling, processor_time
 from edbatch.errors import EdBatchError
 
 with compiling:
@@ -146,12 +145,12 @@ class Small(Compiled):
         return self._interpreted > PATIENCE or _entries(args) > SMALL
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
-        start = thread_time() - compiling.processor_seconds
+        start = processor_time()
         try:
             # Whatever ends it, with its context it is over that this thread interprets.
             return _plain(copy_context().run(self._in_python, args))
         finally:
-            self._interpreted += thread_time() - compiling.processor_seconds - start
+            self._interpreted += processor_time() - start
 
     def _in_python(self, args: tuple[Any, ...]) -> Any:
         _interpreting.set(True)
