@@ -142,7 +142,8 @@ class Small(Compiled):
                 self._pays = True
                 return True
             called = callees(self)
-            self._cost = min(1.0, A_BYTE * sum(len(one.py_func.__code__.co_code) for one in called if not one.overloads))
+            size = sum(len(one.py_func.__code__.co_code) for one in called if not one.overloads)
+            self._cost = min(1.0, A_BYTE * size)
             for function in called - {self}:
                 if hasattr(function, "_is_called"):
                     function.__class__, function._is_called = Small, True
@@ -181,7 +182,7 @@ def _is_callable(result: Any) -> bool:
 
 def _only_for_callers() -> bool:
     """Whether what is compiled now need not be called from Python: but all that is compiled ahead may be."""
-    return _thread.depth > 1 and PATIENCE >= 0
+    return _thread.depth > 1
 
 
 @contextmanager

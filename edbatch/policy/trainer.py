@@ -190,7 +190,8 @@ class Trainer:
         self.bar.update(self.episodes - before)
         if self.seconds < inf and self.bar.disable and processor_time() - self.begun > LONG:
             nodes = sum(map(len, self.graphs))
-            say_once(f"edbatch: learning to batch {nodes:,} nodes, {self.seconds:.0f} s of processor time at most", _said)
+            most = f"{self.seconds:.0f} s of processor time at most"
+            say_once(f"edbatch: learning to batch {nodes:,} nodes, {most}", _said)
 
     def follow_teachers(self) -> None:
         """One table per teacher, by majority vote over its decisions in each state."""

@@ -147,9 +147,7 @@ class _Writer(Values):
             load = self.kernel.instructions[largest.value]
             assert isinstance(load, Load)
             size, count = self.size(self.kernel.outer), self.at_column(largest.count)
-            self.lines.append(
-                f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(largest)}, {count});"
-            )
+            self.lines.append(f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(largest)}, {count});")
             return
         for pass_, reductions in enumerate(analysis.reductions):
             for value in reductions:

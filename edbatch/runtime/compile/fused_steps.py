@@ -102,12 +102,12 @@ class _Making:
         outer = sum(not run.reduced[axis] for axis, _ in axes)
         places = tuple(Place(once=whose == NUMBERS) for whose in self.places)
         kernel = Kernel(outer, len(axes) - outer, places, make.instructions, written, dtype=body.dtype.name)
-        of_column = {column: access for access, column in columns.items()}
+        of_column = {column: access for access, column in columns.items() if isinstance(access, _Access)}
         runs: list[int] = []
         for one in kernel.accesses:
-            access = None if one.column is None else of_column[one.column]
-            if not isinstance(access, _Access):  # it is a number
+            if one.column is None:  # it is a number
                 continue
+            access = of_column[one.column]
             strides = (*access.along(axes), access.more)
             given = (*one.strides, one.along if isinstance(one, LoadAt) else SAME)
             runs += [stride for stride, kind in zip(strides, given, strict=True) if kind == RUN]

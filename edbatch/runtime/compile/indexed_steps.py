@@ -46,8 +46,8 @@ def _stored(body: Body, number: int) -> CellStep:
         runs += [stride for stride in (*strides, into[axis]) if kinds((stride,)) == (RUN,)]
         places = (Place(),) * (len(operands) + 1)
         kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=body.dtype.name)
-        sizes = [shape[at] for at in axes]
-        step: KernelStep = link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], [*runs, *firsts, out.shape[axis]])
+        sizes, words = [shape[at] for at in axes], [*runs, *firsts, out.shape[axis]]
+        step: KernelStep = link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], words)
         return step
 
     return CellStep(encode, operands, (number,))

@@ -29,8 +29,8 @@ def largest_step(body: Body, number: int) -> list[CellStep] | None:
         places = (Place(), Place())
         kernel = Kernel(len(axes) - 1, 1, places, (Load(0, kinds(source), 0),), (store,), dtype=body.dtype.name)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
-        positions = [link.at(root), link.at(Value(number))]
-        step: KernelStep = link.kernel_step(kernel, [shape[at] for at in axes], positions, [*runs, first, attributes["k"]])
+        positions, words = [link.at(root), link.at(Value(number))], [*runs, first, attributes["k"]]
+        step: KernelStep = link.kernel_step(kernel, [shape[at] for at in axes], positions, words)
         return step
 
     return [CellStep(encode, (operand,), (number,))]

@@ -178,9 +178,9 @@ def _row(kernel, call, strides, i):
     for store in kernel.stores:
         at = positions(store)
         if isinstance(store, StoreLargest):
-            value = np.broadcast_to(values[store.value], sizes)
-            order = np.lexsort((-np.where(np.isnan(value), 0, value), ~np.isnan(value)))[..., : call.columns[store.count]]
-            written.append((store, np.broadcast_to(at, sizes)[..., : call.columns[store.count]], order.astype(dtype)))
+            value, count = np.broadcast_to(values[store.value], sizes), call.columns[store.count]
+            order = np.lexsort((-np.where(np.isnan(value), 0, value), ~np.isnan(value)))[..., :count]
+            written.append((store, np.broadcast_to(at, sizes)[..., :count], order.astype(dtype)))
             continue
         if isinstance(store, StoreAt):
             index = np.broadcast_to(np.asarray(values[store.index]), sizes)
