@@ -4,14 +4,16 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.base.stopwatch import processor_time
 from edbatch.compiling import compiled
-from edbatch.policy import qlearning
+from edbatch.policy import qlearning, trainer
 from edbatch.runtime import learned, remembered
 from tests.interrupts import FOREVER, Interrupt
 
@@ -222,10 +224,15 @@ def of_kind(kind):
     return x
 
 
-def chains(n):
+def graph_of_chains(n):
     with eb.Graph() as graph:
         for chain in range(n // 20):
             of_kind(chain % 4)
+    return graph
+
+
+def chains(n):
+    graph = graph_of_chains(n)
     graph.run()
     return graph.report().policy
 
@@ -247,8 +254,48 @@ def test_many_small_mini_batches_are_learned_from(nothing_learned, monkeypatch):
     assert [chains(40) for _ in range(4)] == ["sufficient"] * 2 + ["fsm-sort"] * 2
 
 
+def neural_stack(length):
+    """The reads of a stack that is pushed to `length` times: each entry's strength is what those above it leave."""
+    strengths, total = [], eb.zeros(3)
+    for step in range(length):
+        left = eb.sigmoid(total.sum())
+        for at in range(step - 1, -1, -1):
+            strengths[at], left = eb.maximum(strengths[at] - eb.maximum(left, 0), 0), left - strengths[at]
+        strengths.append(eb.sigmoid(total.sum() + step))
+        room = eb.scalar(1)
+        for strength in reversed(strengths):
+            total, room = total + eb.minimum(strength, eb.maximum(room, 0)), room - strength
+    return total
+
+
+def test_learning_that_nobody_asked_for_ends_soon_and_is_not_tried_again(nothing_learned, monkeypatch):
+    monkeypatch.setattr(qlearning, "SECONDS", 0.2)
+    begun, policies, asked = processor_time(), [], []
+    learn = learned.learn_unasked
+    monkeypatch.setattr(learned, "learn_unasked", lambda graph: asked.append(graph) or learn(graph))
+    for _ in range(3):
+        with eb.Graph() as graph:
+            stacks = [neural_stack(7 + number % 4) for number in range(8)]
+        eb.forward(stacks)
+        policies.append(graph.report().policy)
+    assert len(asked[0]) > learned.LARGE
+    assert len(asked) == len(set(policies)) == 1
+    assert processor_time() - begun < 1.5
+
+
+def test_off_a_terminal_it_is_said_that_learning_takes_long(nothing_learned, monkeypatch, capsys):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    monkeypatch.setattr(trainer, "LONG", 0.0)
+    monkeypatch.setattr(trainer, "_said", threading.Event())
+    for _ in range(2):
+        eb.learn([graph_of_chains(200).typed_graph()])
+        assert capsys.readouterr().err == "", "who asks for it knows"
+    chains(learned.LARGE)
+    assert capsys.readouterr().err == "edbatch: learning to batch 1,000 nodes, 2 s of processor time at most\n"
+
+
 def test_nothing_is_learned_where_a_rule_has_the_fewest_batches(nothing_learned, monkeypatch):
-    monkeypatch.setattr(qlearning, "learn", None)
+    monkeypatch.setattr(learned, "learn_unasked", None)
     assert [chain(learned.LARGE), chain(learned.LARGE)] == ["sufficient"] * 2
 
 

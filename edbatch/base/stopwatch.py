@@ -38,6 +38,11 @@ class Stopwatch(threading.local):
 compiling = Stopwatch()
 
 
+def processor_time() -> float:
+    """Seconds in which a processor has worked for this thread, without compilation: busy machines take no more."""
+    return thread_time() - compiling.processor_seconds
+
+
 class Moment(NamedTuple):
     """A point in time.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from tqdm import tqdm
@@ -12,10 +13,11 @@ from edbatch.base.stopwatch import Moment
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.policy import Policy
-from edbatch.policy.trainer import CHECK_EVERY, Exploration, Trainer
+from edbatch.policy.trainer import CHECK_EVERY, LONG, Exploration, Trainer
 from edbatch.policy.typed_graph import TypedGraph
 
 WORK_LIMIT = 100_000_000  # of all episodes together, as Trainer.work counts: about a second
+SECONDS = 2.0  # of processor time, for learning that nobody asked for
 MOST_STEPS = 2**31 - 1  # which compiled loops add to numbers of decisions
 
 
@@ -80,13 +82,25 @@ def learn(
     seed = checked_integer("learn", "seed", seed, least=0)
     if not how.is_possible():
         raise EdBatchError("learn: needs 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1")
+    shows = None if progress is None else checked_flag("learn: progress", progress)
+    return _learned(graphs, encoding, episodes, seed, shows, how, inf)
+
+
+def learn_unasked(graph: TypedGraph) -> Policy:
+    """Learn as `learn` does, in SECONDS of processor time at most: nobody waits long for what nobody asked for."""
+    return _learned(graph.runs(), "sort", 1000, 0, None, Exploration(), SECONDS)
+
+
+def _learned(
+    graphs: Sequence[TypedGraph], encoding: str, episodes: int, seed: int, progress: bool | None, how: Exploration,
+    seconds: float,
+) -> Policy:  # fmt: skip
     started = Moment.now()
-    trainer = Trainer(graphs, ENCODINGS[encoding], seed)
+    trainer = Trainer(graphs, ENCODINGS[encoding], seed, seconds)
     episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainer.work)))
     with tqdm(
         total=episodes, desc="learning to batch", unit="episode",
-        disable=None if progress is None else not checked_flag("learn: progress", progress),
-        delay=1.0 if progress is None else 0.0, leave=False,
+        disable=None if progress is None else not progress, delay=LONG if progress is None else 0.0, leave=False,
     ) as bar:  # fmt: skip
         trainer.bar = bar
         trainer.follow_teachers()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Sequence, Set
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from edbatch.base.stopwatch import Moment
+from edbatch.base.stopwatch import Moment, processor_time
+from edbatch.compiling.shown import say_once
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.drawing import drawn
 from edbatch.policy.fsm import FSM
@@ -36,7 +39,11 @@ TEACHERS = ("sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remai
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the path ratio knows better
+LONG = 1.0  # seconds; what takes longer is told
 HOPELESS = 1.01  # times the batches of before: a change that costs so much on some of the graphs is not tried on others
+
+
+_said = threading.Event()
 
 
 class Exploration(NamedTuple):
@@ -82,12 +89,19 @@ class Candidate(NamedTuple):
 
 
 class Trainer:
-    """The state of one call of `learn`: arenas, and the tables tried so far."""
+    """The state of one call of `learn`: arenas, and the tables tried so far.
+
+    Args:
+        seconds: of processor time, after which no step begins. What a step of `improve` has found until then is left
+            out, so that what is learned seldom depends on how fast the machine is.
+    """
 
     bar: tqdm
 
-    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, seed: int) -> None:
+    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, seed: int, seconds: float = inf) -> None:
         self.graphs = graphs
+        self.begun = processor_time()
+        self.seconds = seconds
         self.encoding = encoding
         self.random = np.random.default_rng(seed)
         self.spent = 0.0
@@ -106,7 +120,7 @@ class Trainer:
 
     def draw(self) -> None:
         """Have smaller mini-batches of the same samples beside the graphs, and judge all tables by them as well."""
-        if self.optimal:
+        if self.finished:
             return
         self.arenas += map(self.arena, drawn(self.graphs, self.random))
         self.candidates = [self.check(candidate.table) for candidate in self.candidates]
@@ -120,6 +134,16 @@ class Trainer:
     def optimal(self) -> bool:
         """Whether the best candidate reaches every lower bound."""
         return sum(self.best.batches[: len(self.graphs)]) == sum(self.bounds)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return processor_time() - self.begun > self.seconds
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more is to be tried."""
+        return self.late or self.optimal
 
     def run(
         self,
@@ -164,11 +188,15 @@ class Trainer:
         before = self.episodes
         self.spent += work / self.work
         self.bar.update(self.episodes - before)
+        if self.seconds < inf and self.bar.disable and processor_time() - self.begun > LONG:
+            nodes = sum(map(len, self.graphs))
+            most = f"{self.seconds:.0f} s of processor time at most"
+            say_once(f"edbatch: learning to batch {nodes:,} nodes, {most}", _said)
 
     def follow_teachers(self) -> None:
         """One table per teacher, by majority vote over its decisions in each state."""
         for teacher in TEACHERS:
-            if self.optimal:
+            if self.finished:
                 return
             table = _empty()
             votes: Counter[tuple[int, int]] = Counter()
@@ -185,12 +213,12 @@ class Trainer:
 
     def explore(self, episodes: int, how: Exploration) -> None:
         """Q-learning proper, on the smaller mini-batches where there are such."""
-        if self.optimal:
+        if self.finished:
             return
         table = _empty()
         small = len(self.arenas) - len(self.graphs)
         number, start = 0, self.spent
-        while self.spent - start < episodes:
+        while self.spent - start < episodes and not self.late:
             index = len(self.graphs) + number % small if small else number % len(self.graphs)
             chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / episodes))
             table, decisions = self.run(table, index, alpha=how.alpha, epsilon=chance, greedy=True)
@@ -207,14 +235,14 @@ class Trainer:
     def improve(self, episodes: int) -> None:
         """Improve the best table; on the graphs alone if what is best elsewhere is worse there than a rule."""
         self.refine(episodes)
-        if not self.able():
+        if not self.able() and not self.late:
             del self.arenas[len(self.graphs) :]
             self.candidates = [self.check(candidate.table) for candidate in self.candidates]
             self.refine(episodes)
 
     def refine(self, episodes: int) -> None:
         """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
-        if self.optimal:
+        if self.finished:
             return
         now = self.check(self.best.table.copied())
         before = now.cost + 1
@@ -225,10 +253,14 @@ class Trainer:
         self.candidates.append(now)
 
     def improve_at(self, now: Candidate, level: Level, episodes: int) -> Candidate:
-        """What comes of changing the choices in states that are alike at a level."""
+        """What comes of changing the choices in states that are alike at a level; nothing if time is over before."""
+        start, choices = now, now.table.choice[: now.table.size[0]].copy()
         for change in changes(now.table, self.encoding, level, now.decided):
             if self.episodes >= episodes:
                 break
+            if self.late:
+                start.table.choice[: len(choices)] = choices
+                return start
             table, (states, positions) = now.table, change
             kept = table.choice[states]
             if (kept == positions).all():

@@ -10,7 +10,7 @@ from edbatch.errors import warn
 from edbatch.graph.lines import users_line
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
-from edbatch.policy.qlearning import learn
+from edbatch.policy.qlearning import learn_unasked
 from edbatch.policy.registry import get_policy, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 
@@ -44,7 +44,8 @@ _seen: dict[frozenset[str], int] = {}  # nodes of mini-batches that were too sma
 def default_policy(graph: TypedGraph) -> Policy:
     """The policy learned for a set of types that includes the graph's; `sufficient` as long as learning does not pay.
 
-    It is learned from the first mini-batch of at least `LARGE` nodes, or when `MANY` nodes of these types have come;
+    It is learned from the first mini-batch of at least `LARGE` nodes, or when `MANY` nodes of these types have come,
+    in 2 s of processor time at most: what is best then is taken, once and for all;
     unless `sufficient` leaves at most `NEAR` batches to be saved there: then these types have that, and nothing is
     learned.
 
@@ -111,7 +112,7 @@ def _learn(graph: TypedGraph) -> _Learned:
         )
         return _Learned(sufficient, 0.0)
     start = Moment.now()
-    policy = learn([graph])
+    policy = learn_unasked(graph)
     end = Moment.now()
     return _Learned(
         policy, end.time - start.time - (end.compiling - start.compiling)
