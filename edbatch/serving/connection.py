@@ -49,7 +49,7 @@ class Server(uvicorn.Server):
             one.listen(BACKLOG)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end; at a second Ctrl-C, drop the connections: since Python 3.12 `asyncio` waits for each of them."""
+        """Begin to end; at a second Ctrl-C, drop the connections, which `asyncio` waits for since Python 3.12."""
         super().handle_exit(sig, frame)
         if self.force_exit:
             for connection in list(self.server_state.connections):

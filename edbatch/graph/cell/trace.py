@@ -148,6 +148,7 @@ class Trace(Template):
             f"an expression that cell {self.cell} computed while it was traced is used outside of the cell: it has no "
             "value, as a call of the cell records one node; have the cell return it, and use what each call returns"
         )
+
     def may_mean_each(self, rows: int) -> bool:
         """As calls with arrays of expressions will tell."""
         return True
