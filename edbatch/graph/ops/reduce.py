@@ -207,6 +207,14 @@ def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
     return [where(one, each, 0) for one in among]
 
 
+def _by_weight(g: Any, out: Any, *xs: Any) -> list[Expression]:
+    """The result is rounded, which counts where it is large: the weights are made to add up to 1."""
+    weights = [_exp_below(x, out) for x in xs]
+    total = _total(*weights)
+    scale = g / (total + is_zero(total))
+    return [scale * weight for weight in weights]
+
+
 _sum_list_of = _over_list("sum", "sum_list", _total, lambda g, out, *xs: [g] * len(xs))
 _mean_list_of = _over_list(
     "mean", "mean_list", lambda *xs: _total(*xs) / len(xs), lambda g, out, *xs: [g / len(xs)] * len(xs)
@@ -215,9 +223,7 @@ _maximum_list_of = _over_list("max", "maximum_list", _largest, _to_the_largest_o
 _minimum_list_of = _over_list("min", "minimum_list", _smallest, _to_the_largest_of)
 _elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
 _elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
-_logsumexp_list_of = _over_list(
-    "logsumexp", "logsumexp_list", _logsumexp_of, lambda g, out, *xs: [g * _exp_below(x, out) for x in xs]
-)
+_logsumexp_list_of = _over_list("logsumexp", "logsumexp_list", _logsumexp_of, _by_weight)
 
 
 def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:
