@@ -105,6 +105,10 @@ class ArrayGraph(Columns):
             return self.base.handle(self.base, int(found), x.spec)
         return array_graph(self.base, len(found)).leaf(found, x.spec)
 
+    def may_mean_each(self, rows: int) -> bool:
+        """Of more than one entry."""
+        return rows == self.count > 1
+
     def note(self, guard: Guard, owner: Any) -> None:
         """As the base."""
         self.base.note(guard, owner)

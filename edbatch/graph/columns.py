@@ -17,7 +17,7 @@ from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
-from edbatch.graph.spec import Spec, float_dtype
+from edbatch.graph.spec import Shape, Spec, float_dtype
 
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
@@ -306,6 +306,17 @@ class Columns:
 
     def note(self, guard: Guard, owner: Any) -> None:
         """Be told what a cell that is called depends on; only what keeps recordings wants to know."""
+
+    def may_mean_each(self, rows: int) -> bool:
+        """Whether so many rows of an array may be meant for the entries of arrays of expressions, one for each."""
+        return False
+
+    def refuse_rows(self, place: str, shape: Shape) -> None:
+        """Refuse an array that may be meant so."""
+        raise EdBatchError(
+            f"{place}: an array of shape {shape} is the same for each of {shape[0]} entries, and larger than they are; "
+            "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
+        )
 
     def joined(self, pieces: Pieces, first: int) -> Recorded:
         """What was taken in pieces as one; the runtime knows how. `first`: the id of the first node."""

@@ -19,8 +19,7 @@ from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
-from edbatch.graph.record import constant_node, entries_of, to_expression
-from edbatch.graph.sources import ZEROS
+from edbatch.graph.record import entries_of, own_zeros, to_expression
 from edbatch.graph.spec import Shape, Spec
 
 Axis = int | Sequence[int] | None
@@ -279,7 +278,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         return _sum_list_of(x)
     like = to_expression("sum: like", like)
     listed = list(x)
-    return _sum_list_of(listed) if listed else constant_node(like.graph, ZEROS, like.shape)
+    return _sum_list_of(listed) if listed else own_zeros(like.graph, like.shape)
 
 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:
