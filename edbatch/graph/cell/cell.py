@@ -30,10 +30,10 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
-from edbatch.graph.integers import Integers, counts_from_the_end
+from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
+from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
 from edbatch.graph.watch.guard import MISSING
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -217,6 +217,8 @@ class Cell(Described):
             if at < len(args):
                 graph, one = numbered(graph, args[at])
                 taken = (*taken[:at], one, *taken[at + 1 :])
+        if graph.base is not None:
+            self._check_arrays(args, graph)
         if graph.inlines:
             return self._inlined(taken, keywords, graph) if graph.base else self.function(*args, **keywords)
         if not keywords:
@@ -228,6 +230,9 @@ class Cell(Described):
         given = self.arguments(args, keywords, graph)
         self._note_indices(given)
         entry = self.entry(given, graph)
+        for shape in entry.enlarging:
+            if graph.may_mean_each(shape[0]):
+                graph.refuse_rows(f"cell {self.name}", shape)
         for at in entry.labels:
             checked_label(given.operands[at], entry.specs[at], f"cell {self.name}, argument {given.labels[at]}")
         if any(counts_from_the_end(given.operands[at]) for at in entry.mixed):  # several: no one index stands for it
@@ -240,6 +245,26 @@ class Cell(Described):
         ]
         node = graph.add(entry.type, [*ids, *integers, *graph.take_draws(entry.draws)]).id
         return entry.structure.build([graph.handle(graph, node + step, spec) for step, spec in entry.outs])
+
+    def _check_arrays(self, args: tuple[Any, ...], graph: Columns) -> None:
+        """Refuse arrays that may be meant for the entries of arrays of expressions, a row for each.
+
+        Raises:
+            EdBatchError: there are as many integers as entries; or an array has as many rows, and is larger than all
+                expressions that are given.
+        """
+        shapes = [x.spec.shape for x in args if isinstance(x, Expression)]
+        for at, x in enumerate(args):
+            if at in self._integers or not isinstance(x, np.ndarray) or not x.ndim or not graph.may_mean_each(len(x)):
+                continue
+            place = f"cell {self.name}, argument {self.label(at - self.is_method)}"
+            if is_integers(x):
+                raise EdBatchError(
+                    f"{place}: an array of {len(x)} integers for as many entries: expected one that is annotated int, "
+                    "which is given one for each entry, or an array of floats, which is the same for all"
+                )
+            if not any(fits(x.shape, shape) for shape in shapes):
+                graph.refuse_rows(place, x.shape)
 
     def _by_place(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments with those by place that were given by name."""
@@ -361,7 +386,9 @@ class Cell(Described):
         right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
         graph.note(right.guard, given.owner[0] if given.owner else self)
         with suppress(KeyError):
-            if not named and (not static or len(traces) < VERY_MANY):  # each text that is given has a last call
+            if not (named or right.entry.enlarging) and (
+                not static or len(traces) < VERY_MANY
+            ):  # each text that is given has a last call
                 at = self.place(len(given.operands)) + graph.variant + text_of(given.static)
                 watched = self._watch(right, own)
                 if not any(map(is_expression, given.operands)):
