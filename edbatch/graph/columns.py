@@ -345,17 +345,6 @@ class Columns:
             "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
         )
 
-    def may_mean_each(self, rows: int) -> bool:
-        """Whether so many rows of an array may be meant for the entries of arrays of expressions, one for each."""
-        return False
-
-    def refuse_rows(self, place: str, shape: Shape) -> None:
-        """Refuse an array that may be meant so."""
-        raise EdBatchError(
-            f"{place}: an array of shape {shape} is the same for each of {shape[0]} entries, and larger than they are; "
-            "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
-        )
-
     def joined(self, pieces: Pieces, first: int) -> Recorded:
         """What was taken in pieces as one; the runtime knows how. `first`: the id of the first node."""
         raise NotImplementedError
