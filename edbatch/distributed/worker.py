@@ -118,6 +118,7 @@ class Worker:
                 options(**self._options),
                 Graph(policy=self._job.policy, dtype=self._job.model.dtype) as graph,
             ):
+                unfollow(graph)  # recorded before the parameters are those that it will be computed with
                 graph.first_draw = draws.first_draw(self._seed, self._drawn + step + 1)
                 samples.draw_in(graph)
                 total, n = total_of(self._job.losses, samples)

@@ -345,7 +345,7 @@ def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
     a, b, c = (model.add_parameters((2, 3), name=name, init=1.0) for name in "abc")
     table = model.add_lookup_parameters((4, 3), name="t", init=1.0)
     trainer = eb.SGD([{"params": [a, b]}, {"params": [c, table], "lr": 0.5}], lr=0.25, clip=1e6)
-    want = {parameter: parameter.value() for parameter in model}
+    want = {parameter: parameter.value().copy() for parameter in model}
     random = np.random.default_rng(0)
 
     def update(*parameters):

@@ -21,7 +21,7 @@ SPLITS = 7.0  # what is added to the score of "two children", so that untrained 
 def generator() -> TreeGenerator:
     """An untrained network that says trees."""
     network = TreeGenerator(eb.ParameterCollection(seed=0), WORDS, TOPICS, SIZE)
-    bias = network.b_out.value()
+    bias = network.b_out.value().copy()
     bias[-1] += SPLITS
     network.b_out.set_value(bias)
     return network

@@ -460,7 +460,9 @@ class Cell(Described):
         """Say so if a cell is traced again and again, and what for."""
         *alike, static = key
         values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
-        numbers = [name for name, (kind, *_) in static if kind is float] if values else []
+        numbers = _numbers_in(static) if values else []
+        if numbers:
+            values = [other for other in values if _numbers_in(other) == numbers]
         change = next(known[0].guard.changes(own.get), None) if known else None
         if change is not None:
             what, is_number, count = f"{change.path} has become {change.now}", change.is_number, len(known) + 1
@@ -476,6 +478,11 @@ class Cell(Described):
             f"cell {self.name} has been traced {count} times: {what}. Each time costs more than a hundred calls; "
             "pass what changes as an expression, as any number is that is given by position"
         )
+
+
+def _numbers_in(static: Any) -> list[str]:
+    """The names of what is given by keyword and is a number, and no integer."""
+    return [name for name, (kind, *_) in static if kind is float]
 
 
 _VALUES = frozenset([float, np.ndarray, np.float32, np.float64])  # what becomes an expression, and is no index
