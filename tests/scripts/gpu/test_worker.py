@@ -71,7 +71,7 @@ def test_parts_run_in_one_process(worker):
         (die, (), LONG, r"^its process died \(signal SIGKILL\)$"),
         (leave, (), LONG, r"^its process died \(exit code 3\)$"),
         (hang, (), 0.2, "^took longer than 0 s$"),
-        (odd, (), LONG, "pickle"),
+        (odd, (), LONG, r"local object .*odd\.<locals>"),
     ],
 )
 def test_after_one_that_fails_the_next_begins_anew(worker, part, given, seconds, reason):
