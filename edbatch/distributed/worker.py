@@ -21,6 +21,7 @@ from edbatch.distributed.shares import Sizes
 from edbatch.errors import EdBatchError
 from edbatch.graph import draws
 from edbatch.graph.expression import Expression
+from edbatch.graph.model.writes import unfollow
 from edbatch.graph.options import options
 from edbatch.runtime.graph import Graph
 from edbatch.training.mini_batch import total_of
