@@ -510,8 +510,10 @@ class TestErrors:
             leaked.append(eb.tanh(x))
             return leaked[-1] * 2
 
+        with pytest.raises(eb.EdBatchError, match="reads leaked, which was something else"), eb.Graph():
+            leaky(eb.ones(2))
         with eb.Graph():
-            x = leaky(eb.ones(2))
+            x = eb.tanh(eb.ones(2))
             message = "an expression that cell .*leaky computed while it was traced is used outside of the cell"
             for use in (
                 lambda h: h.value(),
