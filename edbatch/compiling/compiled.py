@@ -181,8 +181,8 @@ def _is_callable(result: Any) -> bool:
 
 
 def _only_for_callers() -> bool:
-    """Whether what is compiled now need not be called from Python; what Python calls as well is compiled once more."""
-    return _thread.depth > 1
+    """Whether what is compiled now need not be called from Python: but all that is compiled ahead may be."""
+    return _thread.depth > 1 and PATIENCE >= 0
 
 
 @contextmanager
