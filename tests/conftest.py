@@ -22,6 +22,9 @@ from tests.interrupts import end_blocks
 collect_ignore = ["extensions.py"]
 
 # A busy machine must not fail a test for being slow; CI tries the same examples every time.
+# Each test process computes with one thread, as several of them share the cores; tests of threads ask for more.
+os.environ.setdefault("EDBATCH_THREADS", "1")
+
 settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("edbatch")
 
