@@ -32,10 +32,10 @@ from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
-TEACHERS = ("sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remaining", "beam")
+TEACHERS = ("critical-path", "sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remaining", "beam")
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
-LEAST_VISITS = 3  # what Q-learning met less often, the path ratio knows better
+LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
 HOPELESS = 1.01  # times the batches of before: a change that costs so much on some of the graphs is not tried on others
 
 
@@ -81,6 +81,14 @@ class Candidate(NamedTuple):
         return sum(self.met, Counter())
 
 
+class Learned(NamedTuple):
+    """A policy, its encoding ("" for a rule), and the batches that it makes of mini-batches it was not fitted to."""
+
+    policy: Policy
+    encoding: str
+    batches: int
+
+
 class Trainer:
     """The state of one call of `learn`: arenas, and the tables tried so far."""
 
@@ -95,14 +103,16 @@ class Trainer:
         self.arenas = [self.arena(graph) for graph in graphs]
         self.work = 1 + sum(work_of(arena) for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
+        self.unseen: list[TypedGraph] = []  # what tables are not changed for, but chosen by
+        self.held_out: list[Arena] = []
         self.taught: dict[str, list[int]] = {}
-        # in each state what the path ratio says at its first visit
+        # in each state what the rule says at its first visit
         self.candidates = [self.check(_empty())]
 
     def arena(self, graph: TypedGraph) -> Arena:
         """Where a graph is scheduled again and again."""
         letters = {name: letter for letter, name in enumerate(self.types)}
-        return new_arena(graph, np.array([letters[name] for name in graph.names], np.int32), self.encoding)
+        return new_arena(graph, np.array([letters[name] for name in graph.names], np.int32))
 
     def draw(self) -> None:
         """Have smaller mini-batches of the same samples beside the graphs, and judge all tables by them as well."""
@@ -110,6 +120,8 @@ class Trainer:
             return
         self.arenas += map(self.arena, drawn(self.graphs, self.random))
         self.candidates = [self.check(candidate.table) for candidate in self.candidates]
+        self.unseen += drawn(self.graphs, self.random)
+        self.held_out += map(self.arena, self.unseen)
 
     @property
     def best(self) -> Candidate:
@@ -132,15 +144,26 @@ class Trainer:
         sequence: Int32s = NO_TEACHER,
     ) -> tuple[StateTable, int]:
         """One episode on graph `index`: (the table, grown if it had to be, the number of decisions)."""
+        return self.run_in(self.arenas[index], table, alpha, epsilon, greedy, sequence)
+
+    def run_in(
+        self,
+        arena: Arena,
+        table: StateTable,
+        alpha: float = 0.0,
+        epsilon: float = 0.0,
+        greedy: bool = False,
+        sequence: Int32s = NO_TEACHER,
+    ) -> tuple[StateTable, int]:
+        """One episode in an arena: see `run`."""
         while True:
-            arena = self.arenas[index]
             decisions = episode(arena, table, self.encoding, alpha, epsilon, greedy, sequence, self.random)
             if decisions != TABLE_FULL:
                 return table, decisions
             table = table.grown()
 
     def check(self, table: StateTable) -> Candidate:
-        """Follow the table's choices on every graph; states it does not hold enter it by path ratio."""
+        """Follow the table's choices on every graph; states it does not hold enter it by the rule."""
         found = Candidate(table, [0] * len(self.arenas), [Counter()] * len(self.arenas))
         for index in range(len(self.arenas)):
             found = self.check_on(index, found)
@@ -222,7 +245,7 @@ class Trainer:
             before = now.cost
             for level in LEVELS:
                 now = self.improve_at(now, level, episodes)
-        self.candidates.append(now)
+                self.candidates.append(now._replace(table=now.table.copied()))
 
     def improve_at(self, now: Candidate, level: Level, episodes: int) -> Candidate:
         """What comes of changing the choices in states that are alike at a level."""
@@ -271,11 +294,19 @@ class Trainer:
         most = sum(self.taught[self.best_rule()])
         return [candidate for candidate in self.candidates if sum(candidate.batches[: len(self.graphs)]) <= most]
 
-    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Policy:
+    def promise(self, candidate: Candidate) -> tuple[int, int]:
+        """How few batches a table can be expected to make of other mini-batches; the lower, the better."""
+        unseen = 0
+        for arena in self.held_out:
+            self.run_in(arena, candidate.table)
+            unseen += int(arena.record.length[0])
+        return unseen, candidate.cost
+
+    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Learned:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
         heuristic, own = self.best_rule(), len(self.graphs)
         by_rule = self.taught[heuristic]
-        best = min(self.able(), key=lambda candidate: candidate.cost, default=None)
+        best = min(self.able(), key=self.promise, default=None)
         if best:
             self.evaluate(best.table, how)
         training = Training(
@@ -289,10 +320,11 @@ class Trainer:
             heuristic_batches=by_rule,
         )
         if not best:
-            return Heuristic(heuristic, training)
+            rule = Heuristic(heuristic, training)
+            return Learned(rule, "", sum(len(rule.schedule(graph)) for graph in self.unseen or self.graphs))
         fsm = FSM(encoding, self.types, best.table, training)
         fsm.transitions = fsm.observe(self.graphs)
-        return fsm
+        return Learned(fsm, encoding, self.promise(best)[0] or best.cost)
 
 
 def _empty() -> StateTable:
