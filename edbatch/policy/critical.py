@@ -111,8 +111,8 @@ def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
 
 @compiled(small=True)
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
-    """The rule `critical-path`: of the critical types (of all ready ones if there is none) the position in `kinds` of
-    the one with most work ahead of a single node; of equals the one with the larger share of its remaining nodes ready.
+    """The rule `critical-path`, as a position in `kinds`: of the critical types (of all ready ones if none is) the one
+    with most work ahead of a single node; of equals the one with the larger share of what remains ready, then the first.
     """
     work = critical.reach[:, -1]
     best, best_critical, best_share = -1, False, 0.0
@@ -126,7 +126,7 @@ def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count:
             elif work[kind] != work[kinds[best]]:
                 ahead = work[kind] > work[kinds[best]]
             else:
-                ahead = share > best_share
+                ahead = share > best_share or (share == best_share and kind < kinds[best])
             if not ahead:
                 continue
         best, best_critical, best_share = index, now, share
