@@ -112,7 +112,7 @@ def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
 @compiled(small=True)
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The rule `critical-path`, as a position in `kinds`: of the critical types (of all ready ones if none is) the one
-    with most work ahead of a single node; of equals the one with the larger share of what remains ready, then the first.
+    with most work ahead of a single node; of equals the one with the larger share of its nodes ready, then the first.
     """
     work = critical.reach[:, -1]
     best, best_critical, best_share = -1, False, 0.0

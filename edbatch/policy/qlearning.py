@@ -21,7 +21,7 @@ KNOWN = ", ".join(ENCODING_NAMES)
 CHEAP = 0.99  # a cheap schedule is worth so many batches of a dear one
 HOPELESS = 1.05  # times the batches of the best rule, after all teachers: an encoding that does not compete any more
 
-WORK_LIMIT = 100_000_000  # of all episodes together, as Trainer.work counts: about a second
+WORK_PER_SECOND = 100_000_000  # as Trainer.work counts
 MOST_STEPS = 2**31 - 1  # which compiled loops add to numbers of decisions
 
 
@@ -31,6 +31,7 @@ def learn(
     encoding: str = "auto",
     episodes: int = 1000,
     seed: int = 0,
+    seconds: float = 1.0,
     progress: bool | None = None,
     **exploration: float,
 ) -> Policy:
@@ -63,8 +64,10 @@ def learn(
             schedules cost least, and where that does not reach the lower bound, `ahead`, if it saves one batch in a
             hundred.
         episodes: how many at most, of mini-batches as large as `graphs`; of smaller ones there are as many more, and of
-            schedules without rewards. Large graphs get fewer, so that learning takes about a second, but at least 50.
+            schedules without rewards. Large graphs get fewer, see `seconds`, but at least 50.
         seed: of the exploration.
+        seconds: about how long episodes may take. What they do is counted, not timed: the result is the same on a slow
+            or busy machine.
         progress: show a progress bar; None shows it on a terminal when learning takes more than a second.
         exploration: see `trainer.Exploration`: alpha (0.5), weight of the ratio in the reward; epsilon (0.5), the share
             of random decisions at first; rate (0.1), how far a Q value moves towards its target; discount (0.95), of
@@ -87,12 +90,13 @@ def learn(
     how = _checked_exploration(exploration)
     episodes = checked_integer("learn", "episodes", episodes, least=0)
     seed = checked_integer("learn", "seed", seed, least=0)
+    seconds = checked_real("learn", "seconds", seconds)
     if not how.is_possible():
         raise EdBatchError("learn: needs 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1")
     started = Moment.now()
     names = COMPETING if encoding == "auto" else (encoding,)
     trainers = [Trainer(graphs, ENCODINGS[name], seed) for name in names]
-    episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainers[0].work)))
+    episodes = min(episodes, max(CHECK_EVERY, int(seconds * WORK_PER_SECOND / trainers[0].work)))
     found: list[Learned] = []
     with tqdm(
         total=episodes * len(names), desc="learning to batch", unit="episode",
