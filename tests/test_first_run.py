@@ -206,8 +206,9 @@ def chain(n, op=eb.tanh):
 
 @pytest.fixture
 def nothing_learned(monkeypatch):
-    monkeypatch.setattr(learned, "_learned", {})
-    monkeypatch.setattr(learned, "_seen", {})
+    """As in a new process, which looks at the fourth mini-batch of a set of types whether learning pays."""
+    monkeypatch.setattr(learned, "_known", {})
+    monkeypatch.setattr(learned, "FIRST_LOOK", 4)
     monkeypatch.setattr(remembered, "of_graphs", remembered.Plans())
 
 
@@ -230,26 +231,24 @@ def chains(n):
     return graph.report().policy
 
 
-def test_small_graphs_need_no_learning(nothing_learned):
-    assert [chains(40) for _ in range(3)] == ["sufficient"] * 3
+def test_a_rule_decides_unless_learning_pays(nothing_learned, monkeypatch):
+    monkeypatch.setattr(qlearning, "learn", None)
+    assert [chains(2000) for _ in range(6)] == ["critical-path"] * 6
     assert chain(30) == "none needed"
 
 
-def test_a_large_mini_batch_is_learned_from(nothing_learned):
-    assert chains(learned.LARGE - 20) == "sufficient"
-    assert chains(learned.LARGE) == "fsm-sort"
-    assert chains(40) == "fsm-sort", "what is known is used for small graphs too"
-    assert chain(learned.LARGE) == "fsm-sort"
+def test_a_machine_is_learned_beside_the_program_where_that_pays(nothing_learned, monkeypatch, capfd):
+    monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
+    monkeypatch.setattr(learned.sys.stderr, "isatty", lambda: True, raising=False)
+    assert [chains(400) for _ in range(8)] == ["critical-path"] * 7 + ["fsm-ahead"]
+    assert chains(400) == "fsm-ahead"
+    assert capfd.readouterr().err.count("learning to batch beside the program") == 1
 
 
-def test_many_small_mini_batches_are_learned_from(nothing_learned, monkeypatch):
-    monkeypatch.setattr(learned, "MANY", 100)
-    assert [chains(40) for _ in range(4)] == ["sufficient"] * 2 + ["fsm-sort"] * 2
-
-
-def test_nothing_is_learned_where_a_rule_has_the_fewest_batches(nothing_learned, monkeypatch):
+def test_nothing_is_learned_where_the_rule_is_close_to_the_bound(nothing_learned, monkeypatch):
+    monkeypatch.setattr(learned, "BATCH_SECONDS", 1e9)
     monkeypatch.setattr(qlearning, "learn", None)
-    assert [chain(learned.LARGE), chain(learned.LARGE)] == ["sufficient"] * 2
+    assert [chain(1000) for _ in range(20)] == ["critical-path"] * 20
 
 
 def trained(folder, samples, batch_size):
@@ -269,14 +268,7 @@ def trained(folder, samples, batch_size):
 
 
 def test_a_training_run_learns_where_that_pays(tmp_path, monkeypatch):
-    assert trained(tmp_path / "small", [0, 1, 2, 3], 2) == "sufficient"
-    assert trained(tmp_path / "large", [0, 1, 2, 3] * 20, 80) == "fsm-sort"
-    assert trained(tmp_path / "one kind", [0] * 80, 80) == "sufficient"
-    monkeypatch.setattr(learned, "MANY", 21 * 8)
-    assert trained(tmp_path / "many", [0, 1, 2, 3] * 2, 2) == "fsm-sort"
-
-
-def test_a_warning_of_learning_in_vain_names_the_remedy_and_the_line(nothing_learned, monkeypatch):
-    monkeypatch.setattr(learned, "WASTE_LIMIT", -1.0)
-    with pytest.warns(eb.EdBatchWarning, match=rf"run at {re.escape(__file__)}:\d+, .*policy='sufficient'"):
-        assert chains(learned.LARGE) == "sufficient"
+    assert trained(tmp_path / "little", [0, 1, 2, 3] * 20, 80) == "critical-path"
+    monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
+    assert trained(tmp_path / "much", [0, 1, 2, 3] * 20, 80) == "fsm-ahead"
+    assert trained(tmp_path / "one kind", [0] * 80, 80) == "critical-path"

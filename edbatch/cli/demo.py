@@ -36,8 +36,8 @@ MOST_APART = 1e-5  # that probabilities in float32 may be from unbatched ones
 DESCRIPTION = f"""\
 A TreeLSTM over trees, a BiLSTM tagger and a lattice LSTM, over made-up samples, one operation at a time and batched: by
 depth (TensorFlow Fold's rule), by agenda (DyNet's), by the default rule `critical-path`, and by machines learned from
-{LEARN_FROM} other samples, by another process while this one compiles. One table, and one picture of it. `edbatch run` does the same
-for any model on your data, in full.
+{LEARN_FROM} other samples, by another process while this one compiles. One table, and one picture of it. `edbatch run`
+does the same for any model on your data, in full.
 """
 
 

@@ -31,7 +31,7 @@ class _Types:
 
     policy: Policy = field(default_factory=lambda: get_policy(RULE))
     came: int = 0
-    look: int = FIRST_LOOK  # the mini-batch at which it is decided anew whether to learn; 0: never again
+    look: int = field(default_factory=lambda: FIRST_LOOK)  # the mini-batch that decides anew about learning; 0: none
     graphs: list[TypedGraph] = field(default_factory=list)
     learning: threading.Thread | None = None
     learned: Policy | None = None
