@@ -110,24 +110,21 @@ def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
 
 
 @compiled(small=True)
+def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
+    """The work ahead of a single ready node of a type, plus the share of its remaining nodes that are ready: it is
+    below 1, and decides between equals."""
+    ready = frontier.end[kind] - frontier.begin[kind]
+    return float(critical.reach[kind, -1] + ready / (frontier.last[kind] - frontier.begin[kind]))
+
+
+@compiled(small=True)
 def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
     """The rule `critical-path`, as a position in `kinds`: of the critical types (of all ready ones if none is) the one
-    with most work ahead of a single node; of equals the one with the larger share of its nodes ready, then the first.
-    """
-    work = critical.reach[:, -1]
-    best, best_critical, best_share = -1, False, 0.0
+    with most work ahead, the first of equals."""
+    best, best_critical, best_work = 0, False, 0.0
     for index in range(count):
-        kind = kinds[index]
-        now = is_critical(critical, frontier, kinds, count, kind)
-        share = (frontier.end[kind] - frontier.begin[kind]) / (frontier.last[kind] - frontier.begin[kind])
-        if best >= 0:
-            if now != best_critical:
-                ahead = now
-            elif work[kind] != work[kinds[best]]:
-                ahead = work[kind] > work[kinds[best]]
-            else:
-                ahead = share > best_share or (share == best_share and kind < kinds[best])
-            if not ahead:
-                continue
-        best, best_critical, best_share = index, now, share
+        now = is_critical(critical, frontier, kinds, count, kinds[index])
+        work = work_ahead(critical, frontier, kinds[index])
+        if (now, work, -kinds[index]) > (best_critical, best_work, -kinds[best]):
+            best, best_critical, best_work = index, now, work
     return best

@@ -8,9 +8,9 @@ kind of table:
 - `sort`: the types by falling frequency. The paper's best, and the default.
 - `phase`: `sort`, and how many tenths of the graph's nodes have run (appendix A.4).
 - `critical`: `sort`, and for each type whether its batch would bring down the lower bound of what remains.
-- `ahead`: the types by falling work ahead of a single node, marked in the same way. A type all of whose remaining nodes
-  are ready runs at once, in no state. The rule `critical-path` is a machine over these states, so that learning starts
-  from it; not in the paper, like `critical`.
+- `ahead`: the types by falling work ahead (`critical.work_ahead`), marked in the same way. A type all of whose
+  remaining nodes are ready runs at once, in no state. The rule `critical-path` is a machine over these states, so that learning
+  starts from it; not in the paper, like `critical`.
 
 Equals are ordered by type, so that a state is a function of the frontier.
 """
@@ -18,7 +18,7 @@ Equals are ordered by type, so that a state is a function of the frontier.
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, complete, is_critical
+from edbatch.policy.critical import Critical, complete, is_critical, work_ahead
 from edbatch.policy.frontier import Frontier
 
 ENCODINGS = {"base": 0, "max": 1, "sort": 2, "phase": 3, "critical": 4, "ahead": 5}
@@ -48,7 +48,12 @@ def encode(
         count: the number of types on the frontier.
         done: the share of the nodes that have run.
     """
-    amount = critical.reach[:, -1] if encoding == AHEAD else frontier.end - frontier.begin
+    amount = np.empty(len(frontier.begin))
+    for kind in kinds[:count]:
+        if encoding == AHEAD:
+            amount[kind] = work_ahead(critical, frontier, kind)
+        else:
+            amount[kind] = frontier.end[kind] - frontier.begin[kind]
     for last in range(1, count):  # insertion sort: a frontier rarely holds more than ten types
         letter, kind = letters[last], kinds[last]
         place = last

@@ -134,7 +134,7 @@ def _by_agenda(graph: TypedGraph, only_remaining: bool) -> Schedule:
 
 
 def _critical_path(graph: TypedGraph) -> Schedule:
-    """Runs, of the ready types whose batch lowers the bound of what remains, the one with most work ahead."""
+    """Runs the type with most work ahead of those ready types whose batch lowers the bound of what remains."""
     return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))
 
 

@@ -12,6 +12,7 @@ from tqdm import tqdm
 from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.drawing import drawn
+from edbatch.policy.encodings import AHEAD
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy import Policy
@@ -36,6 +37,7 @@ TEACHERS = ("critical-path", "sufficient", "greedy", "sufficient-direct", "agend
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
 LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
+CERTAIN = 0.99  # times the rule's batches of what nothing was fitted to: a machine is better by more than chance
 HOPELESS = 1.01  # times the batches of before: a change that costs so much on some of the graphs is not tried on others
 
 
@@ -307,6 +309,9 @@ class Trainer:
         heuristic, own = self.best_rule(), len(self.graphs)
         by_rule = self.taught[heuristic]
         best = min(self.able(), key=self.promise, default=None)
+        if best and self.unseen and self.encoding == AHEAD:  # whose first table is the rule
+            certain = self.promise(best)[0] <= CERTAIN * self.promise(self.candidates[0])[0]
+            best = best if certain else None
         if best:
             self.evaluate(best.table, how)
         training = Training(

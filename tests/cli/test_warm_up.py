@@ -33,7 +33,7 @@ def test_its_programs_run_what_there_is():
     assert set(WORKLOADS) < set(names)
     assert {"Adam", "SGD", "the policy beam", "learning with critical"} < set(names)
     for name, program in warm_up.programs():
-        if name in ("vertex functions", "SGD", "the policy beam", "the policy sufficient", "tagger"):
+        if name in ("vertex functions", "SGD", "the policy beam", "the policy critical-path", "tagger"):
             program()
 
 
