@@ -29,7 +29,7 @@ workloads = Later("edbatch.models.workloads")
 MODELS = {"trees": "tree-lstm", "tagger": "tagger", "lattices": "lattice-lstm"}
 UNBATCHED, LEARNED = "unbatched", "learned"
 RULES = {UNBATCHED: "none"} | {name: name for name in ("depth", "agenda", "critical-path")}  # the first is right
-SAMPLES, LEARN_FROM, HIDDEN, ROUNDS = 12, 12, 64, 7
+SAMPLES, LEARN_FROM, HIDDEN, ROUNDS = 12, 4, 64, 7
 SEED = 1  # of the samples; learning from the first of them takes no search, which would have to be compiled
 MOST_APART = 1e-5  # that probabilities in float32 may be from unbatched ones
 

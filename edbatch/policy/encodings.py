@@ -9,8 +9,8 @@ kind of table:
 - `phase`: `sort`, and how many tenths of the graph's nodes have run (appendix A.4).
 - `critical`: `sort`, and for each type whether its batch would bring down the lower bound of what remains.
 - `ahead`: the types by falling work ahead (`critical.work_ahead`), marked in the same way. A type all of whose
-  remaining nodes are ready runs at once, in no state. The rule `critical-path` is a machine over these states, so that learning
-  starts from it; not in the paper, like `critical`.
+  remaining nodes are ready runs at once, in no state. The rule `critical-path` is a machine over these states, so that
+  learning starts from it; not in the paper, like `critical`.
 
 Equals are ordered by type, so that a state is a function of the frontier.
 """

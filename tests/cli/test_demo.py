@@ -95,7 +95,7 @@ def test_another_process_learns(tmp_path):
     demo.Model("tree-lstm", 1, 4).record(path)
     with demo._learner({"trees": path}) as learner:
         assert learner.wait() == 0
-    assert get_policy(path.with_suffix(".json")).name == "fsm-critical"
+    assert get_policy(path.with_suffix(".json")).name == "fsm-ahead"
     with demo._learner({"trees": tmp_path / "none.txt"}) as learner:
         pass  # it ends with the block, whatever it does
     assert learner.returncode is not None
