@@ -6,7 +6,6 @@ lattices and trees; the same every time.
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -146,7 +145,6 @@ def draw_schedules(path: Path, typed, learned) -> None:
 
 def main(folder: Path = FOLDER) -> None:
     """Draw all of them."""
-    os.environ["SOURCE_DATE_EPOCH"] = "0"  # no date in the files
     trees().draw(folder / "trees.svg")
     eb.learn([tagged_trees().typed_graph()]).draw(folder / "machine.svg")
     lattices = [

@@ -21,6 +21,8 @@ from edbatch.graph.model.parameters import LookupParameters, Parameter
 from edbatch.graph.ops import *  # noqa: F403
 from edbatch.graph.ops import __all__ as _ops
 from edbatch.graph.options import options
+from edbatch.graph.pytorch_names import FUNCTIONS as _FUNCTIONS
+from edbatch.graph.pytorch_names import missing as _missing
 from edbatch.graph.replay.replay import replay
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
@@ -104,6 +106,8 @@ _MODULES = ("data", "distributed", "init", "models", "schedules", "serving", "tr
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return _imported(f"{__name__}.{name}")
+    if name in _FUNCTIONS:
+        raise _missing(__name__, name, _FUNCTIONS[name])
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_imported(_LAZY[name]), name)

@@ -33,8 +33,12 @@ class MissingNameError(EdBatchError, KeyError):
     __str__ = Exception.__str__  # not a key's text in quotation marks
 
 
+class MissingAttributeError(EdBatchError, AttributeError):
+    """There is no attribute of such a name, but one that does the same: also an `AttributeError`, as Python raises."""
+
+
 class MissingOperatorError(EdBatchError, TypeError):
-    """An operator or a function of NumPy that expressions lack: also a `TypeError`, as Python raises."""
+    """An operator, a keyword or a function of NumPy that is not there: also a `TypeError`, as Python raises."""
 
 
 class MissingMemoryError(EdBatchError, MemoryError):

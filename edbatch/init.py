@@ -202,7 +202,7 @@ NAMES: dict[str, Initializer] = {
 
 
 def initial_value(init: Any, rng: np.random.Generator, shape: Shape, dtype: np.dtype, place: str) -> np.ndarray:
-    """The array [shape] of a parameter.
+    """The array [shape] of a parameter, which copies it.
 
     Args:
         init: a name, an initializer, a number or an array; see `ParameterCollection.add_parameters`.
@@ -234,7 +234,7 @@ def initial_value(init: Any, rng: np.random.Generator, shape: Shape, dtype: np.d
         array = np.broadcast_to(array, shape) if array.shape == () else array
     if array.shape != shape:
         raise EdBatchError(f"{place}: init has shape {array.shape}, expected {shape}")
-    return np.array(cast(array, dtype, f"{place}: init"))
+    return cast(array, dtype, f"{place}: init")
 
 
 def _fans(shape: Shape) -> tuple[int, int]:

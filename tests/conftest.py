@@ -10,7 +10,7 @@ from hypothesis import settings
 
 import edbatch as eb
 from edbatch.errors import EdBatchError
-from edbatch.graph import many_numbers
+from edbatch.graph import many_numbers, read_numbers
 from edbatch.graph.cell import made_anew
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
@@ -116,6 +116,7 @@ def cells_and_numbers_of_this_test():
     """So is whether cells are made anew too often, or numbers in types are others: tests of all ops try many."""
     made_anew.forget()
     many_numbers.forget()
+    read_numbers.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -237,9 +238,33 @@ def test_a_rule_decides_unless_learning_pays(nothing_learned, monkeypatch):
     assert chain(30) == "none needed"
 
 
+def neural_stack(length):
+    """The reads of a stack that is pushed to `length` times: each entry's strength is what those above it leave."""
+    strengths, total = [], eb.zeros(3)
+    for step in range(length):
+        left = eb.sigmoid(total.sum())
+        for at in range(step - 1, -1, -1):
+            strengths[at], left = eb.maximum(strengths[at] - eb.maximum(left, 0), 0), left - strengths[at]
+        strengths.append(eb.sigmoid(total.sum() + step))
+        room = eb.scalar(1)
+        for strength in reversed(strengths):
+            total, room = total + eb.minimum(strength, eb.maximum(room, 0)), room - strength
+    return total
+
+
+def test_a_large_graph_that_comes_once_is_not_learned_from(nothing_learned, monkeypatch):
+    monkeypatch.setattr(qlearning, "learn", None)
+    with eb.Graph() as graph:
+        stacks = [neural_stack(7 + number % 4) for number in range(8)]
+    eb.forward(stacks)
+    assert graph.report().nodes > 1000
+    assert graph.report().policy == "critical-path"
+
+
 def test_a_machine_is_learned_beside_the_program_where_that_pays(nothing_learned, monkeypatch, capfd):
     monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
-    monkeypatch.setattr(learned.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(learned, "_said", threading.Event())
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
     assert [chains(400) for _ in range(8)] == ["critical-path"] * 7 + ["fsm-ahead"]
     assert chains(400) == "fsm-ahead"
     assert capfd.readouterr().err.count("learning to batch beside the program") == 1

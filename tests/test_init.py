@@ -123,7 +123,7 @@ def test_what_gives_no_values(init, message):
 
 
 @pytest.mark.parametrize(
-    "odd", [None, 1 + 2j, [None], [1.0], "1", np.datetime64("2020"), np.timedelta64(1), np.ones(2)]
+    "odd", [None, 1 + 2j, [None], [1.0], "1", np.datetime64("2020"), np.timedelta64(1, "s"), np.ones(2)]
 )
 def test_what_is_no_number(odd):
     """NumPy would make values of most."""

@@ -66,7 +66,9 @@ SHOWN = {
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_classes_show_what_is_public_and_nothing_else(name):
-    assert [shown for shown in dir(getattr(eb, name)) if not shown.startswith("_")] == sorted(SHOWN[name].split())
+    kind = getattr(eb, name)
+    there = [shown for shown in dir(kind) if hasattr(kind, shown)]  # what PyTorch calls otherwise is not
+    assert [shown for shown in there if not shown.startswith("_")] == sorted(SHOWN[name].split())
 
 
 MODULES = [name for name, found in PUBLIC.items() if inspect.ismodule(found)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import wraps
@@ -22,6 +23,12 @@ from types import FrameType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from edbatch.errors import EdBatchError
+
+if not getattr(sys, "_is_gil_enabled", lambda: True)():  # since Python 3.13; recording takes no lock of ours
+    raise ImportError(
+        "edbatch needs Python's global interpreter lock (GIL), and this free-threaded Python runs without it; expected "
+        "the environment variable PYTHON_GIL=1, `python -X gil=1`, or a Python with the lock"
+    )
 
 # What `signal` wraps: its functions turn numbers into enums and back, which takes ten times as long as they do.
 _signal: Any = import_module("_signal")

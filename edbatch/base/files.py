@@ -34,16 +34,16 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     return Path(os.fsdecode(encoded))
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str) -> None:
+def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str, mode: int | None = None) -> None:
     """Write `data` to `path` so that a reader sees the old file or the new one, never a part.
 
     The bytes go to a temporary file in the same folder (`.NAME.*.part`), are flushed to the disk, and replace `path` in
-    one step. What a killed process left behind of writing the same file is deleted. A symbolic link is followed, and
-    who may read and write a file that was there stays as it was.
+    one step. What a killed process left behind of writing the same file is deleted. A symbolic link is followed.
 
     Args:
         path: the file to replace or create; its folder must exist.
         data: text (written as UTF-8) or bytes.
+        mode: who may read and write the file; None: as before, or of a new file as the user's mask has it.
 
     Raises:
         EdBatchError: the folder does not exist, the disk is full, writing is not allowed, or there is something at
@@ -64,7 +64,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | bytearray | str
     temporary = None
     try:
         target = Path(os.path.realpath(target))
-        mode = _mode_of(target)
+        before = _mode_of(target)
+        mode = before if mode is None else mode
         _delete_abandoned(target)
         descriptor, temporary = _own_temporary(target, mode)
         with os.fdopen(descriptor, "wb") as file:

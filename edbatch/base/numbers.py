@@ -19,7 +19,7 @@ def is_real(value: Any) -> bool:
     """Whether a value is one real number: truth values of Python and NumPy are, as 0 and 1; durations are none.
 
     Example:
-        >>> [is_real(value) for value in (1, 0.5, np.float32(2), np.True_, 1j, "1", np.timedelta64(1))]
+        >>> [is_real(value) for value in (1, 0.5, np.float32(2), np.True_, 1j, "1", np.timedelta64(1, "s"))]
         [True, True, True, True, False, False, False]
     """
     return isinstance(value, _SCALARS) and not isinstance(value, np.timedelta64)

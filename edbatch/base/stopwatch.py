@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextvars import ContextVar
 from time import perf_counter, thread_time
 from typing import NamedTuple, Self
 
@@ -37,6 +36,11 @@ class Stopwatch(threading.local):
 
 #: Compilation, loading what was compiled before, and loading the compiler.
 compiling = Stopwatch()
+
+
+def processor_time() -> float:
+    """Seconds in which a processor has worked for this thread, without compilation: busy machines take no more."""
+    return thread_time() - compiling.processor_seconds
 
 
 class Moment(NamedTuple):
@@ -110,8 +114,3 @@ def book(several: Sequence[dict[str, float]], stage: str, start: Moment, end: Mo
         if compiling:
             seconds["compilation"] = seconds.get("compilation", 0.0) + compiling / len(several)
         seconds[stage] = seconds.get(stage, 0.0) + passed / len(several)
-
-
-#: Where `backward` books its time while it runs: a parameter that gets a gradient remembers it, so that its update is
-#: booked there too.
-booked: ContextVar[dict[str, float] | None] = ContextVar("edbatch_booked", default=None)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edbatch.base.later import Later
+from edbatch.base.text import printable
 
 tabulate = Later("tabulate")
 
@@ -38,4 +39,5 @@ class Table:
         return self._format("html")
 
     def _format(self, form: str) -> str:
-        return tabulate.tabulate(self.rows, self.headers, form, colalign=self.align, disable_numparse=True)
+        rows = [[printable(text, keeps="\n") for text in row] for row in self.rows]
+        return tabulate.tabulate(rows, self.headers, form, colalign=self.align, disable_numparse=True)

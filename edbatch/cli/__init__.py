@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 import edbatch
+from edbatch.base.text import printable
 from edbatch.cli import bench, demo, inspect, learn, run, schedule, serve, train, warm_up
 from edbatch.errors import EdBatchError
 
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(argv)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: print(f"edbatch: warning: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_: _say(f"edbatch: warning: {message}")
         try:
             arguments.run(arguments)
             print(end="", flush=True)  # so that what goes wrong with the output does so here
@@ -68,5 +69,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _explain(message: str) -> int:
-    print(f"edbatch: error: {message}", file=sys.stderr)
+    _say(f"edbatch: error: {message}")
     return BAD_INPUT
+
+
+def _say(text: str) -> None:
+    print(printable(text, keeps="\n\t"), file=sys.stderr)

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, cast
 
 from edbatch.base.later import Later
+from edbatch.base.text import printable
 from edbatch.cli.arguments import Commands, add_command, check_output
 from edbatch.cli.output import counted, print_table
 from edbatch.errors import EdBatchError
@@ -66,7 +67,7 @@ def _print_training(training: Training | None) -> None:
     print(
         f"trained on {counted(training.graphs, 'graph')}: {how}\n"
         f"reached {counted(sum(training.batches), 'batch')}; lower bound {sum(training.bounds):,}, "
-        f"best heuristic {sum(training.heuristic_batches):,} ({training.heuristic})"
+        f"best heuristic {sum(training.heuristic_batches):,} ({printable(training.heuristic)})"
     )
 
 

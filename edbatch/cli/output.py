@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from tabulate import SEPARATING_LINE, tabulate
 
+from edbatch.base.text import printable
+
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> None:
     """Print an aligned table.
@@ -51,4 +53,4 @@ def print_json(value: Any) -> None:
 def _text(cell: Any) -> str:
     if cell is None:
         return ""
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+    return f"{cell:,}" if isinstance(cell, int) else printable(str(cell))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import edbatch as eb
 from edbatch.base.files import write_atomically
 from edbatch.base.later import Later
+from edbatch.base.text import printable
 from edbatch.cli.arguments import Commands, add_command, add_json, check_output, integer
 from edbatch.cli.output import counted, print_json, print_table
 from edbatch.cli.saved import CHECKPOINT, read_saved
@@ -208,7 +209,8 @@ def _print(facts: dict[str, Any], measured: dict[str, Measured]) -> None:
     )
     source = " ".join(facts["data"] or ["made up"])
     bad = facts["skipped"]
-    skipped = f"skipped {counted(bad, 'malformed sample')}, the first: {facts['first_skipped']}\n" if bad else ""
+    first = printable(facts["first_skipped"] or "")
+    skipped = f"skipped {counted(bad, 'malformed sample')}, the first: {first}\n" if bad else ""
     parameters = f"as {facts['loaded']} has it" if facts["loaded"] else f"random parameters (seed {facts['seed']})"
     device = "" if facts["device"] == "cpu" else f", on {facts['device']}"
     print(

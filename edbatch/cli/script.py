@@ -12,6 +12,7 @@ from types import GeneratorType, ModuleType
 
 import edbatch as eb
 from edbatch.base.files import read_text
+from edbatch.base.signature import signature_of
 from edbatch.policy.typed_graph import TypedGraph
 
 MODULE = "__edbatch_script__"  # not "__main__": `if __name__ == "__main__"` blocks stay asleep
@@ -73,7 +74,7 @@ def _generator(path: str, name: str) -> GeneratorType:
     if not inspect.isgeneratorfunction(function):
         raise eb.EdBatchError(f"{place}: {name} is no generator function; it must yield after each mini-batch")
     try:
-        inspect.signature(function).bind()
+        signature_of(function).bind()
     except TypeError as error:
         raise eb.EdBatchError(f"{place}: {name}() is called without arguments: {error}") from error
     generator = function()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib
+import logging
 import os
-import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import edbatch as eb
+from edbatch.base.text import printable
+from edbatch.cli.access import hosts_of, listening, read_token
 from edbatch.cli.arguments import Commands, add_command, integer
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import EdBatchError, shown, warn
 from edbatch.graph.model.checkpoint import policy_path
 
 DESCRIPTION = """\
@@ -28,18 +29,26 @@ MODULE:FUNCTION is called once, without arguments, and returns a model and a pro
         network = TransitionParser(model, ...)
         return model, lambda words: network.parse(words)
 
-/health says that it runs, /metrics has figures for Prometheus, and / a page that shows them. What goes wrong is told
-as {"error": ...}: by 400 if the sample is no JSON, or the program raises a ValueError (as an EdBatchError is); 413 if
-the body is too large, 408 if it takes longer than the deadline or a minute; 503 if too many requests wait, 504 after
-the deadline; and 500 if the program raises something else, which is logged, or returns what JSON does not have: NaN,
-infinity, an object.
+/health says whether it answers, /metrics has figures for Prometheus, and / a page that shows them. What goes wrong is
+told as {"error": ...}: by 400 if the sample is no JSON, or the program raises a ValueError; 413 if the body is too
+large, or the sample takes more memory than there is; 415 if it is not sent as application/json; 408 if it takes too
+long; 503 if too many requests wait, 504 after the deadline; and 500 if the program raises something else, or returns
+what JSON does not have: NaN, infinity, an object. What a program raises is logged, with an identifier that the client
+is told; only the text of an `edbatch.serving.RequestError` is sent.
 
 Ctrl-C or SIGTERM answers what has come, and ends. It takes `pip install 'edbatch[serve]'`. Run `edbatch warm-up` once,
-or the first requests wait while code is compiled. Clients that are not trusted belong behind a proxy that limits how
-many they are, and how slow.
+or the first requests wait while code is compiled. Clients that are not trusted belong behind a proxy: see the guide.
 """
 
-BACKLOG = 2048  # connections that wait to be accepted
+OTHER_FILES = 64  # that a process has open beside connections
+LIMITS = (  # of what clients may take; `edbatch.serving.limits.Limits` has them
+    ("size-limit", 1 << 20, "BYTES", "of a body"),
+    ("depth-limit", 200, "LEVELS", "of lists and objects in a sample"),
+    ("header-seconds", 10, "SECONDS", "in which the header of a connection's next request has to come"),
+    ("body-seconds", 60, "SECONDS", "in which a body has to come, and an answer has to be taken"),
+    ("max-connections", 768, "NUMBER", "that are open at a time; fewer where fewer files may be open"),
+    ("stall-seconds", 60, "SECONDS", "in one round, after which /health answers 503"),
+)
 GRACE = 20  # seconds; who runs processes often kills those that take more than 30
 
 
@@ -61,15 +70,26 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--deadline", type=float, metavar="SECONDS", help="that a request may take, its body included")
     parser.add_argument(
-        "--size-limit", type=integer(1), default=1 << 20, metavar="BYTES", help="of a request (default: %(default)s)"
-    )
-    parser.add_argument(
         "--grace",
         type=integer(0),
         default=GRACE,
         metavar="SECONDS",
         help="that requests may take when it ends; they are then cancelled (default: %(default)s)",
     )
+    for name, default, unit, meaning in LIMITS:
+        meaning += " (default: %(default)s)"
+        parser.add_argument(f"--{name}", type=integer(1), default=default, metavar=unit, help=meaning)
+    parser.add_argument("--exit-when-stalled", action="store_true", help="end, with status 70, when /health says so")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="that requests may be sent to, as their Host says; may be repeated; *: any "
+        "(default: the address listened at, and localhost)",
+    )
+    parser.add_argument("--token-file", metavar="FILE", help="of the bearer token that all but /health needs")
+    parser.add_argument("--debug", action="store_true", help="tell clients what programs raise")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -80,11 +100,21 @@ def run(arguments: argparse.Namespace) -> None:
             be listened at.
     """
     try:
-        import uvicorn  # part of an extra
-
+        from edbatch.serving.connection import Server  # part of an extra
         from edbatch.serving.http import Service
+        from edbatch.serving.json import reading
+        from edbatch.serving.limits import Limits
     except ImportError as missing:
         raise EdBatchError(f"edbatch serve: {missing}; expected `pip install 'edbatch[serve]'`") from None
+    limits = Limits(
+        size=arguments.size_limit,
+        depth=arguments.depth_limit,
+        header_seconds=arguments.header_seconds,
+        body_seconds=arguments.body_seconds,
+        connections=_connections(arguments.max_connections),
+        stall_seconds=arguments.stall_seconds,
+    )
+    token = read_token(arguments.token_file) if arguments.token_file else None
     model, program = loaded(arguments.source)
     policy = arguments.policy
     if arguments.checkpoint:
@@ -92,47 +122,50 @@ def run(arguments: argparse.Namespace) -> None:
         beside = policy_path(arguments.checkpoint)
         policy = policy or (beside if beside.exists() else None)
     batcher = eb.serving.Batcher(
-        program,
+        reading(program, limits.depth),
         model,
         max_in_flight=arguments.max_in_flight,
         max_waiting=arguments.max_waiting,
         deadline=arguments.deadline,
         policy=policy,
     )
-    application = Service(batcher, arguments.size_limit).application()
-    config = uvicorn.Config(application, log_level="info", access_log=False, timeout_graceful_shutdown=arguments.grace)
     with listening(arguments.host, arguments.port) as sockets, suppress(KeyboardInterrupt):
-        for one in sockets:
-            host, port = one.getsockname()[:2]
+        addresses = [one.getsockname()[:2] for one in sockets]
+        service = Service(
+            batcher,
+            limits,
+            debug=arguments.debug,
+            ends=arguments.exit_when_stalled,
+            hosts=hosts_of([host for host, _ in addresses], [arguments.host, *arguments.allow_host]),
+            token=token,
+        )
+        for host, port in addresses:
             shown_host = f"[{host}]" if ":" in host else host
             print(f"edbatch: running on http://{shown_host}:{port} (Ctrl-C ends it)", file=sys.stderr, flush=True)
-        uvicorn.Server(config).run(sockets)
+        handler = logging.StreamHandler()
+        handler.setFormatter(Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        logging.basicConfig(handlers=[handler])
+        Server(service.application(), limits, arguments.grace).run(sockets)
 
 
-@contextmanager
-def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
-    """Sockets that listen at all addresses of a host.
+class Formatter(logging.Formatter):
+    """Log lines, of which only the first of each record begins at the left: no text of a client passes for another."""
 
-    Raises:
-        EdBatchError: there is no such host, or one of them is taken.
-    """
-    with ExitStack() as opened:
-        sockets, missing = [], None
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            for family, address in dict.fromkeys((family, address) for family, *_, address in found):
-                try:
-                    one = socket.create_server(address, family=family, backlog=BACKLOG)
-                    sockets.append(opened.enter_context(one))
-                except OSError as error:
-                    if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
-                        raise
-                    missing = error  # a name may have an address of IPv6 where there is none
-            if not sockets and missing is not None:
-                raise missing
-        except OSError as error:
-            raise EdBatchError(f"--host {host} --port {port}: cannot be listened at ({error})") from error
-        yield sockets
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        return printable(super().format(record), keeps="\n\t").replace("\n", "\n    ")
+
+
+def _connections(most: int) -> int:
+    """How many there may be, as each is an open file."""
+    with suppress(ImportError):
+        import resource  # not on Windows
+
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if files != resource.RLIM_INFINITY and files - OTHER_FILES < most:
+            most = max(1, files - OTHER_FILES)
+            warn(f"at most {most} connections, as {files} files may be open; expected more (see `ulimit -n`)")
+    return most
 
 
 def loaded(source: str) -> tuple[eb.ParameterCollection, Callable[[Any], Any]]:

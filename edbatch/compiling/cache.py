@@ -1,19 +1,17 @@
 """Compiled code on disk, in the user's cache folder, found by a digest of all that it depends on.
 
-Whatever is wrong with the folder or a file - damaged, of something else, read-only, full - is said once, and worked
-around by compiling again; what that gives replaces a damaged file. Files are replaced in one step, so that processes
-may write at once.
+Whatever is wrong with the folder or a file - damaged, of something else, of another user, read-only, full - is said
+once, and worked around by compiling again; what that gives replaces a damaged file. Files are replaced in one step, so
+that processes may write at once. They hold code, and pickles, which are code too: see `trusted` for whose are read.
 """
 
 # mypy: disable-error-code="import-untyped,no-untyped-call,attr-defined"
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import platform
-import stat
 import sys
 import threading
 import time
@@ -28,6 +26,7 @@ from numba.core import config
 from numba.core.registry import cpu_target
 
 from edbatch.base.files import write_atomically
+from edbatch.compiling import trusted
 from edbatch.compiling.fingerprint import DIGEST
 from edbatch.errors import EdBatchError, warn
 
@@ -63,7 +62,7 @@ def kept(key: bytes) -> bytes | None:
     """What was kept under a key (a digest of all that it depends on); None: nothing, or it is damaged."""
     try:
         path = path_of(key)
-        data = _read(path)
+        data = trusted.read(path)
         _note_use(path)
     except FileNotFoundError:
         return None
@@ -79,20 +78,12 @@ def kept(key: bytes) -> bytes | None:
     return content
 
 
-def _read(path: Path) -> bytes:
-    """What is in a file; a pipe in its place is not waited for."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no file", str(path))
-        return file.read()
-
-
 def keep(key: bytes, content: bytes) -> None:
     """Keep something for later processes; where that cannot be done, say so once."""
     try:
         path = path_of(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, _MAGIC + key + _checksum(content) + content)
+        trusted.make_folder(path.parent)
+        write_atomically(path, _MAGIC + key + _checksum(content) + content, mode=0o644)
     except (OSError, EdBatchError) as error:
         complain(str(error))
         return

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import partial
-from time import thread_time
 from typing import Any, TypeVar, overload
 from weakref import WeakSet
 
@@ -26,7 +25,7 @@ import numpy as np
 
 from edbatch.base.exclusive import Whole
 from edbatch.base.records import ENTRY
-from edbatch.base.stopwatch import compiling
+from edbatch.base.stopwatch import compiling, processor_time
 from edbatch.errors import EdBatchError
 
 with compiling:
@@ -54,9 +53,10 @@ llvm.set_option("edbatch", "-hoist-runtime-checks=false")
 # on disk was compiled by several processes: a caller would reach another closure than its own, without a word.
 FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 62), -1)  # type: ignore[assignment]
 
-# A small function is interpreted by Python until that has taken so many seconds, or its arrays have more entries than
-# this. Compiling takes 0.1 to 9 s a function, interpreting 0.1 to 1 us an entry.
-PATIENCE = 0.5
+# A small function is interpreted by Python until that has taken this share of what compiling it takes, and of a second
+# at most; or its arrays have more entries than this. Compiling takes so many seconds for each byte of byte code (0.1 to
+# 9 s for a function and what it calls), interpreting 0.1 to 1 us an entry.
+PATIENCE, A_BYTE = 0.5, 0.5e-3
 SMALL = 1_000_000
 
 functions: WeakSet[Compiled] = WeakSet()  # all there are in this process
@@ -108,7 +108,8 @@ class Small(Compiled):
     """A function whose time is about linear in the size of its arrays, and that Python can run too.
 
     It does until compiling pays, together with the small functions that it calls. What is on disk already pays at once.
-    Where it pays, the function becomes one of the class `Compiled`, unless functions that are interpreted call it.
+    Where it pays, it does for those that have run beside it and that took, all together, as long as they may; and the
+    function becomes one of the class `Compiled`, unless functions that are interpreted call it.
 
     Args:
         function, options: see `Compiled`.
@@ -119,17 +120,16 @@ class Small(Compiled):
         self._pays = False
         self._is_called = False  # by a small function that was interpreted
         self._interpreted = -1.0  # processor seconds; below zero: nobody has looked on the disk
+        self._cost = 0.0  # of compiling it, at most a second
 
     def __call__(self, *args: Any) -> Any:
         """Run it, in Python or compiled."""
         if _interpreting.get():
             return self.py_func(*args)
-        if not self._pays:
-            self._pays = self._judge(args)
-            if not self._pays:
-                return self._interpret(args)
-            if not self._is_called:
-                self.__class__ = Compiled  # type: ignore[assignment]
+        if not self._pays and not self._judge(args):
+            return self._interpret(args)
+        if not self._is_called:
+            self.__class__ = Compiled  # type: ignore[assignment]
         return registry.CPUDispatcher.__call__(self, *args)  # it may be no `Small` any more
 
     def _judge(self, args: tuple[Any, ...]) -> bool:
@@ -139,19 +139,35 @@ class Small(Compiled):
             kinds = [self.typeof_pyval(value) for value in args]
             signature = tuple(map(_wide, self.fold_argument_types(kinds, {})[1]))
             if self._cache.has(signature):
+                self._pays = True
                 return True
-            for function in callees(self) - {self}:
+            called = callees(self)
+            size = sum(len(one.py_func.__code__.co_code) for one in called if not one.overloads)
+            self._cost = min(1.0, A_BYTE * size)
+            for function in called - {self}:
                 if hasattr(function, "_is_called"):
                     function.__class__, function._is_called = Small, True
-        return self._interpreted > PATIENCE or _entries(args) > SMALL
+        self._pays = self._over > 0 or _entries(args) > SMALL
+        if self._pays:
+            over = self._over
+            beside = [one for one in functions if isinstance(one, Small) and one._interpreted > 0 and not one._pays]
+            for other in sorted(beside, key=lambda one: -one._over):
+                over += other._over
+                other._pays = over > 0
+        return self._pays
+
+    @property
+    def _over(self) -> float:
+        """How much longer it was interpreted than it may."""
+        return self._interpreted - PATIENCE * self._cost
 
     def _interpret(self, args: tuple[Any, ...]) -> Any:
-        start = thread_time() - compiling.processor_seconds
+        start = processor_time()
         try:
             # Whatever ends it, with its context it is over that this thread interprets.
             return _plain(copy_context().run(self._in_python, args))
         finally:
-            self._interpreted += thread_time() - compiling.processor_seconds - start
+            self._interpreted += processor_time() - start
 
     def _in_python(self, args: tuple[Any, ...]) -> Any:
         _interpreting.set(True)
@@ -166,7 +182,7 @@ def _is_callable(result: Any) -> bool:
 
 def _only_for_callers() -> bool:
     """Whether what is compiled now need not be called from Python: but all that is compiled ahead may be."""
-    return _thread.depth > 1 and PATIENCE >= 0
+    return _thread.depth > 1
 
 
 @contextmanager

@@ -66,18 +66,21 @@ def _bar(function: Any) -> Iterator[None]:
 
 
 def _say_once(function: Any) -> None:
-    """Tell the reader of a log why nothing happens for some seconds: once per process, and not among tests' output."""
+    """Off a terminal there is no bar, but one line for what takes long."""
     seconds = SECONDS * _missing(function)
-    if _said.is_set() or seconds < LONG or sys.stderr is None or "PYTEST_CURRENT_TEST" in os.environ:
+    if seconds < LONG:
         return
-    _said.set()
     what = f"edbatch: compiling {_name(function)} for this"
     about = f"(about {seconds:.0f} s; all that a program needs, up to a minute; longer on a busy machine)"
-    print(
-        f"{what} machine, once {about}; kept in {cache_folder()}" if works() else f"{what} process {about}; not kept",
-        file=sys.stderr,
-        flush=True,
-    )
+    kept = f"machine, once {about}; kept in {cache_folder()}" if works() else f"process {about}; not kept"
+    say_once(f"{what} {kept}", _said)
+
+
+def say_once(text: str, said: threading.Event) -> None:
+    """Tell the reader of a log why nothing happens for some seconds: once per process, and not among tests' output."""
+    if not said.is_set() and sys.stderr is not None and "PYTEST_CURRENT_TEST" not in os.environ:
+        said.set()
+        print(text, file=sys.stderr, flush=True)
 
 
 def _missing(function: Any) -> int:

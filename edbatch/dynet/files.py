@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import edbatch as eb
+from edbatch.base.files import write_atomically
 from edbatch.dynet.implicit import DynetError
 from edbatch.dynet.parameters import LookupParameters, Parameters
 
@@ -34,14 +35,31 @@ def _by_columns(x: eb.Parameter, array: np.ndarray) -> np.ndarray:
     return array.reshape(-1, order="F")
 
 
-def _write(file: TextIO, x: Any, name: str) -> None:
+def text_of(x: Any, name: str) -> str:
+    """A parameter as DyNet writes it."""
     shape = x.spec.shape
     is_table = isinstance(x, LookupParameters)
     dims = ",".join(str(size) for size in ((*shape[1:], shape[0]) if is_table else shape))
     text = _line(_by_columns(x, x.as_array()))
     text += _line(_by_columns(x, x.grad_as_array())) if x.has_grad else ""
     kind = "#LookupParameter#" if is_table else "#Parameter#"
-    file.write(f"{kind} {name} {{{dims}}} {len(text)} {'FULL_GRAD' if x.has_grad else 'ZERO_GRAD'}\n{text}")
+    return f"{kind} {name} {{{dims}}} {len(text)} {'FULL_GRAD' if x.has_grad else 'ZERO_GRAD'}\n{text}"
+
+
+def text_of_collection(collection: Any, prefix: str = "") -> str:
+    """All parameters of a collection; their names begin with a prefix, if there is one, in the place of the path."""
+    own = len(collection.name()) if prefix else 0
+    every = (*collection.parameters_list(), *collection.lookup_parameters_list())
+    return "".join(text_of(x, prefix + x.name()[own:]) for x in every)
+
+
+def _write(fname: str, text: str, append: bool) -> None:
+    """Replace a file in one step, or add to it."""
+    if not append:
+        write_atomically(fname, text)
+        return
+    with open(fname, "a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def read(fname: str) -> Iterator[Saved]:
@@ -71,8 +89,7 @@ def read(fname: str) -> Iterator[Saved]:
 
 def save_one(x: Any, fname: str, key: str, append: bool) -> None:
     """Write one parameter under a key, by default its name."""
-    with open(fname, "a" if append else "w", encoding="utf-8") as file:
-        _write(file, x, key or x.name())
+    _write(fname, text_of(x, key or x.name()), append)
 
 
 def save_collection(collection: Any, fname: str, key: str, append: bool) -> None:
@@ -80,10 +97,7 @@ def save_collection(collection: Any, fname: str, key: str, append: bool) -> None
     prefix = key if not key or key.endswith("/") else f"{key}/"
     if prefix and not prefix.startswith("/"):
         raise DynetError(f"save: expected a key that begins with '/', got {key!r}")
-    with open(fname, "a" if append else "w", encoding="utf-8") as file:
-        for x in (*collection.parameters_list(), *collection.lookup_parameters_list()):
-            name = x.name()
-            _write(file, x, prefix + name[len(collection.name()) :] if prefix else name)
+    _write(fname, text_of_collection(collection, prefix), append)
 
 
 def _fill(x: Any, values: np.ndarray, name: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edbatch.base.files import write_atomically
 from edbatch.dynet.checked import integers
 from edbatch.dynet.implicit import DynetError, implicit
 from edbatch.dynet.inputs import inputTensorTranspose
@@ -188,4 +188,4 @@ def dump_cg(
     if not filename:
         print_text_graphviz()
         return
-    Path(filename).write_text(_text() + "\n", encoding="utf-8")
+    write_atomically(filename, _text() + "\n")

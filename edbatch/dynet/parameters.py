@@ -206,7 +206,7 @@ class LookupParameters(_Common, eb.LookupParameters):
 
     def init_row(self, i: int, row: Sequence[float]) -> None:
         """Overwrite one row."""
-        table = eb.Parameter.value(self)
+        table = eb.Parameter.value(self).copy()
         if integer("init_row: i", i) >= len(table):
             raise DynetIndexError(f"init_row: row {i} is out of range for {len(table)} rows")
         table[i] = np.reshape(row, self.spec.shape[1:])
@@ -217,7 +217,7 @@ class LookupParameters(_Common, eb.LookupParameters):
         found = np.asarray(arr, np.float64)
         if found.shape[0] > self.spec.shape[0] or found.shape[1:] != self.spec.shape[1:]:
             raise EdBatchError(f"init_from_array: expected an array of shape {self.spec.shape}, got {found.shape}")
-        table = eb.Parameter.value(self)
+        table = eb.Parameter.value(self).copy()
         table[: len(found)] = found
         self.set_value(table)
 

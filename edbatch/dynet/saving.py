@@ -2,54 +2,94 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from operator import attrgetter
 from typing import Any
 
+from edbatch.base.files import write_atomically
 from edbatch.dynet.collection import ParameterCollection
+from edbatch.dynet.files import text_of, text_of_collection
 from edbatch.dynet.implicit import DynetError
 from edbatch.dynet.parameters import LookupParameters, Parameters
 
 
 def save(basename: str, objects: Iterable[Any]) -> None:
-    """Write parameters, tables and builders to `basename.data` and `basename.meta`.
+    """Write parameters, tables and builders to `basename.data` and `basename.meta`, each replaced in one step.
 
-    Builders of one's own have `param_collection()`, `.spec` and `from_spec(spec, model)`.
+    Builders of one's own have `param_collection()`, `.spec` and `from_spec(spec, model)`; their `.spec` holds numbers,
+    texts, classes of builders, and tuples, lists and dictionaries of them.
     """
-    data = f"{basename}.data"
-    Path(data).write_text("", encoding="utf-8")
-    with open(f"{basename}.meta", "wb") as meta:
-        for one in objects:
-            if isinstance(one, Parameters | LookupParameters):
-                pickle.dump((type(one).__name__, str(one.name)), meta)
-                one.save(data, append=True)
-            elif hasattr(one, "param_collection") and hasattr(one, "spec") and hasattr(one, "from_spec"):
-                builder: Any = one
-                collection = builder.param_collection()
-                pickle.dump((type(one), builder.spec, collection.name()), meta)
-                collection.save(data, append=True)
-            else:
-                raise DynetError(f"Cannot save model objects of type {type(one).__name__}")
+    data, meta = "", b""
+    for one in objects:
+        if isinstance(one, Parameters | LookupParameters):
+            meta += pickle.dumps((type(one).__name__, str(one.name)))
+            data += text_of(one, str(one.name))
+        elif _is_builder(one):
+            builder: Any = one
+            collection = builder.param_collection()
+            record = pickle.dumps((type(one), builder.spec, collection.name()))
+            _Known(io.BytesIO(record), f"Cannot save {type(one).__name__}: its spec").load()
+            meta += record
+            data += text_of_collection(collection)
+        else:
+            raise DynetError(f"Cannot save model objects of type {type(one).__name__}")
+    write_atomically(f"{basename}.data", data)
+    write_atomically(f"{basename}.meta", meta)
+
+
+def _is_builder(one: Any) -> bool:
+    return hasattr(one, "param_collection") and hasattr(one, "spec") and hasattr(one, "from_spec")
 
 
 class _Known(pickle.Unpickler):
-    """Finds the classes of files that DyNet wrote."""
+    """Finds classes of builders, of DyNet and of the program: no other code is in files that `save` writes.
+
+    Args:
+        file: to read.
+        place: what an error begins with.
+    """
+
+    def __init__(self, file: Any, place: str) -> None:
+        super().__init__(file)
+        self._place = place
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class by its name."""
-        return super().find_class("edbatch.dynet" if module in ("_dynet", "dynet") else module, name)
+        """A class of builders by its name; its module is not imported for it.
+
+        Raises:
+            DynetError: it is of something else, or nothing.
+        """
+        imported = sys.modules.get("edbatch.dynet" if module in ("_dynet", "dynet") else module)
+        try:
+            found = attrgetter(name)(imported)
+        except AttributeError:
+            found = None
+        if isinstance(found, type) and hasattr(found, "from_spec") and hasattr(found, "param_collection"):
+            return found
+        raise DynetError(
+            f"{self._place}: holds {module}.{name}; expected numbers, texts and classes of builders (with from_spec "
+            "and param_collection), whose modules have been imported"
+        )
 
 
 def load_generator(basename: str, params: ParameterCollection) -> Iterator[Any]:
-    """`load`, one by one. What is loaded is code, as of every pickle: read files that you trust."""
+    """`load`, one by one.
+
+    Raises:
+        DynetError: the files hold other than parameters and builders, whose classes the program has imported.
+    """
     data = f"{basename}.data"
     with open(f"{basename}.meta", "rb") as meta:
         while True:
             try:
-                found = _Known(meta).load()
+                found = _Known(meta, meta.name).load()
             except EOFError:
                 return
+            except pickle.UnpicklingError as error:
+                raise DynetError(f"{meta.name}: expected what dy.save writes ({error})") from None
             if len(found) == 2:
                 kind, name = found
                 yield params.load_param(data, name) if kind == "Parameters" else params.load_lookup_param(data, name)

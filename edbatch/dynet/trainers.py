@@ -22,6 +22,11 @@ class _Core(Core):
     """What updates: EdBatch's trainer, with a rule and constants of DyNet's."""
 
     of: Any = None
+    _cure = "Call reset_gradient() of the collection before the loss that its trainer is to apply goes back"
+
+    @property
+    def _name(self) -> str:
+        return str(self.of.whoami())
 
     def constants(self, lr: float, updates: int) -> dict[str, float]:
         """The rule's constants at the update that comes; it counts for all parameters."""

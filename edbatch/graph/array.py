@@ -13,7 +13,7 @@ from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.model.exchange import from_dlpack
 from edbatch.graph.operand import Operand
-from edbatch.graph.record import array_inputs, entries_of, to_node, to_operand
+from edbatch.graph.record import array_inputs, entries_of, to_own_node
 from edbatch.graph.spec import Spec
 
 
@@ -49,7 +49,7 @@ def array(parts: Any) -> ExpressionArray:
     ids: list[Any] = []
     spec: Spec | None = None
     for at, x in enumerate(listed):
-        one = x if isinstance(x, ExpressionArray) else to_node(graph, to_operand("array", graph, x))
+        one = x if isinstance(x, ExpressionArray) else to_own_node("array", graph, x)
         if spec is not None and one.spec is not spec:
             raise EdBatchError(f"array: expected parts of one shape, got {spec!r} at 0 and {one.spec!r} at {at}")
         spec = one.spec

@@ -105,9 +105,13 @@ class ArrayGraph(Columns):
             return self.base.handle(self.base, int(found), x.spec)
         return array_graph(self.base, len(found)).leaf(found, x.spec)
 
-    def note(self, guard: Guard, owner: Any) -> None:
+    def may_mean_each(self, rows: int) -> bool:
+        """Of more than one entry."""
+        return rows == self.count > 1
+
+    def note(self, guard: Guard, owner: Any, own: Any, besides: frozenset[str] | None) -> None:
         """As the base."""
-        self.base.note(guard, owner)
+        self.base.note(guard, owner, own, besides)
 
     def compile(self, body: Body, arguments: Sequence[str]) -> Compiled:
         """As the base."""

@@ -17,7 +17,8 @@ from edbatch.graph.lines import LinedTypes, users_line
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
-from edbatch.graph.spec import Spec, float_dtype
+from edbatch.graph.spec import Shape, Spec, float_dtype
+from edbatch.graph.watch.noted import Noted, expect_unchanged
 
 DAMAGED = "the graph is damaged: recording a node was interrupted, or another thread recorded one at the same time"
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from edbatch.graph.cell.body import Body
     from edbatch.graph.cell.compiled import Compiled
     from edbatch.graph.replay.recording import Recording
+    from edbatch.graph.watch.getters import Get
     from edbatch.graph.watch.guard import Guard
 
 #: Of graphs, and of traces.
@@ -136,7 +138,8 @@ class Columns:
         next_draw: the same, of the stream that draws now.
         stream: which draws: 0, the graph's own; each program of `edbatch.run` has one.
         programs: calls of `edbatch.run` in it so far.
-        serial: a number of its own: cells look once in each graph whether their traces are still right.
+        serial: a number of its own: cells look once for each whether their traces are still right.
+        guards: what they have found to be right since.
         handle: the class of its expressions.
         base: of a graph whose nodes stand for several of another: that one; else None.
         array_graphs: of which this is the base, by how many nodes one of theirs stands for.
@@ -152,6 +155,7 @@ class Columns:
         "constants",
         "dtype",
         "first_draw",
+        "guards",
         "handle",
         "inlines",
         "inputs",
@@ -181,6 +185,7 @@ class Columns:
         self.stream = 0
         self.programs = 0
         self.serial = next(_serials)
+        self.guards: dict[Any, Noted] = {}
         self.chunks: list[Recorded | Placed | Recording] = []
         self.handle: type[Expression] = Expression
         self.base: Columns | None = None
@@ -304,8 +309,41 @@ class Columns:
         self.chunks.append(Recorded(self.types, self.args, getattr(self.types, "lines", [])))
         self.types, self.args = LinedTypes() if isinstance(self.types, LinedTypes) else [], []
 
-    def note(self, guard: Guard, owner: Any) -> None:
-        """Be told what a cell that is called depends on; only what keeps recordings wants to know."""
+    def note(self, guard: Guard, owner: Any, own: Get, besides: frozenset[str] | None) -> None:
+        """Be told what a call that is recorded depends on.
+
+        Args:
+            guard: that was found to hold.
+            owner: of what is called.
+            own: `get` of its dictionary.
+            besides: attributes of the owner that later calls look at by themselves; None: they compare everything.
+        """
+        if besides is not None:
+            self.guards[id(guard), id(owner), besides] = guard, own, besides
+
+    def expect_unchanged(self) -> None:
+        """Check that all this is as it was; calls from now on compare anew.
+
+        Raises:
+            EdBatchError: something has changed.
+        """
+        expect_unchanged(self.guards.values())
+        self.guards.clear()
+        self.serial = next(_serials)
+        if self.array_graphs:
+            for graph in self.held_arrays():
+                graph.serial = self.serial
+
+    def may_mean_each(self, rows: int) -> bool:
+        """Whether so many rows of an array may be meant for the entries of arrays of expressions, one for each."""
+        return False
+
+    def refuse_rows(self, place: str, shape: Shape) -> None:
+        """Refuse an array that may be meant so."""
+        raise EdBatchError(
+            f"{place}: an array of shape {shape} is the same for each of {shape[0]} entries, and larger than they are; "
+            "expected eb.array(x) of an array x with a row for each entry, or eb.input(x) of one for all"
+        )
 
     def joined(self, pieces: Pieces, first: int) -> Recorded:
         """What was taken in pieces as one; the runtime knows how. `first`: the id of the first node."""
@@ -322,6 +360,9 @@ class Columns:
     def value(self, expression: Expression) -> Any:
         """The value of one expression; the runtime knows how."""
         raise NotImplementedError
+
+    def note_read(self, value: float) -> None:
+        """Be told what `float(x)` has read; only what goes back wants to know."""
 
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec as an array, by their ids; the runtime knows how."""

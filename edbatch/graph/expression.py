@@ -11,6 +11,7 @@ import msgspec
 from edbatch.errors import EdBatchError
 from edbatch.graph.missing_operators import without_operators
 from edbatch.graph.operand import Operand
+from edbatch.graph.pytorch_names import EXPRESSION, explaining, with_hints
 from edbatch.graph.spec import Spec
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ driven: ContextVar[bool] = ContextVar("edbatch_driven", default=False)
 
 # A Struct without garbage collection is built in a third of the time of a class with __slots__; it holds the graph, the
 # graph holds no expressions, so there is no cycle to collect.
+@with_hints(EXPRESSION)
 @without_operators  # `Struct` has some of its own, that come before those of `Operand`
 class Expression(msgspec.Struct, Operand, gc=False, eq=False):
     """One value of a graph: known by shape and dtype now, computed when a value is read.
@@ -59,17 +61,28 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         """
         return self.graph.value(self)
 
+    def __float__(self) -> float:
+        found = self.item()
+        self.graph.note_read(found)
+        return found
+
     def __await__(self) -> Generator[Expression, Any, Any]:
         """`await x` is the value of x; in programs of `edbatch.run`, what all of them wait for is computed at once."""
         value = (yield self) if driven.get() else self.graph.value(self)
         return value
 
+    @explaining
     def backward(self, gradient: Any = None) -> None:
         """Compute the gradients of this expression, and add them to those of the parameters it depends on.
 
+        Gradients add up over calls until an update applies and forgets them, or `zero_grad()` of the trainer, of the
+        collection or of the parameter does. A trainer's update forgets those of its own parameters: others that this
+        expression depends on, as the discriminator's where it is the generator's loss, keep theirs.
+
         Runs what is pending. The graph may go on growing; every call goes back through the whole graph. A run that it
         starts saves what going back reads; what ran before is partly computed again, which takes that its parameters
-        are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count).
+        are what they were. A warning says if it leads to no parameter though the graph has some (frozen ones count), or
+        if what `float(x)` or a function of `math` has read of the graph is a constant of it.
 
         Args:
             gradient: of this expression, an array of its shape; 1 by default, for a scalar only.
@@ -97,9 +110,11 @@ class Expression(msgspec.Struct, Operand, gc=False, eq=False):
         It counts every use of the expression between it and what `backward` was called on. An expression that is a view
         of another (a slice, a transposition, another shape, what `stop_gradient` gives) is the other, also where memory
         made a copy of it: it has that part of the other's gradient, from uses of the other too. Equal computations are
-        different expressions, each with the gradient of its own uses. Constants and what depends on no input have
-        gradients, too. What a cell returns has the same gradient as without the decorator: uses inside the cell count
-        like those outside.
+        different expressions, each with the gradient of its own uses; but `eb.zeros` of one shape, `eb.ones` of one
+        and `eb.parameter` of one are one expression, whoever calls them. What functions compute with besides (numbers,
+        the one in `eb.one_hot`) is no part of these. Constants and what depends on no input have gradients,
+        too. What a cell returns has the same gradient as without the decorator: uses inside the cell count like those
+        outside.
         Gradients of inputs are not computed by `backward`, but by a second way back at the first call for one: call it
         before parameters are changed.
 

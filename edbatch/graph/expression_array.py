@@ -24,9 +24,10 @@ class ExpressionArray(Expression, gc=False, eq=False):
     A function or a cell that is given an array records n ordinary nodes, one for each entry, and returns an array, at a
     small part of the cost of n calls. Other arrays that it is given have as many entries; a single expression, a
     parameter, a number or a NumPy array is the same for all entries. Where it takes an integer (a look-up, a label, an
-    argument of a cell that is annotated `int`), an array of n integers gives each entry its own. It is no tensor with
-    an axis more: `shape` and axes are those of an entry, entries are independent, and run with whatever else the policy
-    finds ready.
+    argument of a cell that is annotated `int`), an array of n integers gives each entry its own. A NumPy array that has
+    a row for each entry and would make each larger is refused: `eb.array(x)` gives each its row, `eb.input(x)` all of
+    it. It is no tensor with an axis more: `shape` and axes are those of an entry, entries are independent, and run with
+    whatever else the policy finds ready.
 
     Where a function takes a list of expressions and no axis (`eb.sum(xs)`, the keys of `eb.attention`), an array is
     that list; `eb.sum(xs, axis=0)` is of each entry, and so is `eb.softmax(xs)`, which has an axis by default.

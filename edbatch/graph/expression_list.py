@@ -75,7 +75,7 @@ def _made(nodes: list[Expression], ids: list[int]) -> ExpressionList:
 
 
 def _converted(name: str, given: list[Any], graph: Columns) -> list[Expression]:
-    operands = [to_operand(name, graph, x) for x in given]
+    operands = [to_operand(name, graph, x, shared=False) for x in given]
     graph_of(name, [x for x in operands if isinstance(x, Expression)])
     nodes = [to_node(graph, x) for x in operands]
     for at, x in enumerate(nodes):

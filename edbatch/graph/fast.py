@@ -23,13 +23,13 @@ from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.node_type import TYPES, node_type
 from edbatch.graph.op import Op
 from edbatch.graph.record import (
-    array_input,
+    array_operand,
     checked_index,
     graph_of,
     number,
     to_expression,
     to_node,
-    to_operand,
+    to_operands,
 )
 from edbatch.graph.spec import ParameterSpec
 from edbatch.graph.views import NODE_BITS, NODE_MASK, look
@@ -124,14 +124,14 @@ def binary(
         if a.__class__ in (int, float) and isinstance(b, Expression):
             return call(number(b.graph, a), b)
         if b.__class__ is np.ndarray and isinstance(a, Expression):
-            return call(a, array_input(a.graph, b))
+            return call(a, array_operand(op, a.graph, b, (a,)))
         if a.__class__ is np.ndarray and isinstance(b, Expression):
-            return call(array_input(b.graph, a), b)
+            return call(array_operand(op, b.graph, a, (b,)), b)
         found = None if otherwise is None else otherwise(a, b)
         if found is not None:
             return found
         graph = graph_of(op.name, (a, b))
-        left, right = to_operand(op.name, graph, a), to_operand(op.name, graph, b)
+        left, right = to_operands(op, graph, (a, b))
         if not isinstance(left, Expression) and not isinstance(right, Expression):  # who says which graph it is
             left = to_node(graph, left)
         if left is not a or right is not b:
@@ -207,7 +207,7 @@ def attributed(
     return call
 
 
-def _with_inputs(operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _with_inputs(op: Op, operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Operands with inputs for numbers and arrays; None if others than these are left, or no expression is."""
     for first in operands:
         if isinstance(first, Expression):
@@ -221,7 +221,7 @@ def _with_inputs(operands: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if kind is int or kind is float:
             x = number(graph, x)
         elif kind is np.ndarray:
-            x = array_input(graph, x)
+            x = array_operand(op, graph, x, operands)
         elif not isinstance(x, Expression | Parameter):
             return None
         given.append(x)
@@ -255,7 +255,7 @@ def described(
                     graph = x.graph
                 ids.append(x.id)
             elif kind is not Parameter and not isinstance(x, Parameter):
-                given = _with_inputs(operands)
+                given = _with_inputs(op, operands)
                 return remember(operands, argument, payload) if given is None else call(given, argument, payload)
             key.append(x.spec)
         try:
@@ -278,7 +278,7 @@ def described(
 
     def remember(operands: tuple[Any, ...], argument: tuple[Any, ...], payload: tuple[int, ...]) -> Expression:
         graph = graph_of(op.name, operands)
-        given = [to_operand(op.name, graph, x) for x in operands]
+        given = to_operands(op, graph, operands)
         if not any(isinstance(x, Expression) for x in given):
             given[0] = to_node(graph, given[0])
         specs = tuple([x.spec for x in given])

@@ -8,8 +8,9 @@ from edbatch.errors import warn
 from edbatch.graph.columns import Columns
 from edbatch.graph.op import Op
 
-#: How many different numbers an op may be given for one attribute until it is said.
-MANY = 32
+#: How many different numbers an op may be given for one attribute, or a cell by keyword, until it is said: each of a
+#: dozen layers may have one, and in a graph that has more it is said while it is recorded, before any is compiled.
+MANY = 13
 
 _given: dict[tuple[Op, str], set[float]] = {}
 

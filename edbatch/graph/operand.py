@@ -11,6 +11,7 @@ import numpy as np
 from edbatch.errors import EdBatchError, MissingOperatorError
 from edbatch.graph import methods
 from edbatch.graph.missing_operators import hint_in_cells, without_operators
+from edbatch.graph.pytorch_names import VALUE, Size, with_hints
 from edbatch.graph.spec import Shape, Spec
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _OPERATORS: dict[Any, str] = {
 _COMPARISONS: dict[Any, Callable[[Any, Any], Any]] = {np.equal: eq, np.not_equal: ne}
 
 
+@with_hints(VALUE)
 @without_operators
 class Operand(methods.Methods):
     """`+ - * / ** @`, indexing, slicing, `.T`; the other operand may be a number or an array."""
@@ -56,7 +58,7 @@ class Operand(methods.Methods):
     @property
     def size(self) -> int:
         """Number of entries."""
-        return self.spec.size
+        return Size(self.spec.size)
 
     def item(self) -> float:
         """The only entry as a Python number; of an expression, what is pending runs, as for `value`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, ContextDecorator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from edbatch.base.blocks import Block, Blocks
@@ -183,10 +183,8 @@ def options(*given: Any, **changes: bool | str | int) -> AbstractContextManager[
 
 # What there is, and what it is by default, is said in one place.
 if Options.__doc__ and options.__doc__:  # which `python -OO` leaves out
-    _about = Options.__doc__
-    options.__doc__ = options.__doc__.replace(
-        "    Raises:", _about[_about.index("    Args:") :].rstrip() + "\n\n    Raises:"
-    )
+    _about = cleandoc(Options.__doc__)  # indented before Python 3.13 alone
+    options.__doc__ = cleandoc(options.__doc__).replace("Raises:", _about[_about.index("Args:") :] + "\n\nRaises:", 1)
 options.__signature__ = Signature(  # type: ignore[attr-defined]
     [Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default) for field in fields(Options)]
 )

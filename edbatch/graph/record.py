@@ -19,10 +19,10 @@ from edbatch.graph.integers import Integers
 from edbatch.graph.many_numbers import note_numbers
 from edbatch.graph.model.exchange import refuse_masked
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.model.writes import is_shared, last_write
+from edbatch.graph.model.writes import last_write
 from edbatch.graph.node_type import NodeType, intern, node_type
 from edbatch.graph.op import Op
-from edbatch.graph.sources import INPUT, PARAMETER
+from edbatch.graph.sources import INPUT, PARAMETER, ZEROS
 from edbatch.graph.spec import MOST_ENTRIES, Shape, Spec, spec_of
 
 #: Entries of an array that Python goes through in less time than a function of NumPy is called.
@@ -38,7 +38,7 @@ def record(op: Op, operands: tuple[Any, ...], payload: tuple[int, ...] = (), **a
         EdBatchError: an operand is of another graph or no operand at all, or the shapes do not fit.
     """
     graph = graph_of(op.name, operands)
-    converted = [to_operand(op.name, graph, operand) for operand in operands]
+    converted = to_operands(op, graph, operands)
     if not any(isinstance(operand, Expression) for operand in converted):
         converted[0] = to_node(graph, converted[0])
     note_numbers(graph, op, attributes)
@@ -65,6 +65,9 @@ def _of_both(name: str, position: int, graph: Columns, other: Columns) -> Column
     if isinstance(graph, ArrayGraph) and isinstance(other, ArrayGraph) and graph.base is other.base:
         counts = f"{graph.count} entries, got {other.count}"
         raise EdBatchError(f"{name}: operand {position} is an array of expressions: expected {counts}")
+    for one in (graph, other):
+        if isinstance(one, Trace) and one.has_ended:
+            raise EdBatchError(f"{name}: operand {position}: {one.leaked}" if one is other else f"{name}: {one.leaked}")
     hint = ""
     if graph.base is not None and graph.base is other.base:
         hint = "; a vertex function is of one vertex: what others compute it gathers, of an array it pulls an entry"
@@ -81,15 +84,61 @@ def _is_over(graph: Columns, other: Columns) -> bool:
 _OPERANDS = (Expression, Parameter)
 
 
-def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Parameter:
-    """An operand as an expression or a parameter; numbers and arrays become inputs of the graph."""
+def to_operands(op: Op, graph: Columns, operands: Iterable[Any]) -> list[Expression | Parameter]:
+    """All operands of an op, see `to_operand` and `array_operand`."""
+    return [
+        to_operand(op.name, graph, x) if not isinstance(x, np.ndarray) else array_operand(op, graph, x, operands)
+        for x in operands
+    ]
+
+
+def array_operand(op: Op, graph: Columns, value: np.ndarray, operands: Iterable[Any]) -> Expression:
+    """An array among the operands of an op as an input, which is the same for all entries of arrays of expressions.
+
+    Raises:
+        EdBatchError: it would enlarge each entry, and has as many rows as there are entries: one for each is meant.
+    """
+    refuse_masked(value, "input")
+    if value.ndim and graph.may_mean_each(len(value)) and _enlarges(op, value.shape, operands):
+        graph.refuse_rows(op.name, value.shape)
+    return array_input(graph, value)
+
+
+def _enlarges(op: Op, shape: Shape, operands: Iterable[Any]) -> bool:
+    """Whether an op that broadcasts, or puts operands side by side, makes more of an array than the others are."""
+    shapes = [x.spec.shape for x in operands if isinstance(x, _OPERANDS)]
+    if op.elementwise:
+        try:
+            shapes = [np.broadcast_shapes(*shapes)]
+        except ValueError:  # which is said elsewhere
+            return False
+    return (op.elementwise or op.places is not None) and not any(fits(shape, one) for one in shapes)
+
+
+def fits(shape: Shape, into: Shape) -> bool:
+    """Whether a shape broadcasts to another, which stays as it is.
+
+    Example:
+        >>> fits((3,), (2, 3)), fits((2, 3), (3,)), fits((2, 1), (2, 3))
+        (True, False, True)
+    """
+    pairs = zip(reversed(shape), reversed(into), strict=False)
+    return len(shape) <= len(into) and all(few in (1, size) for few, size in pairs)
+
+
+def to_operand(name: str, graph: Columns, operand: Any, shared: bool = True) -> Expression | Parameter:
+    """An operand as an expression or a parameter; numbers and arrays become inputs of the graph.
+
+    Args:
+        shared: whether equal numbers may be one input: not if callers can hold it, and ask for its gradient.
+    """
     if isinstance(operand, _OPERANDS):
         if graph.base is None or operand.graph is graph or operand.graph is None:
             return operand
         below = to_operand(name, graph.base, operand)
         return graph.placed(below) if isinstance(below, Expression) and below.graph is graph.base else operand
     if is_real(operand):
-        return number(graph, operand)
+        return number(graph, operand, shared)
     if isinstance(operand, np.ndarray):
         refuse_masked(operand, "input")
         return array_input(graph, operand)
@@ -97,8 +146,9 @@ def to_operand(name: str, graph: Columns, operand: Any) -> Expression | Paramete
         raise operand.refused(f", and no operand of {name}")
     if isinstance(operand, complex | np.complexfloating):
         raise EdBatchError(f"{name}: expected a real number, got {operand!r}")
+    hint = "; eb.input(...) takes it, as a constant" if hasattr(operand, "__dlpack__") else ""
     raise EdBatchError(
-        f"{name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}"
+        f"{name}: expected an expression, a parameter, a number or an array, got {type(operand).__name__}{hint}"
     )
 
 
@@ -106,8 +156,12 @@ def to_expression(name: str, x: Any) -> Expression:
     """The only operand of an op, as a node of its graph."""
     if isinstance(x, Expression):
         return x
-    graph = graph_of(name, (x,))
-    return to_node(graph, to_operand(name, graph, x))
+    return to_own_node(name, graph_of(name, (x,)), x)
+
+
+def to_own_node(name: str, graph: Columns, x: Any) -> Expression:
+    """What callers may hold as a node of the graph: a number as an input of its own."""
+    return to_node(graph, to_operand(name, graph, x, shared=False))
 
 
 def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
@@ -115,19 +169,21 @@ def to_node(graph: Columns, operand: Expression | Parameter) -> Expression:
     return operand if isinstance(operand, Expression) else parameter_node(graph, operand)
 
 
-def number(graph: Columns, value: Any) -> Expression:
-    """A number as a scalar input; equal numbers are one node, so that a batch over it reads one row."""
+def number(graph: Columns, value: Any, shared: bool = True) -> Expression:
+    """A number as a scalar input; equal ones that are `shared` are one node, so that a batch over it reads one row."""
     try:
         key: Any = float(value)
     except OverflowError:
         raise EdBatchError(f"{shown(value)} is too large for a number of a graph") from None
     if not key or key != key:
         key = exact(key)
-    found = graph.constants.get(key)
+    found = graph.constants.get(key) if shared else None
     if found is None:
         if graph.base is not None:
-            return graph.placed(number(graph.base, value))
+            return graph.placed(number(graph.base, value, shared))
         made = array_input(graph, np.asarray(float(value)))
+        if not shared:
+            return made
         found = graph.constants[key] = (made.id, made.spec)
     return graph.handle(graph, *found)
 
@@ -182,11 +238,22 @@ def _input_type(graph: Columns, value: np.ndarray, shape: Shape) -> NodeType:
 _inputs: dict[tuple[Shape, np.dtype, np.dtype], tuple[int, Spec]] = {}
 
 
-def constant_node(graph: Columns, op: Op, shape: Shape) -> Expression:
-    """Zeros or ones; equal shapes are one node of the graph."""
+def constant_node(graph: Columns, op: Op, shape: Shape, inner: bool = False) -> Expression:
+    """Zeros or ones; equal shapes are one node of the graph, and one more of all that ops compute with (`inner`).
+
+    What ops compute with is nobody's: gradients that flow there are none of what users hold.
+    """
     if graph.base is not None:
-        return graph.placed(constant_node(graph.base, op, shape))
-    return graph.constant((op, shape), lambda: _constant_type(op, shape, graph.dtype))
+        return graph.placed(constant_node(graph.base, op, shape, inner))
+    key = (op, shape, True) if inner else (op, shape)
+    return graph.constant(key, lambda: _constant_type(op, shape, graph.dtype))
+
+
+def own_zeros(graph: Columns, shape: Shape) -> Expression:
+    """Zeros that are a node of their own."""
+    if graph.base is not None:
+        return graph.placed(own_zeros(graph.base, shape))
+    return graph.add(_constant_type(ZEROS, shape, graph.dtype), ())
 
 
 @lru_cache(1 << 10)
@@ -194,17 +261,17 @@ def _constant_type(op: Op, shape: Shape, dtype: np.dtype) -> NodeType:
     return intern(op, (), (), spec_of(shape, dtype))
 
 
-def parameter_node(graph: Columns, parameter: Parameter) -> Expression:
-    """A parameter as a node: for ops that batch over different parameters of one shape.
+def parameter_node(graph: Columns, parameter: Parameter, held: bool = False) -> Expression:
+    """A parameter as a node: for ops that batch over different parameters of one shape; one more that users hold.
 
-    Another one after the parameter was written to: what has run keeps the value of then. Who writes through memory that
-    is shared does not say so before the next run.
+    Another one after the parameter was written to: what has run keeps the value of then. Another library,
+    to which the parameter was exported, may have written to it unseen.
     """
     if graph.base is not None:
-        return graph.placed(parameter_node(graph.base, parameter))
-    key = parameter, last_write(parameter)
+        return graph.placed(parameter_node(graph.base, parameter, held))
+    key = parameter, last_write(parameter), held
     found = graph.constants.get(key)
-    if found is not None and found[0] < graph.n - graph.waiting and is_shared(parameter):
+    if found is not None and found[0] < graph.n - graph.waiting and parameter.is_exported:
         del graph.constants[key]
     out = spec_of(parameter.spec.shape, parameter.spec.dtype)
     attributes = (("parameter", parameter.spec),)
@@ -290,6 +357,8 @@ def checked_index(index: Any, size: int, place: str) -> Any:
         hint = ""
         if isinstance(index, Expression) and isinstance(index.graph, Trace):
             hint = "; an index of a cell is given as an integer"
+        elif isinstance(index, list | tuple | np.ndarray):
+            hint = "; one for each of several expressions is given as an array of integers, np.array(labels)"
         elif isinstance(index, Expression):
             hint = "; for an index that is computed see eb.gather, or read its value()"
         raise EdBatchError(f"{place}: expected an integer, got {type(index).__name__}{hint}") from None

@@ -32,13 +32,19 @@ _TO_THE_LARGEST = """
 among = 1 if x == result or (x != x and result != result) else 0
 g / sum(among) if among else 0
 """
+# The result is rounded, which counts where it is large; the weights add up to 1, or are 0 where all entries are -inf.
+_BY_WEIGHT = """
+weight = exp(x - (0 if result == -inf else result))
+total = sum(weight)
+g * (weight / (total if total > 0 else 1))
+"""
 # By reduction, what flows to an entry x. Entries that are the result have equal shares; so have all NaN, where it is.
 _REDUCTION_SLOPES = {
     "sum": "g",
     "mean": "g / count",
     "max": _TO_THE_LARGEST,
     "min": _TO_THE_LARGEST,
-    "logsumexp": "g * exp(x - (0 if result == -inf else result))",  # 0 where all entries are -inf
+    "logsumexp": _BY_WEIGHT,
 }
 
 

@@ -37,6 +37,7 @@ from edbatch.kernels.language.ir import (
 )
 
 LIST_AXIS = "e"
+NUMBERS = "the numbers"  # the place of those that are attributes
 GRADIENT = "gradient of "  # before a name
 GRADIENT_OF_EACH = "gradient of each "  # before the name of a list whose elements all have the same: it has no axis e
 _VALUE = re.compile(r"(\w+)\[([\w,]*)\]")
@@ -97,7 +98,7 @@ class LineKernel:
 
 
 class Lines:
-    """The lines of an op, parsed; names that are no value are numbers, attributes of the type.
+    """The lines of an op, parsed; names that are no value are numbers, attributes of the type: entries of one row.
 
     Args:
         operands: as "query[h,d]"; those with axis e are lists, and come last.
@@ -138,8 +139,8 @@ class Lines:
         """The name of what the last line computes."""
         return self.lines[-1].target
 
-    def kernel(self, line: Line, numbers: tuple[tuple[str, float], ...], dtype: str) -> LineKernel:
-        """A line as a kernel, with the type's numbers in the places of their names."""
+    def kernel(self, line: Line, numbers: tuple[str, ...], dtype: str) -> LineKernel:
+        """A line as a kernel, given the names of the type's numbers in the order in which they lie in NUMBERS."""
         values = {before + name for name in self._axes for before in ("", GRADIENT, GRADIENT_OF_EACH)}
         read = dict.fromkeys(name for name in (*line.names, line.target) if name in values)
         return _kernel(line, tuple((name, self.axes(name)) for name in read), numbers, dtype)
@@ -180,13 +181,14 @@ def _parsed(target: str, text: str) -> Line:
 
 @cache
 def _kernel(
-    line: Line, axes: tuple[tuple[str, tuple[str, ...]], ...], numbers: tuple[tuple[str, float], ...], dtype: str
+    line: Line, axes: tuple[tuple[str, tuple[str, ...]], ...], numbers: tuple[str, ...], dtype: str
 ) -> LineKernel:
-    of, given = dict(axes), dict(numbers)
+    of: dict[str, tuple[str, ...]] = {**dict(axes), NUMBERS: ()}
     used = sorted(made_of(line.instructions, [line.value]))
     read = [step.place for number in used if isinstance(step := line.instructions[number], Load)]
     names = [line.names[place] for place in read if line.names[place] in of]
     names += [line.target] if line.target not in names else []
+    names += [NUMBERS] if any(line.names[place] in numbers for place in read) else []
     steps = [line.instructions[number] for number in used]
     reduced = line.reduced if any(isinstance(step, Reduce) for step in steps) else frozenset[str]()
     counted = line.counted if any(isinstance(step, Count) for step in steps) else frozenset[str]()
@@ -213,8 +215,9 @@ def _kernel(
             case Load(place) if line.names[place] in of:
                 name = line.names[place]
                 new[number] = make.add(Load(names.index(name), strides(name)))
-            case Load(place) if line.names[place] in given:
-                new[number] = make.number(given[line.names[place]])
+            case Load(place) if line.names[place] in numbers:
+                entry = numbers.index(line.names[place])
+                new[number] = make.add(Load(names.index(NUMBERS), strides(NUMBERS), entry=entry))
             case Load(place):
                 raise EdBatchError(f"the equation of {line.target!r}: {line.names[place]!r} is no value and no number")
             case Compute(function, operands):
@@ -225,7 +228,7 @@ def _kernel(
                 new[number] = make.add(step)
     store = Store(new[line.value], names.index(line.target), strides(line.target), add=line.adds)
     inner = len(inside)
-    places = tuple(Place(elements=LIST_AXIS in of[name]) for name in names)
+    places = tuple(Place(elements=LIST_AXIS in of[name], once=name == NUMBERS) for name in names)
     list_axis = order.index(LIST_AXIS) if LIST_AXIS in order else None
     kernel = Kernel(len(order) - inner, inner, places, make.instructions, (store,), list_axis, dtype)
     words = tuple(

@@ -87,11 +87,12 @@ class Recurrent(Layer):
         """
         if not vectors:
             return State(self, (eb.zeros(self.dim),) * self.states)
-        if len(vectors) != self.states or any(vector.shape != (self.dim,) for vector in vectors):
-            shapes = ", ".join(str(vector.shape) for vector in vectors)
-            raise eb.EdBatchError(
-                f"{type(self).__name__}.initial_state: expected {self.states} vectors of size {self.dim}, got {shapes}"
-            )
+        shapes = [getattr(vector, "shape", None) for vector in vectors]
+        if len(vectors) != self.states or shapes != [(self.dim,)] * self.states:
+            got = ", ".join(shown(x) if shape is None else str(shape) for x, shape in zip(vectors, shapes, strict=True))
+            each = "; each is an argument: initial_state(*vectors)" if None in shapes else ""
+            place = f"{type(self).__name__}.initial_state"
+            raise eb.EdBatchError(f"{place}: expected {self.states} vectors of size {self.dim}, got {got}{each}")
         return State(self, vectors)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from edbatch.base.text import printable
 from edbatch.policy.encodings import describe
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ def begun(fsm: FSM) -> dict[int, int]:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + printable(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _escaped(text: str) -> str:
     """Text for an HTML-like label."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -9,7 +9,7 @@ import numpy as np
 
 from edbatch.base.diagram import Arrow, Box, Diagram
 from edbatch.policy.typed_graph import TypedGraph
-from edbatch.runtime.advice import short
+from edbatch.runtime.advice_types import short
 from edbatch.runtime.evaluation import Evaluation
 
 MOST = 200  # boxes in which one finds one's way

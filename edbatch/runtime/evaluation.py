@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from edbatch.base.records import packing
-from edbatch.base.stopwatch import Clock, booked
+from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED, Pieces, Recorded
+from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import expect_unwritten, now
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
@@ -182,11 +183,17 @@ class Evaluation:
 
     def typed_graph(self, nodes: Nodes, first: int, end: int | None = None) -> tuple[np.ndarray, TypedGraph]:
         """What has to be scheduled of the nodes from `first` to `end`: which, counted from `first`, and their graph."""
+        return self.typed_graph_of(nodes, first, end)[1:]
+
+    def typed_graph_of(
+        self, nodes: Nodes, first: int, end: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray, TypedGraph]:
+        """The same, after the numbers of the types in the table."""
         table = self.table
         present, kinds, chosen, indptr, operands = contract(first, nodes.columns(first, end), table.is_source)
         graph = TypedGraph(kinds, indptr, operands, table.names(present))
         graph.topological = np.arange(len(kinds), dtype=np.int32)  # it is found out by `contract`
-        return chosen, graph
+        return present, chosen, graph
 
     def whole_graph(self) -> TypedGraph:
         """What has run, and what is pending; with where runs have ended."""
@@ -383,12 +390,12 @@ class Evaluation:
         backward = Backward(self._state, self._store, self.ran, id, seed)
         clock = self.clock
         clock.restart()
-        token = booked.set(clock.seconds)
+        token = running.set(Source(clock.seconds))
         try:
             with self._computing():
                 backward.run(sources)
         finally:
-            booked.reset(token)
+            running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 
@@ -449,7 +456,6 @@ class Evaluation:
         Raises:
             EdBatchError: parameters were written to since.
         """
-        now()
         for ran in self.ran:
             kinds = np.unique(self.nodes.types[ran.begin.nodes : ran.end.nodes]).tolist()
             expect_unwritten([spec for kind in kinds for spec in self.table.bound[kind].type.parameters], ran.time)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,16 +21,21 @@ from edbatch.devices import Device, current_device, opened_device
 from edbatch.errors import EdBatchError, checked_flag, missing_memory, shown, warn
 from edbatch.graph.cell.body import Body
 from edbatch.graph.cell.compiled import Compiled
+from edbatch.graph.cell.trace import Trace
 from edbatch.graph.columns import DAMAGED, Columns, Pieces, Recorded
 from edbatch.graph.draws import checked_seed, first_draw
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.lines import LinedTypes
+from edbatch.graph.model.writes import follow, unfollow
 from edbatch.graph.node_type import TYPES, NodeType
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import current_options
+from edbatch.graph.pytorch_names import explain_keyword
+from edbatch.graph.read_numbers import note_read, tell_read
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_MASK
+from edbatch.graph.watch.noted import expect_unchanged
 from edbatch.policy.policy import Policy
 from edbatch.policy.recorded import write_graph
 from edbatch.policy.registry import get_policy
@@ -54,6 +60,7 @@ running = Later("edbatch.runtime.evaluation")
 tables = Later("edbatch.runtime.type_table")
 joining = Later("edbatch.runtime.join")
 remembering = Later("edbatch.runtime.remembered")
+outdated = Later("edbatch.runtime.outdated")
 
 
 class Graph(Columns):
@@ -91,7 +98,10 @@ class Graph(Columns):
         "_entered",
         "_evaluation",
         "_failed",
+        "_outdated",
         "_policy",
+        "_read",
+        "_writes",
         "choice",
         "repeatable",
         "rounds",
@@ -113,11 +123,15 @@ class Graph(Columns):
         self._device = None if device is None else opened_device(device)
         self._evaluation: Evaluation | None = None  # once something is recorded, which settles the device
         self._failed: str | None = None
+        self._read: dict[float, int] = {}  # what `float(x)` has read, and how many nodes there were
         self._entered: list[Block[Columns]] = []
         self._clock = Clock({}, [] if self.options.profile else None)
         self.repeatable = False
         self.rounds = Counts()
         self.choice: Choice | None = None  # of a policy for rounds, once there are some
+        self._writes: list[tuple[int, int]] = []  # to parameters: how many nodes there were, and when it was
+        self._outdated: dict[int, str] = {}  # nodes that ran too late, and the parameters that had changed
+        follow(self)
 
     def __enter__(self) -> Self:
         block = graphs.enter(self, self._entered)
@@ -133,9 +147,16 @@ class Graph(Columns):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
+            explain_keyword(error)
             self._failed = f"its `with` block was left by {type(error).__name__}: {error}"
         if not graphs.leave_one(self._entered):
             raise EdBatchError("this graph's `with` block was left more often than it was entered")
+        if self.guards and self._failed is None and not self._entered:
+            try:
+                self.expect_unchanged()
+            except BaseException as changed:
+                self._fail(changed)
+                raise
 
     def __del__(self) -> None:
         if not sys.is_finalizing():  # then all of its memory goes
@@ -147,6 +168,7 @@ class Graph(Columns):
 
     def _release(self) -> None:
         """Give all buffers back, unless that is done."""
+        unfollow(self)
         evaluation = getattr(self, "_evaluation", None)
         if evaluation is not None:
             with Whole(last=True):
@@ -167,13 +189,22 @@ class Graph(Columns):
                 evaluation = self._evaluation
                 if evaluation is None or self.n != evaluation.done or self._failed is not None:
                     evaluation = self._ran(saving=False)
+                if self._outdated:
+                    self._expect_current("value", [expression.id])
                 return evaluation.value(expression.id)
         except SystemError as error:
             raise original(error)  # noqa: B904 (it has no other cause)
 
+    def note_read(self, value: float) -> None:
+        """Remember what `float(x)` has read."""
+        note_read(self._read, value, self.n)
+
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec as an array, by their ids."""
-        return self._ran(saving=False).rows(ids, spec)
+        evaluation = self._ran(saving=False)
+        if self._outdated:
+            self._expect_current("value", ids.tolist())
+        return evaluation.rows(ids, spec)
 
     def values(self, expressions: Sequence[Expression]) -> list[Any]:
         """The values of several expressions; see `forward`."""
@@ -181,7 +212,10 @@ class Graph(Columns):
         for at, expression in enumerate(listed):
             self._check_own(f"value {at}", expression)
         single = [x.id for x in listed if not isinstance(x, ExpressionArray)]
-        found = self._ran(saving=False).values(np.array(single, np.int64))
+        evaluation = self._ran(saving=False)
+        if self._outdated:
+            self._expect_current("values", single)
+        found = evaluation.values(np.array(single, np.int64))
         if len(single) == len(listed):
             return found
         values = iter(found)
@@ -195,8 +229,12 @@ class Graph(Columns):
         evaluation = self._evaluation
         if evaluation is None or self.n != evaluation.done or self._failed is not None:
             evaluation = self._run(saving=not (self.options.recompute or current_options().recompute))
+        if self._outdated:
+            self._expect_current("backward", [expression.id])
         with Fitting():
             evaluation.backward(expression.id, seed)
+        if self._read:
+            tell_read(self._read, self.constants)
         if evaluation.went_back_in_vain():
             warn(
                 "backward: no parameter got a gradient, though this graph has some: the expression depends on none, "
@@ -433,8 +471,33 @@ class Graph(Columns):
             raise EdBatchError(f"{place}: expected an expression, got {type(expression).__name__}")
         own = expression.graph.base if isinstance(expression, ExpressionArray) else expression.graph
         if own is not self:
+            if isinstance(own, Trace):
+                raise EdBatchError(f"{place}: {own.leaked}")
             hint = ", that of one vertex in a vertex function" if own is not None and own.base is self else ""
             raise EdBatchError(f"{place}: an expression of another graph{hint}")
+
+    def note_write(self, time: int) -> None:
+        """Be told that parameters were written to: what waits was recorded before.
+
+        What is computed once more, with the parameters that there are then, has none of its own.
+        """
+        if self.repeatable or self._failed is not None:
+            return
+        with suppress(EdBatchError):  # of a graph that is damaged, which is said when it runs
+            self.flush_arrays()
+        done = 0 if self._evaluation is None else self._evaluation.done
+        if self.n > (self._writes[-1][0] if self._writes else done):
+            self._writes.append((self.n, time))
+
+    def _expect_current(self, place: str, ids: Iterable[int]) -> None:
+        """Check that expressions ran with the parameters that they were recorded with."""
+        names = next((self._outdated[id & NODE_MASK] for id in ids if id & NODE_MASK in self._outdated), None)
+        if names is not None:
+            raise EdBatchError(
+                f"{place}: {names} changed after this was recorded and before it ran (an update, set_value, load or "
+                "touch), so it would mix old and new values; read it, or call backward(), before parameters change, "
+                "or record it again"
+            )
 
     def _fail(self, error: BaseException) -> None:
         """Have no values from now on, because of an exception."""
@@ -454,8 +517,13 @@ class Graph(Columns):
             if evaluation is None or self.n != evaluation.done:
                 self._clock.stop("construction")
             if evaluation is None or self.types or self.array_graphs or self.n != evaluation.nodes.n:
-                evaluation = self._taken_over(self.choice is None)
+                evaluation = self._taken_over(self.choice is None and not self._writes)
             if self.n != evaluation.done:
+                if self.guards:
+                    expect_unchanged(self.guards.values())
+                if self._writes or self._outdated:
+                    self._outdated |= outdated.outdated_nodes(evaluation, self._writes, self._outdated)
+                    self._writes.clear()
                 evaluation.choice = self.choice
                 recorded = self.n
                 evaluation.run(self._policy, self.inputs, saving)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from edbatch.base.later import Later
+from edbatch.compiling.shown import say_once
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy, schedule_of
@@ -48,12 +48,12 @@ class _Types:
         if savings([graph], self.came) < TIMES * LEARNING_SECONDS:
             self.look *= 4
             return
-        if sys.stderr is not None and sys.stderr.isatty():
-            print(
-                f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes "
-                f"{len(schedule_of(self.policy, graph))} batches where {lower_bound(graph)} may do",
-                file=sys.stderr,
-            )
+        least, taken = lower_bound(graph), len(schedule_of(self.policy, graph))
+        say_once(
+            f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
+            f"batches where {least} may do",
+            _said,
+        )
         self.learning = threading.Thread(target=self._learn, args=(self.graphs,), daemon=True)
         self.learning.start()
         self.look += max(self.look // 8, FIRST_LOOK)
@@ -62,6 +62,7 @@ class _Types:
         self.learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
 
 
+_said = threading.Event()
 _known: dict[frozenset[str], _Types] = {}
 
 

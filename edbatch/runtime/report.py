@@ -12,7 +12,7 @@ from edbatch.base.later import Later
 from edbatch.base.table import Table
 from edbatch.memory.plan.format import GATHER, STRIDED, Plan
 from edbatch.memory.plan.windows import Windows
-from edbatch.runtime.advice import Use, short
+from edbatch.runtime.advice_types import Use, short
 
 tabulate = Later("tabulate")
 

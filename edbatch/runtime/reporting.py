@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from edbatch.graph.cell.tracing import same
 from edbatch.graph.options import current_options
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
 from edbatch.policy.typed_graph import TypedGraph
-from edbatch.runtime.advice import Use, advice
+from edbatch.runtime.advice import advice
+from edbatch.runtime.advice_types import Use
 from edbatch.runtime.evaluation import Evaluation
 from edbatch.runtime.report import Report
+from edbatch.runtime.type_table import TypeTable
 
 
 def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
@@ -22,7 +29,8 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
         fallbacks=evaluation.fallbacks,
     )
     report._count_operands(plan, evaluation.table.windows)
-    graphs = [evaluation.typed_graph(nodes, one.begin.nodes, one.end.nodes)[1] for one in ran]
+    found = [evaluation.typed_graph_of(nodes, one.begin.nodes, one.end.nodes) for one in ran]
+    graphs = [graph for *_, graph in found]
     report.nodes, report.edges = sum(map(len, graphs)), sum(len(graph.operands) for graph in graphs)
     report.batches = evaluation.batches
     report.lower_bound = sum(lower_bound(graph) for graph in graphs)
@@ -33,8 +41,28 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
         report.shared = evaluation.sharing.counts(evaluation.done)
     if getattr(policy, "name", "") != "none":
         scheduled = [graph for graph in graphs if len(graph)]
-        report.advice = advice(report.uses, scheduled, lambda: _whole(evaluation))
+        once = [_cells_once(evaluation.table, present, graph) for present, _, graph in found if len(graph)]
+        report.advice = advice(report.uses, scheduled, lambda: _whole(evaluation), once)
     return report
+
+
+def _cells_once(table: TypeTable, present: np.ndarray, graph: TypedGraph) -> TypedGraph:
+    """The graph with one type for all cells of one name that compute the same; itself if there are none.
+
+    Args:
+        present: per name of the graph the number of its type in the table.
+    """
+    instead: list[int] = []
+    seen: dict[str, dict[int, Any]] = {}  # by name, the bodies of different ones
+    for at, kind in enumerate(present.tolist()):
+        type = table.bound[kind].type
+        body, others = type.op.body, seen.setdefault(type.name, {})
+        instead.append(at if body is None else next((x for x, other in others.items() if same(body, other)), at))
+        if body is not None:
+            others.setdefault(instead[-1], body)
+    if instead == list(range(len(instead))):
+        return graph
+    return TypedGraph(np.array(instead, np.int32)[graph.types], graph.indptr, graph.operands, graph.names)
 
 
 def _whole(evaluation: Evaluation) -> TypedGraph:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from edbatch.graph.model.exchange import any_exported
 from edbatch.graph.model.writes import now
 from edbatch.graph.node_type import intern
 from edbatch.graph.op import Kind, Op
@@ -109,7 +110,7 @@ class Sharing:
         seen = self.recorded.n
         self.recorded.reserve(nodes.n - seen, nodes.n_args - base)
         types, recorded, time = self._types.directory, self.recorded.directory, now()
-        if time != self._time:
+        if time != self._time or any_exported():
             self._time, self._begin, self._places = time, first, self._room[:0]
         room = 2 * (nodes.n - self._begin)
         if room > len(self._places):

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Any, Self
 from weakref import finalize
 
@@ -16,27 +17,20 @@ from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.spec import float_dtype
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
+from edbatch.serving.errors import BatcherError, DeadlineError, OverloadError
 from edbatch.serving.request import Request
 from edbatch.serving.worker import Counters, Settings, Worker
-
-
-class OverloadError(EdBatchError):
-    """So many requests wait that one more is refused: try again later."""
-
-
-class DeadlineError(EdBatchError):
-    """A request was not answered in time; what it held is given back."""
 
 
 class Batcher:
     """Answers requests, each by a program of its own, all that are in flight together.
 
     A thread of its own runs rounds as `edbatch.run` does. A request begins between two rounds and ends when its program
-    returns, however long others take. What a program raises is raised to who asked, and to nobody else; what goes wrong
-    as values are computed for all together, as when memory is over, is raised to all in flight. Programs run in
-    evaluation, `edbatch.options(training=False)`; values that nobody can reach any more are given back. Code that is
-    compiled when it is first needed keeps all waiting: run `edbatch warm-up` once, and each kind of request before
-    others come.
+    returns, however long others take. What a program raises is raised to who asked, and to nobody else. When values
+    cannot be computed for all together, as when memory is over, each that was in flight begins again, alone, and what
+    is raised then is its own; so a program may be called twice for a sample. Programs run in evaluation,
+    `edbatch.options(training=False)`; values that nobody can reach any more are given back. Code that is compiled when
+    it is first needed keeps all waiting: run `edbatch warm-up` once, and each kind of request before others come.
 
     It may be called from any event loop, of several threads too. It begins with the first request, and is closed by
     `close`, or at the end of `async with`; one that is collected ends as well. A process that was forked after it began
@@ -101,6 +95,15 @@ class Batcher:
         """What it has done so far; a copy."""
         return self._worker.counted()
 
+    def trouble(self, seconds: float) -> str:
+        """Why nobody is answered any more: it has ended, or has been in one round for longer than that; or nothing."""
+        worker = self._worker
+        begun = worker.begun
+        if worker.closed or worker.ended or (worker.thread is not None and not worker.thread.is_alive()):
+            return "the batcher has ended"
+        stalled = 0.0 if begun is None else monotonic() - begun
+        return f"no round has ended for {stalled:.1f} s" if stalled > seconds else ""
+
     async def __call__(self, sample: Any, deadline: float | None = None, since: float | None = None) -> Any:
         """What the program returns for a sample.
 
@@ -114,7 +117,9 @@ class Batcher:
         Raises:
             OverloadError: too many wait.
             DeadlineError: time is over.
-            EdBatchError: the batcher is closed, or began in the process that this one was forked from.
+            BatcherError: the batcher is closed, or began in the process that this one was forked from; values could not
+                be computed; or the program returned what is no value.
+            MemoryError: there is none for this request, even alone.
             Exception: what the program raises; what asyncio would take for its own (`SystemExit`) as a RuntimeError.
         """
         seconds = self._deadline if deadline is None else _checked_deadline(deadline)
@@ -205,12 +210,12 @@ class Batcher:
 
     def _check_open(self) -> None:
         if self._worker.forked:
-            raise EdBatchError(
+            raise BatcherError(
                 "this Batcher began in the process that this one was forked from; expected one that is made, or first "
                 "asked, after the fork"
             )
         if self._worker.closed:
-            raise EdBatchError(f"this Batcher {self._worker.closed}")
+            raise BatcherError(f"this Batcher {self._worker.closed}")
 
 
 def _checked_deadline(seconds: Any) -> float | None:

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+import os
+import secrets
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import asynccontextmanager
 
-import msgspec
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from edbatch.errors import EdBatchError
-from edbatch.serving.batcher import Batcher, DeadlineError, OverloadError
-from edbatch.serving.json import sample_of, written
+from edbatch.base.text import printable
+from edbatch.serving.batcher import Batcher
+from edbatch.serving.errors import BatcherError, DeadlineError, OverloadError, RequestError
+from edbatch.serving.guard import LOCAL, Guard, failed, refused
+from edbatch.serving.json import written
+from edbatch.serving.limits import Limits
 from edbatch.serving.page import PAGE
 
-SIZE_LIMIT = 1 << 20  # bytes of a request
-BODY_SECONDS = 60.0  # in which a body has to come, whatever the deadline
 CLOSE_SECONDS = 5.0  # in which programs that nobody waits for have to end
-STATUS_OF = {
+STUCK = 70  # status of a process that ends itself, as sysexits.h has it for an internal error
+STATUS_OF = {  # the first that fits; else 500
     OverloadError: 503,
     DeadlineError: 504,
-    EdBatchError: 400,
+    MemoryError: 413,
+    BatcherError: 500,
     ValueError: 400,
-}  # the first that fits; else 500
+}
+SAID = {400: "the sample was refused", 413: "there is no memory for this sample", 500: "no answer could be made"}
 LATENCIES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
 
 log = logging.getLogger("edbatch.serving")
@@ -40,15 +46,29 @@ class Service:
     """The endpoints of a batcher.
 
     Args:
-        batcher: answers requests.
-        size_limit: bytes that a request may have.
-        body_seconds: in which they have to come; the deadline of the batcher holds as well.
+        batcher: answers requests; of a program that reads bytes (see `edbatch.serving.json.reading`).
+        limits: of what clients may take.
+        debug: whether they are told what programs raise; otherwise only the log is, with an identifier that they know.
+        ends: whether the process ends itself when nobody is answered any more.
+        hosts: see `Guard`; `token` as well.
     """
 
-    def __init__(self, batcher: Batcher, size_limit: int = SIZE_LIMIT, body_seconds: float = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        batcher: Batcher,
+        limits: Limits,
+        *,
+        debug: bool = False,
+        ends: bool = False,
+        hosts: Collection[str] = LOCAL,
+        token: bytes | None = None,
+    ) -> None:
         self._batcher = batcher
-        self._size_limit = size_limit
-        self._body_seconds = min(body_seconds, batcher.deadline or body_seconds)
+        self._limits = limits
+        self._body_seconds = min(limits.body_seconds, batcher.deadline or limits.body_seconds)
+        self._debug = debug
+        self._ends = ends
+        self._guard = Middleware(Guard, hosts=hosts, token=token)
         self._registry = CollectorRegistry()
         self._registry.register(self)
         self._seconds = Histogram(
@@ -60,10 +80,13 @@ class Service:
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            watching = asyncio.ensure_future(self._watch())
             try:
                 yield
             except asyncio.CancelledError:  # a second Ctrl-C: nobody waits for what is left
                 return
+            finally:
+                watching.cancel()
             try:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._batcher.close()
@@ -76,7 +99,8 @@ class Service:
                 Route("/health", self._health, methods=["GET"]),
                 Route("/metrics", self._metrics, methods=["GET"]),
             ],
-            exception_handlers={HTTPException: _refused},
+            exception_handlers={HTTPException: refused},
+            middleware=[self._guard],
             lifespan=lifespan,
         )
 
@@ -87,42 +111,38 @@ class Service:
             return await self._answer(request)
         except ClientDisconnect:
             return Response(status_code=499)  # nobody reads it
-        except HTTPException as error:
-            return await _refused(request, error)
         except asyncio.CancelledError:
-            return _failed(503, "the server ends")
+            return failed(503, "the server ends")
 
     async def _answer(self, request: Request) -> Response:
         clock = asyncio.get_running_loop().time
         begun = clock()
         body = await self._body(request)
-        try:
-            sample = sample_of(body)
-        except EdBatchError as error:
-            return _failed(400, str(error))
-        answering = asyncio.ensure_future(self._batcher(sample, since=begun))
+        answering = asyncio.ensure_future(self._batcher(body, since=begun))
         leaving = asyncio.ensure_future(_left(request))
         try:
             await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
             if not answering.done():
                 raise ClientDisconnect
-            result = answering.result()
+            found = written(answering.result())
         except ClientDisconnect:
             raise
         except Exception as error:
-            status = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), 500)
-            if status == 500:
-                log.error("a program failed", exc_info=error)
-            return _failed(status, f"{type(error).__name__}: {_text(error)}")
+            return self._told(error)
         finally:
             leaving.cancel()
             answering.cancel()
-        try:
-            found = written(result)
-        except EdBatchError as error:
-            return _failed(500, str(error))
         self._seconds.observe(clock() - begun)
         return Response(found, media_type="application/json")
+
+    def _told(self, error: Exception) -> Response:
+        """Tell what went wrong: who asked, as far as that is theirs to know, and the log."""
+        status = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), 500)
+        if isinstance(error, OverloadError | DeadlineError | RequestError):
+            return failed(status, str(error))
+        name, said = secrets.token_hex(8), f"{type(error).__name__}: {_text(error)}"
+        log.error("%s: %d, %s", name, status, printable(said), exc_info=error if status == 500 else None)
+        return failed(status, said if self._debug else SAID[status], id=name)
 
     async def _body(self, request: Request) -> bytes:
         """What a request says.
@@ -131,27 +151,44 @@ class Service:
             HTTPException: it is too large, does not come in time, or is written in another way than plainly.
             ClientDisconnect: whoever asked has gone.
         """
-        coding = request.headers.get("content-encoding", "identity")
-        if coding != "identity":
+        coding, kind = (",".join(request.headers.getlist(f"content-{name}")) for name in ("encoding", "type"))
+        if coding not in ("", "identity"):
             raise HTTPException(415, f"Content-Encoding: {coding}; expected none", {"Accept-Encoding": "identity"})
-        too_large = HTTPException(413, f"expected at most {self._size_limit:,} bytes")
+        if kind.partition(";")[0].strip().lower() != "application/json":  # others, any page of a browser may send
+            raise HTTPException(415, f"Content-Type: {kind or 'none'}; expected application/json")
+        limit = self._limits.size
+        too_large = HTTPException(413, f"expected at most {limit:,} bytes")
         length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self._size_limit:  # without reading it
+        if length.isdecimal() and int(length) > limit:  # without reading it
             raise too_large
         parts, size = [], 0
         try:
             async with asyncio.timeout(self._body_seconds):
                 async for part in request.stream():
                     size += len(part)
-                    if size > self._size_limit:
+                    if size > limit:
                         raise too_large
                     parts.append(part)
         except TimeoutError:
             message = f"expected the whole body within {self._body_seconds:g} s"
-            raise HTTPException(408, message, {"Connection": "close"}) from None
+            raise HTTPException(408, message) from None
         return b"".join(parts)
 
+    def _trouble(self) -> str:
+        return self._batcher.trouble(self._limits.stall_seconds)
+
+    async def _watch(self) -> None:
+        """End the process when nobody is answered any more: its batcher's thread cannot be ended, or begun again."""
+        while self._ends:
+            if trouble := self._trouble():
+                log.critical("%s; this process ends", trouble)
+                logging.shutdown()
+                os._exit(STUCK)
+            await asyncio.sleep(min(1.0, self._limits.stall_seconds))
+
     async def _health(self, _: Request) -> Response:
+        if trouble := self._trouble():
+            return failed(503, trouble)
         return Response(b'{"status":"ok"}', media_type="application/json")
 
     async def _metrics(self, _: Request) -> Response:
@@ -182,21 +219,3 @@ def _text(error: Exception) -> str:
         return str(error)
     except Exception:
         return "it has no text"
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    """What the framework refuses, in the form of other answers."""
-    assert isinstance(error, HTTPException)
-    message, headers = error.detail, error.headers
-    if error.status_code == 404:
-        message = f"{request.url.path}: there is only /, /health and /metrics"
-    elif headers and "Allow" in headers:
-        allowed = ", ".join(sorted(headers["Allow"].split(", ")))  # in the order of a set
-        message, headers = f"{request.method}: expected {allowed}", {"Allow": allowed}
-    return _failed(error.status_code, message, headers)
-
-
-def _failed(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    headers = {"Retry-After": "1"} if status == 503 else headers
-    said = message.encode("utf-8", "replace").decode()  # what is no Unicode cannot be sent
-    return Response(msgspec.json.encode({"error": said}), status, headers, "application/json")

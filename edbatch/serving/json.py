@@ -3,60 +3,86 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from edbatch.errors import EdBatchError
 from edbatch.graph.columns import Columns
+from edbatch.serving.errors import BatcherError, RequestError
+
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)  # one that does not end: to the end, or it takes quadratic time
 
 
-def sample_of(body: bytes) -> Any:
+def reading(program: Callable[[Any], Any], depth: int) -> Callable[[bytes], Any]:
+    """A program that gets its sample as JSON: what waits is bytes, which take a small part of the memory.
+
+    Args:
+        depth: how deeply lists and objects may be nested.
+    """
+    return lambda body: program(sample_of(body, depth))
+
+
+def sample_of(body: bytes, depth: int) -> Any:
     """What the body of a request says.
 
     Raises:
-        EdBatchError: it is no JSON, no UTF-8, or nested too deeply.
+        RequestError: it is no JSON, no UTF-8, or nested too deeply.
 
     Example:
-        >>> sample_of(b'[3, {"word": null}]')
+        >>> sample_of(b'[3, {"word": null}]', depth=2)
         [3, {'word': None}]
+        >>> sample_of(b"[[[]]]", depth=2)
+        Traceback (most recent call last):
+        edbatch.serving.errors.RequestError: expected JSON of 2 levels at most (see --depth-limit), got 3
     """
     if not body.strip():
-        raise EdBatchError("expected JSON, got an empty body")
+        raise RequestError("expected JSON, got an empty body")
+    if (found := _depth(body, depth)) > depth:
+        raise RequestError(f"expected JSON of {depth} levels at most (see --depth-limit), got {found}")
     try:
         return msgspec.json.decode(body)
     except UnicodeDecodeError as error:
-        raise EdBatchError(f"expected JSON in UTF-8: {error}") from None
+        raise RequestError(f"expected JSON in UTF-8: {error}") from None
     except RecursionError:
-        raise EdBatchError("expected JSON that is nested less deeply") from None
+        raise RequestError("expected JSON that is nested less deeply") from None
     except msgspec.MsgspecError as error:
-        raise EdBatchError(f"expected JSON: {error}") from None
+        raise RequestError(f"expected JSON: {error}") from None
+
+
+def _depth(body: bytes, enough: int) -> int:
+    """How deeply lists and objects are nested; 0 where there are too few of them to tell."""
+    if body.count(b"[") + body.count(b"{") <= enough:
+        return 0
+    found = np.frombuffer(_TEXT.sub(b"", body), np.uint8) | 32  # one bit is all that [ and {, ] and } differ in
+    return int(((found == ord("{")).astype(np.int8) - (found == ord("}"))).cumsum(dtype=np.int32).max(initial=0))
 
 
 def written(answer: Any) -> bytes:
     """An answer as JSON; NumPy's numbers and arrays as numbers and lists.
 
     Raises:
-        EdBatchError: JSON does not know it: an object, NaN or an infinity, text that is no Unicode, a cycle.
+        BatcherError: JSON does not know it: an object, NaN or an infinity, text that is no Unicode, a cycle.
 
     Example:
         >>> written({"found": np.arange(3)})
         b'{"found":[0,1,2]}'
         >>> written({"found": [1, math.nan]})
         Traceback (most recent call last):
-        edbatch.errors.EdBatchError: the program returned nan at ['found'][1]; expected numbers that JSON has
+        edbatch.serving.errors.BatcherError: the program returned nan at ['found'][1]; expected numbers that JSON has
     """
     try:
         found = msgspec.json.encode(answer, enc_hook=_plain)
         if b"null" in found and (place := _missing(msgspec.to_builtins(answer, enc_hook=_plain))):
-            raise EdBatchError(f"the program returned {place}; expected numbers that JSON has")
-    except EdBatchError:
+            raise BatcherError(f"the program returned {place}; expected numbers that JSON has")
+    except BatcherError:
         raise
     except RecursionError:
-        raise EdBatchError("the program returned what is nested too deeply for JSON, or holds itself") from None
+        raise BatcherError("the program returned what is nested too deeply for JSON, or holds itself") from None
     except Exception as error:  # objects may do anything when they are looked at
-        raise EdBatchError(f"the program returned what JSON does not know: {error}") from None
+        raise BatcherError(f"the program returned what JSON does not know: {error}") from None
     return found
 
 
@@ -65,8 +91,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, Columns):  # an expression is written field by field, this one first
-        raise EdBatchError("the program returned what holds an expression; expected values, `await x` gives one")
-    raise EdBatchError(
+        raise BatcherError("the program returned what holds an expression; expected values, `await x` gives one")
+    raise BatcherError(
         f"the program returned what JSON does not know, {type(value).__name__}; expected numbers, texts, lists"
     )
 

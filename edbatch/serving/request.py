@@ -21,6 +21,7 @@ class Request:
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
         self.number = -1  # once it is in flight
+        self.alone = False  # whether it begins again, with no other in flight
 
     def settle(self, result: Any, error: Exception | None) -> None:
         """Tell who waits; in the thread of its event loop."""

@@ -8,15 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
+from time import monotonic
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from edbatch.errors import EdBatchError, shown
+from edbatch.errors import shown
 from edbatch.graph.expression import Expression
 from edbatch.graph.options import options
 from edbatch.runtime.graph import Graph
 from edbatch.runtime.programs.requests import is_program
 from edbatch.runtime.programs.rounds import Rounds
+from edbatch.serving.errors import BatcherError
 from edbatch.serving.request import Request, Settled, for_asyncio, tell
 
 
@@ -64,6 +66,7 @@ class Worker:
         closed: why it ends when all is answered, if it does.
         ended: whether the thread has ended.
         forked: whether the thread was left behind in the process that this one was forked from.
+        begun: when the round began that is run, or was last, if any request is in flight; of `time.monotonic`.
         counters: what it has done.
     """
 
@@ -75,6 +78,7 @@ class Worker:
         self.thread: Thread | None = None
         self.closed = ""
         self.ended = self.forked = False
+        self.begun: float | None = None
         self.counters = Counters()
         self._come: SimpleQueue[None] = SimpleQueue()
         self._settings = settings
@@ -148,9 +152,9 @@ class Worker:
                     self._tell()
             except Exception as error:  # of what was computed for all of them together
                 self._end_left(rounds)
-                for number, request in list(self._flying.items()):
-                    self._ended(number, None, error)
+                for number, request in sorted(self._flying.items(), reverse=True):
                     _end(rounds, request)
+                    self._ended(number, None, _of_all(error), together=True)
                 self._tell()
                 return True
         return False
@@ -159,18 +163,20 @@ class Worker:
         """Wait until there is something to do, and begin what has come; whether anything is in flight."""
         while True:
             begun: list[Request] = []
+            self.begun = monotonic()
             self._forget_calls()
             self._end_left(rounds)
             job, idle = None, False
             with self.lock:
-                if self.jobs and not rounds:
-                    job = self.jobs.popleft()
-                else:
-                    while self.waiting and not self.jobs and len(rounds) + len(begun) < self._settings.max_in_flight:
-                        begun.append(self._fly(self.waiting.popleft()))
-                    if not begun and not rounds:
-                        if self.closed and not self.jobs:
-                            return False
+                while len(rounds) + len(begun) < self._room():
+                    begun.append(self._fly(self.waiting.popleft()))
+                if not begun and not rounds:
+                    self.begun = None
+                    if self.jobs:
+                        job = self.jobs.popleft()
+                    elif self.closed:
+                        return False
+                    else:
                         idle = True
             if idle:
                 self._come.get()
@@ -180,6 +186,13 @@ class Worker:
                 self._begin(rounds, begun.pop())  # which this frame, when it waits, no longer holds
             if rounds:
                 return True
+
+    def _room(self) -> int:
+        """How many may be in flight, the one that waits longest among them."""
+        first = next(iter(self._flying.values()), None)
+        if not self.waiting or (first is not None and first.alone):
+            return 0
+        return 1 if self.waiting[0].alone else 0 if self.jobs else self._settings.max_in_flight
 
     def _forget_calls(self) -> None:
         """All calls until now are about what is there: they need not wake it again."""
@@ -203,7 +216,7 @@ class Worker:
         try:
             program = request.call()
             if not is_program(program):
-                raise EdBatchError(f"Batcher: expected a function that returns a program, it returned {shown(program)}")
+                raise BatcherError(f"Batcher: expected a function that returns a program, it returned {shown(program)}")
         except BaseException as error:
             self._ended(request.number, None, error)
             self._tell()
@@ -222,14 +235,23 @@ class Worker:
         """Have all that is there fail."""
         with self.lock:
             self.closed = f"has ended: its thread failed with {type(error).__name__}: {error}"
-            failed = EdBatchError(f"this Batcher {self.closed}")
+            failed = BatcherError(f"this Batcher {self.closed}")
             self._settled += [(one, None, failed) for one in (*self._flying.values(), *self.waiting, *self.jobs)]
 
-    def _ended(self, number: int, result: Any, error: BaseException | None) -> None:
+    def _ended(self, number: int, result: Any, error: BaseException | None, together: bool = False) -> None:
+        """Have a request end; unless it may be another's fault, then it begins again, alone.
+
+        Args:
+            together: whether that went wrong for all in flight.
+        """
         if isinstance(result, Expression):
-            error = EdBatchError("Batcher: expected the program to return values, got an expression; return `await x`")
+            error = BatcherError("Batcher: expected the program to return values, got an expression; return `await x`")
         with self.lock:
             request = self._flying.pop(number, None)
+            if request is not None and not request.alone and (together or isinstance(error, MemoryError)):
+                request.alone, request.number = True, -1
+                self.waiting.appendleft(request)
+                return
         if request is not None:  # otherwise, whoever waited has left
             self._settled.append((request, result, None if error is None else for_asyncio(error)))
 
@@ -251,6 +273,15 @@ def _leave_threads_behind() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_threads_behind)
+
+
+def _of_all(error: Exception) -> Exception:
+    """What went wrong as values were computed, as who asked is told."""
+    if isinstance(error, MemoryError):
+        return error
+    told = BatcherError(f"values could not be computed: {type(error).__name__}: {error}")
+    told.__cause__ = error
+    return told
 
 
 def _end(rounds: Rounds, request: Request) -> None:

@@ -28,6 +28,7 @@ from edbatch.graph.options import options
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.runtime.graph import Graph
+from edbatch.training.conditions import conditions, warn_of_changes
 from edbatch.training.curve import OWN, Curve
 from edbatch.training.mini_batch import Losses, total_of
 from edbatch.training.trainer import Trainer
@@ -66,8 +67,10 @@ class Run:
     trainer.
 
     The order of the samples follows from the seed and the epoch, and the batching policy from the first samples, so a
-    run that was killed computes the same numbers to the last bit as one that was not, on the same machine. Gradients
-    are those of the mini-batch alone: what is left over from before, or comes in `evaluate`, is forgotten.
+    run that was killed computes the same numbers to the last bit as one that was not, on the same machine. What the
+    last bits depend on is in the checkpoint - BLAS and the processor that it computes for, device, dtype, policy - and
+    a run that goes on under another warns. Gradients are those of the mini-batch alone: what is left over from before,
+    or comes in `evaluate`, is forgotten.
 
     Args:
         folder: of the run; made if it is not there.
@@ -151,6 +154,7 @@ class Run:
         self._drawn: dict[str, int] | None = None  # what dropout had drawn before the mini-batch that is being done
         self._is_to_save = False  # an epoch that has ended
         self._iteration: object = None  # of the last call of `epochs` that has begun
+        self._conditions: dict[str, str] = {}  # of the mini-batches that were done
         self._settings = self._checked_settings()
         self.curve = Curve(self.steps_per_epoch)
         place = checked_path(self.folder)
@@ -195,8 +199,8 @@ class Run:
 
     def _epochs(self, number: int, doing: Doing) -> Iterator[dict[str, Any]]:
         mine = self._iteration = object()
-        if self.step < number * self.steps_per_epoch and self.policy is None:
-            self.policy = self._chosen_policy(doing)
+        if self.step < number * self.steps_per_epoch:
+            self._settle(doing)
         for epoch in range(len(self.curve.epochs) - self._is_to_save, number):
             if not self._is_to_save:  # as after an error, or an interrupt, while the last was
                 self._train(epoch, doing)
@@ -258,6 +262,15 @@ class Run:
     def _graph_of(self, numbers: list[int]) -> Graph:
         return self._recorded([self.data[i] for i in numbers])[0]
 
+    def _settle(self, doing: Doing) -> None:
+        """Choose a policy, if there is none; say so where mini-batches are now computed otherwise than before."""
+        if self.policy is None:
+            self.policy = self._chosen_policy(doing)
+        now = conditions(self.model, self.policy)
+        if self._conditions:
+            warn_of_changes(self._checkpoint, self._conditions, now)
+        self._conditions = now
+
     def _chosen_policy(self, doing: Doing) -> Policy:
         """From the same mini-batches whether the run begins or goes on; dropout then draws as if they had not been."""
         drawn, size = draws.state(), self.batch_size
@@ -296,6 +309,7 @@ class Run:
 
     def _save(self) -> None:
         metadata = {"settings": self._settings, "step": self.step, "curve": self.curve.state()}
+        metadata["conditions"] = self._conditions
         self.model.save(self._checkpoint, trainer=self.trainer, metadata=metadata)
 
     def _load(self) -> None:
@@ -315,6 +329,7 @@ class Run:
             raise EdBatchError(f"{path}: this run began with {'; '.join(differ)}; expected the same, or another folder")
         self.model.load(path, trainer=self.trainer)
         self.step, self.curve.losses, self.curve.epochs = step, curve["loss"], curve["epochs"]
+        self._conditions = found.get("conditions", {})  # what was saved by earlier versions has none
         if self.curve.epochs:
             self._write_curve()  # it may have been killed between checkpoint and curve
 

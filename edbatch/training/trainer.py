@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from operator import is_
 from typing import Any, ClassVar, Literal, Self
@@ -14,9 +14,10 @@ from edbatch.base.exclusive import Interlude, Whole, exclusive
 from edbatch.base.numbers import checked_integer, checked_real
 from edbatch.base.stopwatch import Moment, book
 from edbatch.errors import EdBatchError, shown, warn
-from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.model.parameters import Parameter, read_only
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.options import current_options
+from edbatch.graph.pytorch_names import TRAINER, explaining, with_hints
 from edbatch.schedules import Schedule
 from edbatch.training.arrays import backend_of, is_finite
 from edbatch.training.due import Due
@@ -25,6 +26,7 @@ from edbatch.training.rule import Rule
 from edbatch.training.storage import Storage, owner_of
 
 
+@with_hints(TRAINER)
 @dataclass(eq=False)
 class Trainer:
     """Updates the parameters of a model by their gradients; the base of all optimizers.
@@ -38,8 +40,13 @@ class Trainer:
     costs what the rows that were looked up cost, not what the table does.) Bias corrections go by the number of updates
     of the table.
 
+    An update applies and forgets the gradients of its own parameters, whichever thread they came from, and no others.
+    Gradients add up over calls of `backward` until then. So where two trainers update two parts of what one loss
+    depends on, as in a GAN, call `zero_grad()` of a trainer before its own loss goes back: the other's loss has left
+    gradients. An update by such leftovers warns once.
+
     Several threads may go back through graphs of one model; the updates of one trainer belong to one thread, after all
-    of them: an update applies and forgets the gradients of all.
+    of them.
 
     Args:
         model: what is updated: a collection (parameters may be added to it later), a part of one (`model.sub("head")`),
@@ -83,6 +90,11 @@ class Trainer:
     on_bad_gradient: Literal["raise", "skip"] = "raise"
 
     rule: ClassVar[Rule]  # its constant "scale" is what gradients are scaled by
+    #: What to do about gradients that are left over.
+    _cure: ClassVar[str] = (
+        "Call zero_grad() of this trainer before the loss that it is to apply goes back (or freeze() its parameters "
+        "while the other loss does), as in PyTorch"
+    )
     #: The hyper-parameters that are numbers from 0 on, and what each is below.
     below: ClassVar[dict[str, float]] = {"weight_decay": math.inf}
 
@@ -93,6 +105,7 @@ class Trainer:
         self._updates: dict[Parameter, int] = {}  # of each parameter that had some
         self._storages: dict[Parameter, Storage] = {}  # by owner
         self._due: Due | None = None  # at the last update
+        self._told = False  # of leftovers
         self._names = [field.name for field in fields(self) if field.name != "model"]
         self._in_range: list[Any] = []  # of these names, what was last found to be
         self._grouped: tuple[list[list[Parameter]], dict[Parameter, int]] = [], {}  # what is in each group, and back
@@ -149,6 +162,7 @@ class Trainer:
                 lr = lr(self.steps)
         return checked_real(self._name, f"lr at step {self.steps}", lr)
 
+    @explaining
     @exclusive
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters that this optimizer updates."""
@@ -161,7 +175,7 @@ class Trainer:
 
     @exclusive
     def update(self) -> None:
-        """Update all parameters that have gradients, and forget the gradients.
+        """Update all parameters that have gradients, and forget the gradients of these parameters, and no others.
 
         An interrupt (Ctrl-C) waits until all of them are updated.
 
@@ -188,14 +202,29 @@ class Trainer:
                 for one, group in due.alike.items()
             }
             due.give_constants(f"{self._name}.update", constants)
+            self._tell_leftovers(due.parameters)
             with Whole():  # a second call would update once more what an interrupted first one has
                 due.update()
                 note_write(due.parameters)
                 self.steps += 1
                 for parameter in due.parameters:
                     updates[parameter] = updates.get(parameter, 0) + 1
-        graphs = {id(x.stages): x.stages for x in due.parameters if x.stages is not None}
+        sources = {x.source for x in due.parameters if x.source is not None}
+        for source in sources:
+            source.is_applied = True
+        graphs = {id(source.seconds): source.seconds for source in sources}
         book(list(graphs.values()), "update", started, Moment.now())
+
+    def _tell_leftovers(self, parameters: Iterable[Parameter]) -> None:
+        """Warn, once, where another optimizer was updated between gradients that were added up, as in a GAN."""
+        if self._told or not (names := [repr(x.name) for x in parameters if x.has_leftovers]):
+            return
+        self._told = True
+        warn(
+            f"{self._name}.update: the gradient of {_listed(names)} is the sum of several calls of backward, and by "
+            "one of them other parameters have been updated in between: an update forgets the gradients of its own "
+            f"parameters only, so what a loss left in others is still there. {self._cure}"
+        )
 
     def _due_of(self, group_of: Mapping[Parameter, int]) -> Due:
         """What is to be updated.
@@ -208,7 +237,7 @@ class Trainer:
             frozen = (
                 "all are frozen"
                 if all(x.frozen for x in group_of)
-                else ("call loss.backward() first; an update, by whatever thread, forgets all gradients")
+                else "call loss.backward() first; an update, by whatever thread, forgets the gradients it has applied"
             )
             raise EdBatchError(f"{self._name}.update: no parameter has a gradient; {frozen}")
         if self._due is None or not self._due.fits(parameters, group_of):
@@ -218,9 +247,9 @@ class Trainer:
 
     @exclusive
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """What the trainer remembers, for `load_state`: copies of arrays by name, and numbers that JSON can hold.
+        """What the trainer remembers, for `load_state`: arrays by name, and numbers that JSON can hold.
 
-        Hyper-parameters are not part of it: a run that goes on may change them.
+        The arrays are read-only copies. Hyper-parameters are not part of it: a run that goes on may change them.
 
         Example:
             >>> import edbatch as eb
@@ -241,7 +270,7 @@ class Trainer:
             with backend_of(parameter).active():
                 for number, slot in enumerate(self.rule.slots):
                     found = self._storage(owner_of(parameter)).slot(number, parameter)
-                    arrays[f"{slot}/{parameter.name}"] = np.array(backend_of(parameter).to_host(found), order="C")
+                    arrays[f"{slot}/{parameter.name}"] = read_only(backend_of(parameter).to_host(found))
         return arrays, {
             "optimizer": self._name,
             "steps": self.steps,
@@ -379,14 +408,18 @@ class Trainer:
     def _refuse(self) -> None:
         """A gradient is not finite: raise or skip."""
         bad = [repr(p.name) for p in self._group_of() if p.has_grad and not is_finite(p)]
-        names = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-        message = f"{self._name}.update: NaN or infinite gradient of {names} after {self.steps} updates"
+        message = f"{self._name}.update: NaN or infinite gradient of {_listed(bad)} after {self.steps} updates"
         if self.on_bad_gradient == "raise":
             raise EdBatchError(f"{message}; nothing was updated")
         self.skipped += 1
         self._zero_grad()
         if self.skipped == 1:
             warn(f"{message}; such updates are skipped (counted in `skipped`)")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _restored(

@@ -130,7 +130,7 @@ class Run:
 
     def _recorded(self, number: int, kind: int, inputs: Any, forms: list[Form]) -> Recording:
         """What vertices like this one record."""
-        graph = VertexGraph(self.base, self.names[kind])
+        graph = VertexGraph(self.base, self.names[kind], int(self.groups.n_of_kind[kind]))
         vertex = Vertex(graph, kind, forms, inputs)
         function = self.functions[kind]
         try:

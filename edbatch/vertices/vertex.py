@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.expression import Expression
-from edbatch.graph.record import to_node, to_operand
+from edbatch.graph.record import to_own_node
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column, shared
@@ -132,7 +132,7 @@ class Vertex:
         if not leaves:
             raise EdBatchError(f"{name}: expected at least one expression")
         graph = self._graph
-        nodes = [to_node(graph, to_operand(name, graph, x)) for x in leaves]
+        nodes = [to_own_node(name, graph, x) for x in leaves]
         for x in nodes:
             if x.graph is not graph:
                 raise EdBatchError(f"{name}: expected expressions, got {x!r}, which is of another graph")

@@ -11,7 +11,7 @@ from edbatch.graph.cell.trace import ARGUMENT, Payload, Template
 from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.node_type import NodeType, intern
-from edbatch.graph.spec import Spec
+from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_BITS
 from edbatch.vertices.column import Column
 
@@ -125,14 +125,15 @@ class VertexGraph(Template):
         sources: by number of a node, what it stands for, if it is a placeholder.
         uses: of the integers that were pulled.
         drawn: how many numbers are drawn for a vertex.
+        vertices: how many there are of its kind.
     """
 
-    __slots__ = ("drawn", "name", "sources", "uses")
+    __slots__ = ("drawn", "name", "sources", "uses", "vertices")
 
     base: Columns
     count = 1
 
-    def __init__(self, base: Columns, name: str) -> None:
+    def __init__(self, base: Columns, name: str, vertices: int) -> None:
         super().__init__(base.dtype, base.options)
         self.base = base
         self.name = name
@@ -143,6 +144,19 @@ class VertexGraph(Template):
         self.sources: dict[int, Source] = {}
         self.uses: list[Use] = []
         self.drawn = 0
+        self.vertices = vertices
+
+    def may_mean_each(self, rows: int) -> bool:
+        """Of more than one vertex."""
+        return rows == self.vertices > 1
+
+    def refuse_rows(self, place: str, shape: Shape) -> None:
+        """Refuse an array that may be meant so."""
+        raise EdBatchError(
+            f"{place}: an array of shape {shape} is the same for each of {shape[0]} vertices, and larger than what it "
+            "is computed with; expected it as the input of the vertices, of which each pulls a row, or eb.input(x) of "
+            "an array x that is one for all"
+        )
 
     def placeholder(self, source: Source, spec: Spec) -> Expression:
         """What stands for something from elsewhere."""
@@ -165,9 +179,9 @@ class VertexGraph(Template):
         self.drawn += count
         return [Drawn(self.name, number) for number in range(first, first + count)]
 
-    def note(self, guard: Any, owner: Any) -> None:
+    def note(self, guard: Any, owner: Any, own: Any, besides: Any) -> None:
         """As the base."""
-        self.base.note(guard, owner)
+        self.base.note(guard, owner, own, besides)
 
     def compile(self, body: Any, arguments: Sequence[str]) -> Any:
         """As the base."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from edbatch.experiments.measure import interleaved
-from scripts import ROOT, UNPINNED
+from scripts import ROOT, unpinned
 from scripts.bench.report import Tables, command
 
 TRAINING = "trainer = eb.Adam(model)\ntotal.backward()\ntrainer.update()\n"
@@ -56,7 +56,7 @@ def first_example() -> str:
 
 def python(cache: Path | None, *arguments: str) -> str:
     """What a Python process with its cache in a folder prints; None: where it is."""
-    environment = UNPINNED | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
+    environment = unpinned(os.environ) | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
     command = [sys.executable, *arguments]
     return subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=ROOT).stdout
 

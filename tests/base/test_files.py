@@ -84,6 +84,8 @@ def test_a_link_is_followed_and_the_mode_of_a_file_stays(tmp_path):
     write_atomically(link, "two")
     found = tmp_path / "disk" / "first"
     assert (found.read_text(), found.stat().st_mode & 0o777) == ("two", 0o600)
+    write_atomically(link, "three", mode=0o644)
+    assert (found.read_text(), found.stat().st_mode & 0o777) == ("three", 0o644)
     assert os.listdir(tmp_path / "disk") == ["first"]
 
 

@@ -32,7 +32,7 @@ def test_numbers_in_range_are_floats(value):
 @pytest.mark.parametrize(
     "value",
     [-1, 1, float("nan"), float("inf"), "0.5", None, 1j, [0.5], True, np.True_, np.array(True), np.ones(1) / 2]
-    + [np.timedelta64(0), 10**400, Fraction(10**400), np.array("0.5"), -Fraction(1, 2)],
+    + [np.timedelta64(0, "s"), 10**400, Fraction(10**400), np.array("0.5"), -Fraction(1, 2)],
 )
 def test_others_are_refused(value):
     with pytest.raises(eb.EdBatchError, match=r"Here: name=.*; expected a number in \[0, 1\)"):
@@ -47,7 +47,8 @@ def test_integers_are_pythons(value):
 
 
 @pytest.mark.parametrize(
-    "value", [0, -1, True, np.True_, 2.0, "2", None, [2], np.array([2]), np.array(2.0), np.timedelta64(2), Index(0)]
+    "value",
+    [0, -1, True, np.True_, 2.0, "2", None, [2], np.array([2]), np.array(2.0), np.timedelta64(2, "s"), Index(0)],
 )
 def test_what_is_no_integer_is_refused(value):
     with pytest.raises(eb.EdBatchError, match=r"Here: name=.*; expected an integer of at least 1"):

@@ -1,5 +1,7 @@
 """`edbatch inspect`: learned policies and heuristics."""
 
+import json
+
 import pytest
 
 from edbatch.policy import Heuristic, TypedGraph, learn
@@ -93,3 +95,32 @@ def test_a_rule_has_no_picture(edbatch, tmp_path):
     status, _, err = edbatch("inspect", "depth", "--svg", tmp_path / "machine.svg")
     assert status == 2
     assert "the rule 'depth' has no states to draw" in err
+
+
+@pytest.mark.parametrize("as_dot", [False, True])
+@pytest.mark.parametrize("length", [1, 20])
+def test_names_of_a_file_are_no_commands_to_a_terminal(edbatch, policy, as_dot, length):
+    name = "\x1b[2J\x9b31m\u202e\nfsm-sort: " + "x" * length
+    _, out, _ = edbatch("inspect", policy(names=(name, "O")), *["--dot"] * as_dot)
+    expected = r"\x1b[2J\x9b31m\u202e\nfsm-sort: " + "x" * length
+    assert expected in out
+    assert all(line.isprintable() for line in out.splitlines())
+    assert sum(line.startswith("fsm-sort: ") for line in out.splitlines()) == (not as_dot)
+
+
+def test_a_heuristic_s_name_in_a_file_is_no_command_either(edbatch, policy):
+    path = policy()
+    found = json.loads(path.read_text())
+    found["training"]["heuristic"] = "\x1b[2J\nfsm-sort: 9 states"
+    path.write_text(json.dumps(found))
+    _, out, _ = edbatch("inspect", path)
+    assert r"(\x1b[2J\nfsm-sort: 9 states)" in out
+
+
+def test_an_error_is_no_command_either(edbatch, tmp_path):
+    path = tmp_path / "\x1b[2J.txt"
+    path.write_text("0\n")
+    status, _, said = edbatch("learn", path, "-o", tmp_path / "policy.json")
+    assert status == 2
+    assert r"\x1b[2J.txt: the graph has no nodes" in said
+    assert said.rstrip("\n").isprintable()

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
 
 import edbatch as eb
 from edbatch.cli import main
+from tests.serving.server import HEAD
 
 MODULE = '''
 import time
@@ -52,6 +54,16 @@ def blocks():
             return "x" * 50_000_000
         while True:
             await eb.scalar(1.0)
+
+    return model, program
+
+def raises():
+    """A program that says what it was told to, and more than there is memory for."""
+    model = eb.ParameterCollection()
+
+    async def program(sample):
+        await eb.scalar(1.0)
+        raise {"value": ValueError, "other": OSError}[sample[0]](sample[1])
 
     return model, program
 
@@ -185,7 +197,7 @@ def test_a_policy_beside_the_checkpoint_is_used_unless_another_is_named(folder, 
 
 def post(body, declared=None):
     """A request, or the beginning of one."""
-    return b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (declared or len(body)) + body
+    return HEAD + b"Content-Length: %d\r\n\r\n" % (declared or len(body)) + body
 
 
 @pytest.mark.cpu
@@ -237,6 +249,92 @@ def test_a_second_ctrl_c_ends_it_at_once(folder, sample):
         status, said = serving.ended()
     assert status == 0, said
     assert "Traceback" not in said
+
+
+@pytest.mark.cpu
+def test_a_token_and_its_file(folder, fails):
+    path, name = folder
+    (path / "token").write_text("0123456789abcdef\n")
+    (path / "token").chmod(0o644)
+    said = fails("serve", f"{name}:words", "--token-file", "token")
+    assert said == "token: others may read or write it, its mode is 644; expected `chmod 600`"
+    (path / "token").chmod(0o600)
+    with Serving(path, f"{name}:words", "--token-file", "token", "--allow-host", "parser.example") as serving:
+        assert httpx.get(serving.url + "/health", timeout=60).status_code == 200
+        assert httpx.post(serving.url, json=[1, 1, 0], timeout=60).status_code == 401
+        headers = {"Authorization": "Bearer 0123456789abcdef"}
+        assert httpx.post(serving.url, json=[1, 1, 0], headers=headers, timeout=60).status_code == 200
+        for host, status in [("parser.example", 200), ("evil.example", 421)]:
+            answer = httpx.post(serving.url, json=[1, 1, 0], headers=headers | {"Host": host}, timeout=60)
+            assert answer.status_code == status
+
+
+@pytest.mark.parametrize("token", ["", "short", "0123456789abcdef 0123456789", "0123456789abcdef\u00e9", "x" * 5000])
+def test_a_token_that_is_none(folder, fails, token):
+    path, name = folder
+    (path / "token").write_text(token)
+    (path / "token").chmod(0o600)
+    said = fails("serve", f"{name}:words", "--token-file", "token")
+    assert said.startswith("token: expected one token, of 16 characters or more")
+    assert "token.none: cannot be read" in fails("serve", f"{name}:words", "--token-file", "token.none")
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_a_program_raises_is_told_by_the_log(folder, debug):
+    path, name = folder
+    text = "a path\x1b[2J\n2000-01-01 ERROR forged"
+    with Serving(path, f"{name}:raises", *["--debug"] * debug) as serving:
+        for kind, status in [("value", 400), ("other", 500)]:
+            answer = httpx.post(serving.url, json=[kind, text], timeout=60)
+            assert answer.status_code == status
+            found = answer.json()
+            assert found["error"].endswith(f"Error: {text}") == debug
+            while not any(found["id"] in line for line in serving.lines):
+                time.sleep(0.01)
+        serving.process.send_signal(signal.SIGINT)
+        _, said = serving.ended()
+    assert said.count(r"Error: a path\x1b[2J") >= 2
+    assert not any(line.startswith("2000-01-01") for line in serving.lines)
+    assert all(line.rstrip("\n").isprintable() for line in serving.lines)
+
+
+@pytest.mark.cpu
+def test_it_ends_itself_when_nobody_is_answered_any_more(folder):
+    path, name = folder
+    with (
+        Serving(path, f"{name}:blocks", "--stall-seconds", "1", "--exit-when-stalled") as serving,
+        socket.create_connection(("127.0.0.1", serving.port), timeout=60) as client,
+    ):
+        client.sendall(post(b'"blocks"'))
+        assert serving.process.wait(timeout=60) == 70
+        _, said = serving.ended()
+    assert re.search(r"CRITICAL edbatch.serving: no round has ended for \d+\.\d s; this process ends\n", said)
+
+
+@pytest.mark.cpu
+def test_half_sent_headers_by_more_clients_than_files(folder):
+    """They get their answer, others have theirs when their time is over, and the log does not tell of each."""
+    resource = pytest.importorskip("resource")
+    path, name = folder
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (96, limits[1]))  # which the server inherits
+    try:
+        serving = Serving(path, f"{name}:words", "--header-seconds", "2")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    with serving, ExitStack() as opened:
+        for _ in range(150):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", serving.port), timeout=60))
+            client.sendall(b"POST / HT")
+        end = time.monotonic() + 60
+        while True:
+            with suppress(httpx.TransportError):
+                if httpx.get(serving.url + "/health", timeout=60).status_code == 200:
+                    break
+            assert time.monotonic() < end
+        assert "edbatch: warning: at most 32 connections, as 96 files may be open" in "".join(serving.lines)
+        assert len(serving.lines) < 10
 
 
 def failing(folder, *arguments):
@@ -328,5 +426,6 @@ def test_arguments(folder, fails, arguments, message):
 
 def test_without_the_extra(folder, fails, monkeypatch):
     _, name = folder
+    monkeypatch.delitem(sys.modules, "edbatch.serving.connection", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert "pip install 'edbatch[serve]'" in fails("serve", f"{name}:words")

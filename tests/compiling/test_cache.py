@@ -1,7 +1,10 @@
 """Compiled code that nobody uses is deleted, by whoever compiles something next; a folder may be of no use."""
 
 import errno
+import hashlib
 import os
+import pickle
+import stat
 import subprocess
 import sys
 import threading
@@ -13,6 +16,7 @@ import pytest
 import edbatch as eb
 from edbatch.compiling import cache as code_cache
 from edbatch.compiling.cache import cache_folder, keep, kept, path_of
+from edbatch.compiling.compiled import compiled
 from edbatch.compiling.fingerprint import DIGEST
 
 OLD, NEW = b"o" * DIGEST, b"n" * DIGEST
@@ -74,12 +78,14 @@ def test_a_large_folder_loses_what_was_not_used_for_longest(monkeypatch):
 def test_a_folder_that_may_not_be_searched_holds_nothing(monkeypatch):
     """As one of another user, whose environment was inherited."""
 
-    def refuse(path, *given):
+    def refuse(path, *given, **named):
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr(code_cache, "_warned", threading.Event())
-    with pytest.warns(eb.EdBatchWarning, match=r"compiled code is not kept.*bin: cannot be read \(Permission denied\)"):
+    with pytest.warns(
+        eb.EdBatchWarning, match=r"compiled code is not kept.*edbatch: cannot be read \(Permission denied\)"
+    ):
         assert kept(NEW) is None
 
 
@@ -138,3 +144,112 @@ def test_two_processes_that_delete_at_once(folder):
     assert not any(path_of(key).exists() for key in old)
     assert kept(NEW) == b"new"
     assert not list(folder.glob(".*"))
+
+
+def read_again(monkeypatch, match):
+    """That what is kept under `NEW` is not read, and why not is said once."""
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    with pytest.warns(eb.EdBatchWarning, match=f"compiled code is not kept, or not found again: .*{match}") as said:
+        assert [kept(NEW), kept(NEW)] == [None, None]
+    assert len(said) == 1
+
+
+def give_away(path, monkeypatch):
+    """Have a file or folder, and all that is in it, belong to another user."""
+    try:
+        for one in [path, *path.rglob("*")]:
+            os.chown(one, 12_345, -1)
+    except PermissionError:  # of one who is not root
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+
+no_modes = pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
+
+
+@no_modes
+def test_folders_are_the_users_alone(folder):
+    before = os.umask(0o002)
+    try:
+        keep(NEW, b"new")
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder, path_of(NEW))]
+    assert modes == [0o700, 0o700, 0o644]
+    assert kept(NEW) == b"new"
+
+
+@no_modes
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+@pytest.mark.parametrize("place", ["folder", "folder above", "file"])
+def test_what_others_may_write_is_not_read(place, mode, folder, monkeypatch):
+    keep(NEW, b"new")
+    writable = {"folder": folder, "folder above": folder.parent, "file": path_of(NEW)}[place]
+    writable.chmod(mode)
+    read_again(monkeypatch, rf"{writable}: others may write to it \(mode {mode:o}\)")
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    if place == "file":
+        keep(NEW, b"newer")
+        assert kept(NEW) == b"newer"
+        return
+    with pytest.warns(eb.EdBatchWarning, match="others may write to it .*the folder .* may be deleted"):
+        keep(OLD, b"old")  # nor written
+    assert not path_of(OLD).exists()
+
+
+@no_modes
+@pytest.mark.parametrize("place", ["folder", "folder above", "file"])
+def test_what_is_of_another_user_is_not_read(place, folder, monkeypatch):
+    keep(NEW, b"new")
+    theirs = {"folder": folder, "folder above": folder.parent, "file": path_of(NEW)}[place]
+    give_away(theirs, monkeypatch)
+    read_again(monkeypatch, r"belongs to user \d+, and would run as user \d+; expected what only this user, or root")
+
+
+@no_modes
+def test_what_root_has_kept_others_read(folder, monkeypatch):
+    """As in a container, whose image has compiled code in it."""
+    keep(NEW, b"new")
+    known = os.fstat
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    monkeypatch.setattr(os, "fstat", lambda file: os.stat_result((*known(file)[:4], 0, *known(file)[5:])))
+    assert kept(NEW) == b"new"
+
+
+@no_modes
+def test_links_lead_to_folders_and_not_to_files(folder, monkeypatch, tmp_path):
+    keep(NEW, b"new")
+    disk = tmp_path / "disk"
+    folder.rename(disk)
+    folder.symlink_to(disk)
+    assert kept(NEW) == b"new"
+    path_of(NEW).rename(tmp_path / "elsewhere")
+    path_of(NEW).symlink_to(tmp_path / "elsewhere")
+    read_again(monkeypatch, r"bin: cannot be read \(.*symbolic links\)")
+    path_of(NEW).unlink()
+    keep(NEW, b"new")
+    disk.chmod(0o777)
+    read_again(monkeypatch, r"compiled: others may write to it \(mode 777\)")
+
+
+@no_modes
+def test_code_that_another_put_there_does_not_run(folder, monkeypatch, capsys):
+    """A pickle with its checksum, in the place where a function's code would be."""
+
+    @compiled
+    def function(x):
+        return x + 4_321
+
+    assert function(1) == 4_322
+    (file,) = folder.iterdir()
+
+    class Planted:
+        def __reduce__(self):
+            return print, ("code of another user",)
+
+    content, key = pickle.dumps(Planted()), bytes.fromhex(file.stem)
+    file.write_bytes(b"edbatch 1\n" + key + hashlib.blake2b(content, digest_size=DIGEST).digest() + content)
+    folder.chmod(0o777)
+    monkeypatch.setattr(code_cache, "_warned", threading.Event())
+    with pytest.warns(eb.EdBatchWarning, match="others may write to it"):
+        assert compiled(function.py_func)(1) == 4_322
+    assert capsys.readouterr().out == ""

@@ -336,8 +336,7 @@ def test_what_it_waits_for_while_others_are_compiled_is_no_interpreting(monkeypa
     """On a busy machine compiling takes longer than the processor works for it."""
     clock = dict.fromkeys(("perf_counter", "thread_time"), 0.0)
     monkeypatch.setattr(stopwatch, "perf_counter", lambda: clock["perf_counter"])
-    for module in (stopwatch, this):
-        monkeypatch.setattr(module, "thread_time", lambda: clock["thread_time"])
+    monkeypatch.setattr(stopwatch, "thread_time", lambda: clock["thread_time"])
 
     def passes(waiting, working):
         clock["perf_counter"] += waiting + working
@@ -426,3 +425,51 @@ def test_what_is_damaged_does_not_make_small_functions_be_compiled(folder):
     with pytest.warns(EdBatchWarning, match="damaged"):
         assert compiled(function.py_func, small=True)(1) == 6
     assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def small(folder, monkeypatch):
+    """Makes small functions; each call that is interpreted takes a tenth of a second, each compilation half of one."""
+    ticks = iter(range(10**9))
+    monkeypatch.setattr(this, "processor_time", lambda: next(ticks) / 10)
+
+    def make(number):
+        source = f"""
+from edbatch.compiling.compiled import compiled
+@compiled(small=True)
+def small_{number}(x):
+    return x + {number}
+"""
+        found = getattr(module_of(source), f"small_{number}")
+        monkeypatch.setattr(this, "A_BYTE", 0.5 / len(found.py_func.__code__.co_code))
+        return found
+
+    return make
+
+
+def interpreted_calls(function):
+    """How often it is called until it is compiled."""
+    for calls in range(100):
+        function(1)
+        if function.overloads:
+            return calls
+    raise AssertionError("it never is")
+
+
+def test_a_small_function_is_interpreted_for_half_of_what_compiling_it_takes(small):
+    assert interpreted_calls(small(123401)) == 3
+
+
+@pytest.mark.parametrize(("seconds", "others"), [(0.3, 0), (0.5, 1), (0.7, 2)])
+def test_small_functions_that_took_too_long_together_are_compiled_together(small, monkeypatch, seconds, others):
+    """Each may take a quarter of a second; the first takes longer, and the others a tenth."""
+    found = [small(123402 + 10 * others + number) for number in range(3)]
+    monkeypatch.setattr(this, "functions", found)
+    for function in found[1:]:
+        function(1)
+    ticks = iter(range(99))
+    monkeypatch.setattr(this, "processor_time", lambda: next(ticks) * seconds)
+    found[0](1)
+    for function in found:
+        function(1)
+    assert [len(function.overloads) for function in found] == [1, *[1] * others, *[0] * (2 - others)]

@@ -62,10 +62,11 @@ def test_one_process_reads_it_as_any_data(tmp_path):
 @pytest.fixture(scope="module")
 def one_cluster():
     ray = pytest.importorskip("ray")
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
+        yield
+        ray.shutdown()
 
 
 @pytest.mark.cpu

@@ -26,10 +26,11 @@ pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def one_cluster():
     """Ray, begun by the program: it is used as it is, and stays."""
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
-    yield
-    ray.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
+        yield
+        ray.shutdown()
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,14 @@
 """DyNet's text format, both ways, `dy.save` and `dy.load`; real DyNet wrote `collection.txt` and `saved.*`."""
 
+import errno
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import edbatch as eb
 import edbatch.dynet as dy
 
 DATA = Path(__file__).parent / "data"
@@ -132,6 +136,66 @@ class TestSaved:
     def test_other_things_are_refused(self, tmp_path):
         with pytest.raises(RuntimeError, match="Cannot save"):
             dy.save(str(tmp_path / "m"), [3])
+
+    @pytest.mark.parametrize("named", ["print", "getattr", "type", "edbatch.dynet.save", "edbatch.dynet.files._write"])
+    def test_other_code_in_a_file_is_refused(self, tmp_path, named, capsys):
+        """It is named, and does not run."""
+        (tmp_path / "m.data").touch()
+        module, _, name = f"builtins.{named}".rpartition(".")
+        module = module if module == "builtins" else module.removeprefix("builtins.")
+        (tmp_path / "m.meta").write_bytes(f"c{module}\n{name}\n(S'run'\ntR.".encode())
+        with pytest.raises(
+            eb.EdBatchError, match=rf"m.meta: holds {module}.{name}; expected numbers, texts and classes"
+        ):
+            dy.load(str(tmp_path / "m"), dy.ParameterCollection())
+        assert capsys.readouterr().out == ""
+
+    def test_modules_are_not_imported_for_a_file(self, tmp_path):
+        (tmp_path / "m.meta").write_bytes(b"cantigravity\nfly\n.")
+        with pytest.raises(eb.EdBatchError, match=r"holds antigravity.fly; .* whose modules have been imported"):
+            dy.load(str(tmp_path / "m"), dy.ParameterCollection())
+        assert "antigravity" not in sys.modules
+
+    def test_a_file_of_something_else(self, tmp_path):
+        (tmp_path / "m.meta").write_bytes(b"model\n")
+        with pytest.raises(eb.EdBatchError, match=r"m.meta: expected what dy.save writes"):
+            dy.load(str(tmp_path / "m"), dy.ParameterCollection())
+
+    def test_what_could_not_be_loaded_is_not_saved(self, tmp_path):
+        """And what was saved before stays, whole."""
+        path, builder = str(tmp_path / "m"), Dense(dy.ParameterCollection(), 2)
+        dy.save(path, [builder])
+        before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+        builder.spec = (np.tanh,)
+        with pytest.raises(eb.EdBatchError, match=r"Cannot save Dense: its spec: holds numpy.*; expected numbers"):
+            dy.save(path, [builder])
+        with pytest.raises(eb.EdBatchError, match="Cannot save"):
+            dy.save(path, [dy.ParameterCollection().add_parameters(2), 3])
+        assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+    def test_files_are_replaced_in_one_step(self, tmp_path, monkeypatch):
+        """A disk that is full leaves what was there."""
+        path, parameter = str(tmp_path / "m"), dy.ParameterCollection().add_parameters(2, init=1.0)
+        writers = [
+            lambda: dy.save(path, [parameter]), lambda: parameter.save(path), lambda: collection.save(path),
+            lambda: dy.dump_cg(path),
+        ]  # fmt: skip
+        collection = dy.ParameterCollection()
+        collection.add_parameters(3)
+        dy.renew_cg()
+        for write in writers:
+            write()
+        before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+
+        def full(*given):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        parameter.zero()
+        monkeypatch.setattr(os, "fsync", full)
+        for write in writers:
+            with pytest.raises(eb.EdBatchError, match=r"cannot be written \(No space left on device\)"):
+                write()
+        assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 class Dense:

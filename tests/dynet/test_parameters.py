@@ -86,6 +86,14 @@ class TestInitialValues:
         assert (model.add_parameters(3, init=0.5).as_array() == 0.5).all()
         assert (model.add_parameters(3, init=dy.ConstInitializer(2)).as_array() == 2).all()
 
+    def test_arrays_are_copied(self, model):
+        array = np.zeros(3, np.float32)
+        made = [model.parameters_from_numpy(array), model.lookup_parameters_from_numpy(array[:, None])]
+        array[0] = 1
+        for one in made:
+            one.as_array()[...] = 2  # a copy that may be written to, as in DyNet
+            assert not one.as_array().any()
+
     def test_matrices(self, model):
         assert np.array_equal(model.add_parameters((3, 3), init="identity").as_array(), np.eye(3))
         Q = model.add_parameters((3, 3), init="saxe").as_array()

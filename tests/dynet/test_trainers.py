@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import edbatch as eb
 import edbatch.dynet as dy
 from tests.dynet import trainings
 
@@ -136,3 +137,24 @@ def test_learning_rates_may_be_set(model):
     assert W.as_array().tolist() == [-0.75]
     with pytest.raises(DeprecationWarning):
         trainer.update_epoch(1.0)
+
+
+def test_gradients_that_another_trainers_loss_left():
+    models = [dy.ParameterCollection() for _ in range(2)]
+    G, D = (made.add_parameters(2, init=dy.ConstInitializer(1.0)) for made in models)
+    generating, judging = (dy.SimpleSGDTrainer(made) for made in models)
+
+    def go_back(*operands):
+        dy.renew_cg()
+        dy.esum([dy.sum_elems(x) for x in operands]).backward()
+
+    go_back(G, D)
+    generating.update()
+    models[1].reset_gradient()
+    go_back(D)
+    judging.update()
+    go_back(G, D)
+    generating.update()
+    go_back(D)
+    with pytest.warns(eb.EdBatchWarning, match=r"^SimpleSGDTrainer.update: .* Call reset_gradient\(\)"):
+        judging.update()

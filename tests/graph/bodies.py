@@ -19,7 +19,7 @@ def trace(function, *shapes, dtype="float64"):
     outside = Trace("outside", dtype)
     arguments = [Expression(outside, at, spec_of(shape, np.dtype(dtype))) for at, shape in enumerate(shapes)]
     labels = tuple(str(at) for at in range(len(arguments)))
-    return run("a cell", function, Arguments((), tuple(arguments), labels, 0, {}), outside, Watch())[0]
+    return run("a cell", function, Arguments((), tuple(arguments), labels, 0, {}), outside, Watch("a cell"))[0]
 
 
 def compute(body, *arguments):

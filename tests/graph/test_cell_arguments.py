@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import sys
 import weakref
 from typing import NamedTuple
 
@@ -413,3 +414,25 @@ def test_cells_of_classes_are_recorded_as_fast_as_others(monkeypatch):
     Twice.factor = 8.0
     with eb.Graph():
         assert float(Twice.scale(eb.input([0.5])).value()[0]) == pytest.approx(8 * wanted)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated where a function begins")
+def test_annotations_that_name_what_comes_later(model):
+    class Net:
+        W = model.add_parameters((2,), init=1.0)
+
+        @eb.cell
+        def step(self, x: Later):
+            return x * self.W
+
+        @eb.replay
+        def words(self, x: Later):
+            return eb.sum([self.W * y for y in x])
+
+    with eb.Graph():
+        assert Net().step(eb.ones(2)).value().tolist() == [1, 1]
+        assert Net().words((1.0, 2.0)).value().tolist() == [3, 3]
+
+
+class Later:
+    """What is defined only after the functions that name it."""

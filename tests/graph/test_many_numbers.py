@@ -30,6 +30,20 @@ def test_a_number_that_is_another_in_every_mini_batch_warns_once(name):
     assert found[0].filename == __file__
 
 
+def test_it_is_said_before_anything_is_compiled():
+    @eb.cell
+    def scaled(x, *, rate):
+        return x * rate
+
+    for call in (*CALLS.values(), lambda x, number: scaled(x, rate=1.5 + number)):
+        with eb.Graph() as graph:
+            xs = [eb.ones(4)] * MANY
+            message = f"has been (traced )?{MANY} (different numbers|times: rate is another)"
+            with pytest.warns(eb.EdBatchWarning, match=message):
+                [call(x, (at + 1) / 100) for at, x in enumerate(xs)]  # types that no other test has made
+        assert graph.report().seconds == {}
+
+
 def test_operands_and_few_numbers_do_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

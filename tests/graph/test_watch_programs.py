@@ -955,6 +955,17 @@ def path_that_may_come():
 
 
 @refused
+def random_numbers_of_a_local_module():
+    @eb.cell
+    def step(x):
+        import numpy as np
+
+        return x * np.random.randint(1, 2)  # noqa: NPY002
+
+    return step, []
+
+
+@refused
 def files_in_folder():
     return reading(lambda: float(len(os.listdir("."))))
 

@@ -7,7 +7,7 @@ from importlib.metadata import files
 from typing import NamedTuple
 
 #: As CuPy gives them, ours and its own.
-OPTIONS = ["--std=c++17", "-ftz=true", "--device-as-default-execution-space"]
+OPTIONS = ["--std=c++17", "--fmad=false", "-ftz=true", "--device-as-default-execution-space"]
 
 
 @cache

@@ -135,12 +135,12 @@ def test_arenas_grow_and_keep_their_values():
     np.testing.assert_array_equal(np.array(values)[:, 0], np.arange(1, 302))
 
 
-def test_parameters_are_read_when_the_graph_runs():
+def test_what_has_run_keeps_the_values_of_its_parameters():
     model = eb.ParameterCollection()
     W = model.add_parameters((2, 2), init=1.0)
     with eb.Graph(policy="sufficient"):
-        y = W @ eb.input([1.0, 2.0])
         W.set_value([[2, 0], [0, 2]])
+        y = W @ eb.input([1.0, 2.0])
         np.testing.assert_array_equal(y.value(), [2, 4])
         W.set_value(np.zeros((2, 2)))
         np.testing.assert_array_equal(y.value(), [2, 4])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
+from edbatch.graph.many_numbers import MANY
 from edbatch.models.workloads import WORKLOADS
 from edbatch.runtime.report import STAGES
 
@@ -214,6 +215,95 @@ class TestAdvice:
                     h = eb.tanh(W @ h)
             h.value()
         assert graph.report().advice == []
+
+    def test_cells_that_are_made_for_each_sample(self, model):
+        def step(h, x):
+            return eb.tanh(model["W"] @ h + x)
+
+        def advice(made, count=20):
+            with eb.Graph(policy="sufficient") as graph:
+                hs = [eb.zeros(4)] * count
+                for number in range(count):
+                    one = made(number)
+                    for word in range(3):
+                        hs[number] = one(hs[number], model["E"][word])
+                eb.forward(hs)
+            return graph.report().advice, graph.report().lower_bound
+
+        cell = eb.cell(step)
+        _, least = advice(lambda number: cell)
+        for made in (lambda number: eb.cell(step), lambda number: eb.cell(lambda h, x: step(h, x))):
+            (sentence,), bound = advice(made)
+            assert sentence.startswith("Cells were made anew that compute the same, and do not run together: ")
+            assert re.search(r"\(\[4\], \[4\]\) in 20 cells. Were each made once, ", sentence)
+            assert f"{least} batches could do instead of {bound}" in sentence
+            assert "outside of the function that is called for each sample" in sentence
+        assert advice(lambda number: cell)[0] == []
+        layers = [eb.ParameterCollection(seed=n).add_parameters((4, 4), name="W") for n in range(20)]
+        cells = [eb.cell(lambda h, x, W=W: eb.tanh(W @ h + x)) for W in layers]
+        assert not [one for one in advice(cells.__getitem__)[0] if "made anew" in one]  # each computes something else
+        few = [eb.cell(step), eb.cell(step)]
+        assert advice(lambda number: few[number % 2])[0] == []
+
+    @pytest.mark.parametrize(
+        ("grow", "function"),
+        [(np.add, "eb.sum"), (eb.maximum, "eb.max"), (eb.minimum, "eb.min")],
+        ids=["sum", "max", "min"],
+    )
+    def test_totals_that_grow_one_by_one(self, model, grow, function):
+        def values(count=40):
+            return [eb.sum(chain(model, words)) for words in sentences(count)]
+
+        with eb.Graph(policy="sufficient") as graph:
+            total, *others = values()
+            for x in others:
+                total = total + x if grow is np.add else grow(total, x)
+            total.value()
+        (sentence,) = graph.report().advice
+        assert re.search(r"39 nodes (add|maximum|minimum)\(\[\], \[\]\) in a row", sentence)
+        assert f"{function}(list) once" in sentence
+        with eb.Graph(policy="sufficient") as together:
+            getattr(eb, function[3:])(values()).value()
+        assert together.report().advice == []
+        least = together.report().lower_bound
+        assert f"{least} batches could do instead of {graph.report().lower_bound}" in sentence
+
+    def test_totals_that_are_used_on_the_way_are_no_fault(self, model):
+        with eb.Graph(policy="sufficient") as graph:
+            states, totals = [chain(model, words) for words in sentences(16)], []
+            for h in states:
+                total = eb.zeros(4)
+                for _ in range(12):
+                    total = total + h
+                    h = eb.tanh(model["W"] @ total)
+                totals.append(total)
+            eb.sum([eb.sum(total) for total in totals]).value()
+        assert graph.report().advice == []
+
+    def test_numbers_that_differ_from_node_to_node(self, model):
+        @eb.cell
+        def scaled(x, *, rate=1.0, steps=1):
+            return eb.tanh(model["W"] @ x) * rate
+
+        def advice(call):
+            count = MANY - 2  # with more, that is said while they are recorded
+            with eb.Graph(policy="sufficient") as graph:
+                xs = [chain(model, words) for words in sentences(count, (2, 2))]
+                eb.forward([call(x, at) for at, x in enumerate(xs)])
+            return graph.report().advice
+
+        for call, form in (
+            (lambda x, at: eb.leaky_relu(x, 0.01 * (at + 1)), "leaky_relu([4], slope=?)"),
+            (lambda x, at: scaled(x, rate=1.5 + at), "rate=?([4])"),
+            (lambda x, at: eb.clip(x, -1.5 - at, 1e-7 * (at + 1)), "clip([4], low=?, high=?)"),
+        ):
+            (sentence,) = advice(call)
+            assert sentence.startswith("Numbers that differ from node to node keep nodes apart")
+            assert f"{form} in {MANY - 2} numbers (" in sentence
+            assert "eb.scalar(number)" in sentence
+        assert advice(lambda x, at: eb.leaky_relu(x, 0.01)) == []
+        assert advice(lambda x, at: eb.maximum(x, x * (0.01 * (at + 1)))) == []
+        assert advice(lambda x, at: scaled(x, rate=0.5 if at % 2 else 1.5)) == []
 
     def test_one_sample_in_a_graph(self, model):
         with eb.Graph(policy="sufficient") as graph:

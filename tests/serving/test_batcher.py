@@ -273,27 +273,104 @@ def test_several_event_loops(model, answers):
     asyncio.run(batcher.close())
 
 
-def test_what_fails_for_all_fails_those_in_flight_only(monkeypatch):
+async def large():
+    """Takes more memory than an address can name."""
+    x, y = eb.ones((46_340, 1)), eb.ones((1, 46_340))
+    await eb.scalar(1.0)
+    await eb.sum([x @ y for _ in range(17_000)])
+
+
+async def large_of_its_own():
+    await eb.scalar(1.0)
+    return np.ones(1 << 50)
+
+
+@pytest.mark.cpu  # whose memory it is
+@pytest.mark.parametrize("guilty", [large, large_of_its_own])
+def test_who_takes_more_memory_than_there_is_fails_alone(guilty):
+    calls = []
+
+    def program(sample):
+        calls.append(sample)
+        return guilty() if sample < 0 else slow(sample)
+
+    async def main():
+        async with Batcher(program, max_in_flight=5) as batcher:
+            samples = [200, -1, 30, -2, 3, 4, 5]
+            found = await asyncio.gather(*map(batcher, samples), return_exceptions=True)
+            counters = batcher.counters
+        assert [one if sample > 0 else type(one) for sample, one in zip(samples, found, strict=True)] == [
+            sample if sample > 0 else type(found[1]) for sample in samples
+        ]
+        assert isinstance(found[1], MemoryError)
+        assert (counters.answered, counters.failed, counters.in_flight, counters.waiting) == (5, 2, 0, 0)
+        assert max(map(calls.count, samples)) == 2 == calls.count(-1) == calls.count(-2)
+
+    asyncio.run(main())
+
+
+def test_what_is_wrong_for_all_is_found_with_each_alone(monkeypatch):
+    """Two that cannot be computed, among some that can; another comes meanwhile, and waits until they were found."""
     from edbatch.runtime.programs import rounds
 
-    answer, broken = rounds.Rounds._answer, Event()
+    answer, bad = rounds.Rounds._answer, []
 
     def fails(self):
-        if broken.is_set():
-            broken.clear()
-            raise MemoryError("none is left")
+        if any(task.asked is expression for task in self._waiting for expression in bad):
+            raise eb.EdBatchError("no kernel")
         answer(self)
 
     monkeypatch.setattr(rounds.Rounds, "_answer", fails)
 
+    async def program(sample):
+        await slow(sample)
+        if sample in (51, 53):
+            bad.append(eb.scalar(2.0))
+            await bad[-1]
+        return sample
+
     async def main():
-        async with Batcher(slow) as batcher:
-            tasks = [asyncio.create_task(batcher(10**6 + k)) for k in range(3)]
-            await asyncio.sleep(0.05)
-            broken.set()
-            found = await asyncio.gather(*tasks, return_exceptions=True)
-            assert [str(one) for one in found] == ["none is left"] * 3
-            assert await batcher(5) == 5
+        async with Batcher(program) as batcher:
+            tasks = [asyncio.create_task(batcher(50 + k)) for k in range(5)]
+            while not bad:
+                await asyncio.sleep(0.001)
+            found = await asyncio.gather(*tasks, batcher(9), return_exceptions=True)
+            for k in (1, 3):
+                assert isinstance(found[k], eb.serving.BatcherError)
+                assert str(found[k]) == "values could not be computed: EdBatchError: no kernel"
+            assert [found[0], found[2], found[4], found[5]] == [50, 52, 54, 9]
+            assert batcher.counters.failed == 2
+
+    asyncio.run(main())
+
+
+def test_trouble():
+    """It is said while a round goes on, and when the thread has ended."""
+    begun, over = Event(), Event()
+
+    async def program(sample):
+        begun.set()
+        over.wait(60)
+        return sample
+
+    async def main():
+        batcher = Batcher(program)
+        assert batcher.trouble(0) == ""
+        task = asyncio.create_task(batcher(3))
+        await asyncio.to_thread(begun.wait, 60)
+        assert re.fullmatch(r"no round has ended for \d+\.\d s", batcher.trouble(0))
+        assert batcher.trouble(1000) == ""
+        with pytest.raises(DeadlineError):
+            await batcher(4, deadline=0.01)
+        task.cancel()
+        await asyncio.wait([task])
+        assert batcher.trouble(0)  # though nobody waits
+        over.set()
+        assert await batcher(5) == 5
+        while batcher.trouble(0):  # until it waits
+            await asyncio.sleep(0.001)
+        await batcher.close()
+        assert batcher.trouble(1000) == "the batcher has ended"
 
     asyncio.run(main())
 

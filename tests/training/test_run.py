@@ -384,6 +384,59 @@ def test_another_run_is_refused(changes, message, whole):
     np.testing.assert_array_equal(net.model["embed"].value(), before)
 
 
+def test_a_run_that_goes_on_under_other_conditions_says_so(tmp_path):
+    """Once, when it goes on; under the same, and when it is only looked at, it says nothing."""
+    list(started(tmp_path, policy="depth").epochs(1))
+    list(started(tmp_path, policy="depth").epochs(2))
+    list(started(tmp_path, policy="sufficient").epochs(2))
+    run = started(tmp_path, policy="sufficient")
+    with pytest.warns(eb.EdBatchWarning, match=r"policy depth, now sufficient; it goes on, but its curve is") as said:
+        list(run.epochs(3))
+    assert len(said) == 1
+    assert str(said[0].message).startswith(f"{tmp_path / 'checkpoint.safetensors'}: this run was computed with policy")
+    assert "\n" not in str(said[0].message)
+    assert "BLAS" not in str(said[0].message)
+    list(started(tmp_path, policy="sufficient").epochs(4))
+
+
+def test_learned_policies_are_told_apart_by_what_they_choose(tmp_path):
+    net, graphs = Net(), []
+    for number in (4, 9):
+        with eb.Graph(policy="none") as graph:
+            net.losses(SAMPLES[:number])
+        graphs.append(graph.typed_graph())
+    one, again = (eb.learn(graphs[:1], progress=False) for _ in range(2))
+    list(started(tmp_path, policy=one).epochs(1))
+    one.save(tmp_path / "policy.json")
+    list(started(tmp_path, policy=again).epochs(2))
+    list(started(tmp_path, policy=tmp_path / "policy.json").epochs(3))
+    other = eb.learn(graphs, encoding="critical", progress=False)
+    with pytest.warns(eb.EdBatchWarning, match=r"computed with policy fsm-\w+ \w{8}, now fsm-critical \w{8};"):
+        list(started(tmp_path, policy=other).epochs(4))
+
+
+def conditions_of(folder):
+    return json.loads(safe_open(folder / "checkpoint.safetensors", "numpy").metadata()["edbatch_metadata"])[
+        "conditions"
+    ]
+
+
+@pytest.mark.cpu  # another process
+def test_another_blas_kernel_is_said(tmp_path):
+    """Of OpenBLAS, which computes for another processor where the environment says so."""
+    list(started(tmp_path).epochs(1))
+    here = conditions_of(tmp_path)["BLAS"]
+    code = f"from tests.training.test_run import started; list(started({str(tmp_path)!r}).epochs(2))"
+    other = {"OPENBLAS_CORETYPE": "Nehalem" if "Prescott" in here else "Prescott"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=os.environ | other, cwd=ROOT, capture_output=True, text=True, check=True)
+    there = conditions_of(tmp_path)["BLAS"]
+    if there == here:
+        pytest.skip("this BLAS has no other kernel to choose")
+    assert f"this run was computed with BLAS {here}, now {there}; it goes on" in done.stderr
+    assert done.stderr.count("EdBatchWarning") == 1
+
+
 def test_folders_that_hold_something_else(whole, tmp_path):
     damaged, other = tmp_path / "damaged", tmp_path / "other"
     for folder in (damaged, other):

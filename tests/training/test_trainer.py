@@ -387,3 +387,62 @@ def test_what_an_update_has_found_is_looked_for_again_where_it_is_another():
     trainer.update()
     np.testing.assert_allclose(table.value(), want[table], rtol=1e-12)
     update(a, table)
+
+
+class TestTwoTrainers:
+    """Gradients that one network's loss leaves in the other's parameters."""
+
+    @staticmethod
+    def networks(table):
+        models = [eb.ParameterCollection(seed=number) for number in range(2)]
+        G = models[0].add_parameters(3, name="G", init=1.0)
+        D = (models[1].add_lookup_parameters if table else models[1].add_parameters)((2, 3), name="D", init=1.0)
+        return G, D, *(eb.SGD(made, lr=0.1) for made in models)
+
+    @staticmethod
+    def go_back(*operands):
+        with eb.Graph():
+            loss = eb.sum([eb.sum(x[1] if x.ndim == 2 else x) for x in operands])
+        loss.backward()
+
+    @pytest.mark.parametrize("table", [False, True])
+    def test_an_update_by_what_the_other_loss_left_warns_once(self, table):
+        G, D, generating, judging = self.networks(table)
+        for step in range(3):
+            self.go_back(G, D)
+            generating.update()
+            assert D.has_grad
+            self.go_back(D)
+            if step:
+                judging.update()
+                continue
+            with pytest.warns(eb.EdBatchWarning, match=r"SGD.update: the gradient of 'D' .* zero_grad\(\)"):
+                judging.update()
+
+    @pytest.mark.parametrize("forget", ["trainer", "collection", "parameter", "frozen"])
+    def test_who_forgets_them_is_not_warned(self, forget):
+        G, D, generating, judging = self.networks(False)
+        for _ in range(3):
+            D.freeze(forget == "frozen")
+            self.go_back(G, D)
+            D.freeze(False)
+            generating.update()
+            {"trainer": judging, "collection": judging.model, "parameter": D, "frozen": judging}[forget].zero_grad()
+            before = D.value()
+            self.go_back(D)
+            judging.update()
+            np.testing.assert_allclose(D.value(), before - [[0.0], [0.1]], rtol=1e-6)
+
+    def test_gradients_that_are_added_up_on_purpose_do_not_warn(self):
+        G, D, generating, judging = self.networks(False)
+        for _ in range(2):
+            for _ in range(3):  # several mini-batches, then an update by all of them
+                self.go_back(G, D)
+            generating.update()
+            judging.update()  # one loss, two trainers
+        for _ in range(3):  # another model is trained meanwhile
+            self.go_back(D)
+            self.go_back(G)
+            generating.update()
+        judging.update()
+        np.testing.assert_allclose(D.value(), [[1.0] * 3, [0.1] * 3], atol=1e-6)

@@ -39,7 +39,7 @@ class Peer(nn.Module):
         super().__init__()
         self.device, self.compiled = torch.device(device), compiled
         self.tables = {parameter.name for parameter in model if isinstance(parameter, eb.LookupParameters)}
-        values = {parameter.name: torch.from_numpy(parameter.value()) for parameter in model}
+        values = {parameter.name: torch.tensor(parameter.value()) for parameter in model}
         for name, value in self.arranged(values).items():
             self.register_parameter(name.replace(".", "_"), nn.Parameter(value.contiguous().to(self.device)))
         self.dim = self.W_out.shape[1]

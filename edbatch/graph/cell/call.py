@@ -7,6 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from edbatch.graph.cell.inlined import returned
 from edbatch.graph.cell.keywords import text_of
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.integers import Integers, integers
@@ -47,7 +48,7 @@ def call({arguments}):
     except (AttributeError, KeyError, TypeError, ValueError):  # no graph, no last call, a copied owner's, or another's
         pass
     if _inline and not any(_x.__class__ in _arrays for _x in {given}):
-        return _function({arguments})
+        return _returned(_graph, _function({arguments}))
     return _cell.call({given}, {static})
 """
 
@@ -100,6 +101,7 @@ def _for_names(cell: Cell, names: list[str]) -> Callable[..., Any]:
         "__name__": __name__,  # nothing that a trace watches
         "_cell": cell,
         "_function": cell.function,
+        "_returned": returned,
         "_arrays": (ExpressionArray, Integers),  # which give each entry its own
         "_Integers": Integers,
         "_integers": integers,

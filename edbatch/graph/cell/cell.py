@@ -15,11 +15,13 @@ from weakref import ref
 import numpy as np
 
 from edbatch.base.exclusive import lock
+from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, warn
 from edbatch.graph.array import array
 from edbatch.graph.array_graph import ArrayGraph, entry, numbered
 from edbatch.graph.cell.call import fast_caller
 from edbatch.graph.cell.entry import Entry, LastCall, Traces, Variant
+from edbatch.graph.cell.inlined import returned
 from edbatch.graph.cell.keywords import keyword_key, text_of
 from edbatch.graph.cell.made_anew import note_cell
 from edbatch.graph.cell.structure import flatten
@@ -30,17 +32,18 @@ from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.expression_list import ExpressionList
-from edbatch.graph.integers import Integers, counts_from_the_end
+from edbatch.graph.integers import Integers, counts_from_the_end, is_integers
+from edbatch.graph.many_numbers import MANY
 from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.record import checked_index, checked_label, graph_of, to_operand
+from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
 from edbatch.graph.watch.guard import MISSING
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Traces of one cell for one tuple of argument shapes, from which on there is a warning: where a number is another
-#: each time, and where something else is (a stack may have many layers that are traced one by one).
-MANY, VERY_MANY = 16, 100
+#: Traces of one cell for one tuple of argument shapes, from which on there is a warning where something else than a
+#: number is another each time (a stack may have many layers that are traced one by one).
+VERY_MANY = 100
 
 #: How many attributes every call looks at, at most; each takes about 15 ns.
 WATCHED = 8
@@ -65,8 +68,9 @@ def cell(function: F) -> F:
     at the first call in each graph for each object: if it has changed, the function is traced again, and where it is
     back at an earlier value, the earlier trace is found. Inside one graph it must not change, but for attributes of the
     object itself that are numbers, truth values or texts, also where the class has a default for them: eight of these
-    are looked at in every call. A number that is another in every mini-batch is better an argument: that is a value,
-    and needs no new trace.
+    are looked at in every call. All else is compared once more when the graph runs, and at the end of its `with` block:
+    a change since the first call is an error that names it. (What is back by then is not seen.) A number that is
+    another in every mini-batch is better an argument: that is a value, and needs no new trace.
 
     What cannot be compared is refused by name: values and gradients of parameters, files and which there are, the time,
     random numbers (but `eb.dropout`), what tells the state of the process (`inspect.stack`, `os.getpid`, `id`), objects
@@ -87,7 +91,8 @@ def cell(function: F) -> F:
 
     Raises:
         EdBatchError: when called: the function reads a value, depends on an integer argument, keeps state
-            (two traces differ), reads what cannot be watched, or returns something else than expressions.
+            (two traces differ), reads what cannot be watched, or returns something else than expressions. When the
+            graph runs, or its `with` block ends: what the function reads has changed between two calls.
 
     Example:
         >>> import edbatch as eb
@@ -163,7 +168,7 @@ class Cell(Described):
         self.name = getattr(named, "__qualname__", type(named).__qualname__).replace("<locals>.", "")
         # Two cells may have one name: in a class and in another that inherits from it, say.
         self.attribute = re.sub(r"\W", "_", f"_cell_{self.name}_{next(_numbers)}")
-        self.signature = inspect.signature(function)
+        self.signature = signature_of(function)
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")
         self.is_of_classes = self.is_method and self.parameters[0].name == "cls"
@@ -217,8 +222,12 @@ class Cell(Described):
             if at < len(args):
                 graph, one = numbered(graph, args[at])
                 taken = (*taken[:at], one, *taken[at + 1 :])
+        if graph.base is not None:
+            self._check_arrays(args, graph)
         if graph.inlines:
-            return self._inlined(taken, keywords, graph) if graph.base else self.function(*args, **keywords)
+            if graph.base is not None:
+                return self._inlined(taken, keywords, graph)
+            return returned(graph, self.function(*args, **keywords))
         if not keywords:
             taken = self._converted(taken, graph)
             if graph is not own or not all(map(is_, taken, args)):
@@ -228,6 +237,9 @@ class Cell(Described):
         given = self.arguments(args, keywords, graph)
         self._note_indices(given)
         entry = self.entry(given, graph)
+        for shape in entry.enlarging:
+            if graph.may_mean_each(shape[0]):
+                graph.refuse_rows(f"cell {self.name}", shape)
         for at in entry.labels:
             checked_label(given.operands[at], entry.specs[at], f"cell {self.name}, argument {given.labels[at]}")
         if any(counts_from_the_end(given.operands[at]) for at in entry.mixed):  # several: no one index stands for it
@@ -241,6 +253,26 @@ class Cell(Described):
         node = graph.add(entry.type, [*ids, *integers, *graph.take_draws(entry.draws)]).id
         return entry.structure.build([graph.handle(graph, node + step, spec) for step, spec in entry.outs])
 
+    def _check_arrays(self, args: tuple[Any, ...], graph: Columns) -> None:
+        """Refuse arrays that may be meant for the entries of arrays of expressions, a row for each.
+
+        Raises:
+            EdBatchError: there are as many integers as entries; or an array has as many rows, and is larger than all
+                expressions that are given.
+        """
+        shapes = [x.spec.shape for x in args if isinstance(x, Expression)]
+        for at, x in enumerate(args):
+            if at in self._integers or not isinstance(x, np.ndarray) or not x.ndim or not graph.may_mean_each(len(x)):
+                continue
+            place = f"cell {self.name}, argument {self.label(at - self.is_method)}"
+            if is_integers(x):
+                raise EdBatchError(
+                    f"{place}: an array of {len(x)} integers for as many entries: expected one that is annotated int, "
+                    "which is given one for each entry, or an array of floats, which is the same for all"
+                )
+            if not any(fits(x.shape, shape) for shape in shapes):
+                graph.refuse_rows(place, x.shape)
+
     def _by_place(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments with those by place that were given by name."""
         if any(p.name in keywords for p in self.parameters if p.kind is p.POSITIONAL_OR_KEYWORD):
@@ -251,7 +283,7 @@ class Cell(Described):
     def _inlined(self, args: tuple[Any, ...], keywords: dict[str, Any], graph: Columns) -> Any:
         """What the body records where it is called; of arrays, entry by entry: what it says is of one."""
         if not isinstance(graph, ArrayGraph):
-            return traced(graph, lambda: self.function(*args, **keywords))
+            return returned(graph, traced(graph, lambda: self.function(*args, **keywords)))
         found = []
         for at in range(graph.count):
             one = [entry(x, at) for x in args]
@@ -359,14 +391,18 @@ class Cell(Described):
         key = (shapes, named, graph.dtype, graph.variant, static)
         own = vars(given.owner[0]) if given.owner and hasattr(given.owner[0], "__dict__") else {}
         right, *_ = self._right(traces, key, graph, own) or self._traced(traces, key, given, graph, own)
-        graph.note(right.guard, given.owner[0] if given.owner else self)
+        owner = given.owner[0] if given.owner else self
+        graph.note(right.guard, owner, own.get, None)
         with suppress(KeyError):
-            if not named and (not static or len(traces) < VERY_MANY):  # each text that is given has a last call
+            if not (named or right.entry.enlarging) and (
+                not static or len(traces) < VERY_MANY
+            ):  # each text that is given has a last call
                 at = self.place(len(given.operands)) + graph.variant + text_of(given.static)
                 watched = self._watch(right, own)
                 if not any(map(is_expression, given.operands)):
                     watched = (*watched, graph.dtype)
                 kept[at] = LastCall(right, watched)
+                graph.note(right.guard, owner, own.get, right.guard.looks)
         return right.entry
 
     def _watch(self, variant: Variant, own: Any) -> tuple[Any, ...]:
@@ -379,6 +415,7 @@ class Cell(Described):
             self.watched = (*self.watched, *(name for name in chosen if name not in self.watched))[:WATCHED]
             self.defaulted = lacking
             self._renew_fast()
+        variant.guard.looks = frozenset(self.watched)
         return tuple(own.get(name, MISSING) for name in self.watched)
 
     def _note_indices(self, given: Arguments) -> None:
@@ -424,9 +461,9 @@ class Cell(Described):
         *alike, static = key
         values = [other[-1] for other in traces if other[:-1] == tuple(alike) and other[-1] != static]
         numbers = [name for name, (kind, *_) in static if kind is float] if values else []
-        change = known[0].guard.change(own.get) if known else None
+        change = next(known[0].guard.changes(own.get), None) if known else None
         if change is not None:
-            what, is_number, count = *change, len(known) + 1
+            what, is_number, count = f"{change.path} has become {change.now}", change.is_number, len(known) + 1
         elif values:
             what, is_number = f"{', '.join(numbers) or 'a keyword'} is another", bool(numbers)
             count = len(values) + traces.gone + 1

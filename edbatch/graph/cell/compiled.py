@@ -24,6 +24,7 @@ class Compiled:
         split: how many of them are there because larger ones would have had to copy an operand.
         least: what the number of the others is known not to fall below.
         without: steps that were switched off.
+        alone: parameters that were not stacked because another library holds their arrays.
         seconds: of compilation, by step; kernels are compiled when they run first.
     """
 
@@ -36,4 +37,5 @@ class Compiled:
     split: int = 0
     least: int = 0
     without: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)

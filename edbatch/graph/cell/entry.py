@@ -12,7 +12,7 @@ from edbatch.graph.cell.structure import Structure, flatten
 from edbatch.graph.columns import Columns
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.op import Op
-from edbatch.graph.spec import ParameterSpec, Spec
+from edbatch.graph.spec import ParameterSpec, Shape, Spec
 from edbatch.graph.watch.guard import Guard
 
 NO_BODY = Body((), (), (), 0)
@@ -68,6 +68,7 @@ class Entry:
         traced: the body as it was traced.
         mixed: the arguments that are integers and index things of different sizes.
         labels: those that are labels.
+        enlarging: see `Trace`.
     """
 
     specs: tuple[Any, ...]
@@ -78,6 +79,7 @@ class Entry:
     traced: Body
     mixed: tuple[int, ...] = ()
     labels: tuple[int, ...] = ()
+    enlarging: frozenset[Shape] = frozenset()
 
     @property
     def form(self) -> int:
@@ -173,7 +175,7 @@ class LastCall:
         own, serial = owner.__dict__, graph.serial
         if self.variant is None or not self.variant.guard.holds(own.get):
             return False
-        graph.note(self.variant.guard, owner)
+        graph.note(self.variant.guard, owner, own.get, self.variant.guard.looks)
         self.variant.serial = serial
         renewed = LastCall()
         renewed.variant, renewed.call = self.variant, (*self.call[:-1], serial)

@@ -154,20 +154,17 @@ def some_rows(spec: ParameterSpec, begin: int, end: int) -> ParameterSpec:
 
 
 def can_stack(specs: Sequence[ParameterSpec]) -> bool:
-    """Whether `stacked` gives a parameter: all are there, each once, and free or side by side in one stack.
-
-    A look-up table stays where it is.
-    """
+    """Whether `stacked` gives a parameter: all are there, each once, and free to move or side by side in one stack."""
     members = [spec.parameter() for spec in specs]
     if len(specs) < 2 or len(set(specs)) < len(specs) or None in members:
-        return False
-    if any(isinstance(member, LookupParameters) for member in members):
         return False
     stacks = {member.stack for member in members if member is not None}
     if len(stacks) > 1:
         return False
     (whole,) = stacks
     if whole is None:
+        if any(stays(member) for member in members if member is not None):
+            return False
         return len({(len(spec.shape), *spec.shape[1:]) for spec in specs}) == 1 and 1 <= len(specs[0].shape) <= 2
     begin = whole.parts.index(specs[0])
     return whole.parts[begin : begin + len(specs)] == tuple(specs)
@@ -186,6 +183,11 @@ def _rows(stack: Parameter, begin: int, end: int) -> Parameter:
     return found
 
 
+def stays(parameter: Parameter) -> bool:
+    """Whether a parameter that is no part of a stack stays where it is: a table, or what another library holds."""
+    return isinstance(parameter, LookupParameters) or parameter.is_exported
+
+
 def space_of(spec: ParameterSpec) -> str:
     """Parameters of one space may be stacked: the stack that they are parts of, or what free ones have in common.
 
@@ -200,6 +202,6 @@ def space_of(spec: ParameterSpec) -> str:
     parameter = spec.parameter()
     if parameter is not None and parameter.stack is not None:
         return parameter.stack.name
-    if isinstance(parameter, LookupParameters):
-        return f"table {spec.name}"
+    if parameter is not None and stays(parameter):
+        return f"{spec.name} alone"
     return f"[{','.join(['*', *map(str, spec.shape[1:])])}]" if spec.shape else "[]"

@@ -63,6 +63,8 @@ class Described:
         "contiguous": side by side, in the order of the batch; "broadcast": one variable for the whole batch;
         "gathered": neither, with the bytes that a call would copy to run this as one batch, and what stopped it.
         Of what would be gathered, concatenations are copied; products and element-wise ops run one by one instead.
+        So do products whose parameters are not stacked because they were exported (`Parameter.__dlpack__`): it names
+        them.
 
         Args, returns and raises: as `layout`.
         """
@@ -72,7 +74,9 @@ class Described:
             quality = f", at most {gap} more than needed" if gap else ", no fewer are possible"
             split = f", and {compiled.split} more to copy less" if compiled.split else ""
             cheapest = "" if compiled.layout.cheapest else "; the layout need not be the best"
-            head = f"{_title(name, compiled)}: {compiled.batches - compiled.split} batches{quality}{split}{cheapest}"
+            alone = f"; not stacked, as another library holds it: {', '.join(compiled.alone)}" if compiled.alone else ""
+            batches = f"{compiled.batches - compiled.split} batches{quality}{split}{cheapest}{alone}"
+            head = f"{_title(name, compiled)}: {batches}"
             texts.append(f"{head}\n{_table(compiled.operands)}")
         return Table("\n\n".join(texts))
 

@@ -17,7 +17,7 @@ from edbatch.graph.node_type import TYPES, NodeType, intern
 from edbatch.graph.op import Kind, Op, declare
 from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options
-from edbatch.graph.spec import Spec
+from edbatch.graph.spec import Shape, Spec
 from edbatch.graph.views import NODE_MASK
 
 
@@ -117,23 +117,45 @@ class Trace(Template):
 
     Attributes:
         payloads: the integers that a call gives: the cell's arguments, then what is drawn for it.
+        has_ended: whether the cell's function is done: nothing may use its expressions any more.
+        enlarging: shapes of the arrays in its body that are larger than what they are computed with.
     """
 
-    __slots__ = ("cell", "payloads")
+    __slots__ = ("cell", "enlarging", "has_ended", "payloads")
 
     def __init__(self, cell: str, dtype: Any, options: Options | None = None) -> None:
         super().__init__(dtype, options)
         self.cell = cell
         self.payloads: list[Payload] = []
+        self.has_ended = False
+        self.enlarging: set[Shape] = set()
         self.inlines = self.careful = True  # a cell in a cell
 
     def value(self, *_: Any, **__: Any) -> NoReturn:
         """Refuse: there are no values while tracing."""
+        if self.has_ended:
+            raise EdBatchError(self.leaked)
         raise EdBatchError(
             f"cell {self.cell} reads a value; a cell is traced once, its structure must not depend on computed values"
         )
 
     values = backward = gradient = value
+
+    @property
+    def leaked(self) -> str:
+        """What is wrong with an expression that outlives the trace."""
+        return (
+            f"an expression that cell {self.cell} computed while it was traced is used outside of the cell: it has no "
+            "value, as a call of the cell records one node; have the cell return it, and use what each call returns"
+        )
+
+    def may_mean_each(self, rows: int) -> bool:
+        """As calls with arrays of expressions will tell."""
+        return True
+
+    def refuse_rows(self, place: str, shape: Shape) -> None:
+        """Have them refuse it."""
+        self.enlarging.add(shape)
 
     def payload(self, name: str = "") -> Payload:
         """A placeholder for one more integer of a call."""

@@ -66,9 +66,9 @@ def trace_cell(
     Raises:
         EdBatchError: the function is none of its arguments and of what can be watched.
     """
-    watch = Watch()
+    watch = Watch(f"cell {name}")
     try:
-        body, structure, payloads = run(name, function, given, graph, watch)
+        body, structure, trace = run(name, function, given, graph, watch)
         again = run(name, function, given, graph, watch)
         if not same(body, again[0]) or structure != again[1]:
             raise EdBatchError(
@@ -88,17 +88,18 @@ def trace_cell(
         joint = " " if text.startswith("keeps state") else ": "
         named = EdBatchError(text if text.startswith(prefix) else f"{prefix}{joint}{text}")
         raise named.with_traceback(error.__traceback__) from None  # which shows the line in the function
-    taken = iter(payloads)
+    taken = iter(trace.payloads)
     used = [next(taken) if is_integer(x) else x for x in given.operands]
     specs = tuple(x.limit if isinstance(x, Payload) else x.spec for x in used)
     mixed = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and not x.is_alike)
     labels = tuple(at for at, x in enumerate(used) if isinstance(x, Payload) and x.is_label)
+    enlarging = frozenset(trace.enlarging)
     for variant in known:
-        entry = variant.entry
-        if same(entry.traced, body) and (entry.structure, entry.specs) == (structure, specs):
+        entry, of_call = variant.entry, (structure, specs, enlarging)
+        if same(entry.traced, body) and (entry.structure, entry.specs, entry.enlarging) == of_call:
             return Variant(entry, guard, graph.serial)
     entry = _entry(name, given, graph, body, structure, specs, len(list(taken)))
-    return Variant(replace(entry, mixed=mixed, labels=labels), guard, graph.serial)
+    return Variant(replace(entry, mixed=mixed, labels=labels, enlarging=enlarging), guard, graph.serial)
 
 
 def _entry(
@@ -123,8 +124,8 @@ def _entry(
 
 def run(
     name: str, function: Callable[..., Any], given: Arguments, graph: Columns, watch: Watch
-) -> tuple[Body, Structure, list[Payload]]:
-    """One trace: what the function computes, how it returns it, and the integers it takes and draws."""
+) -> tuple[Body, Structure, Trace]:
+    """One trace: what the function computes, how it returns it, and the trace."""
     trace = Trace(name, graph.dtype, graph.options)
     placed: list[Any] = []
     for x, label in zip(given.operands, given.labels, strict=True):
@@ -138,7 +139,10 @@ def run(
     def call() -> Any:
         return function(*given.owner, *placed[:split], **named, **given.static)
 
-    leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
+    try:
+        leaves, structure = flatten(traced(trace, lambda: watch.run(call)))
+    finally:
+        trace.has_ended = True
     for x in leaves:
         if isinstance(x, ExpressionArray):
             raise EdBatchError("it returns an array of expressions; expected single ones, of which calls make arrays")
@@ -150,7 +154,7 @@ def run(
         raise EdBatchError("it returns no expression")
     nodes = [to_node(trace, to_operand("result", trace, x)) for x in leaves]
     arguments = tuple(x.spec for x in given.operands if isinstance(x, Expression))
-    return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), structure, trace.payloads
+    return body_of(trace, arguments, [x.id for x in nodes], len(trace.payloads)), structure, trace
 
 
 def same(a: Body, b: Body) -> bool:

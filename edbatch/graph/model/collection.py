@@ -17,11 +17,13 @@ from edbatch.errors import EdBatchError, MissingNameError, checked_flag, shown
 from edbatch.graph.model.checkpoint import TRAINER, Checkpoint, Resumable, Savable, load_checkpoint, save_checkpoint
 from edbatch.graph.model.names import Names
 from edbatch.graph.model.parameters import LookupParameters, Parameter
+from edbatch.graph.pytorch_names import COLLECTION, explaining, with_hints
 from edbatch.graph.record import checked_shape
 from edbatch.graph.spec import MOST_AXES, float_dtype
 from edbatch.init import initial_value
 
 
+@with_hints(COLLECTION)
 class ParameterCollection:
     """The parameters of a model.
 
@@ -197,6 +199,7 @@ class ParameterCollection:
         """
         return load_checkpoint(path, self, trainer, checked_flag("ParameterCollection.load: strict", strict))
 
+    @explaining
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
         with lock, Whole():

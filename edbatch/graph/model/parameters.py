@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from numbers import Number
 from typing import Any, Literal
+from weakref import ref
 
 import numpy as np
 
 from edbatch.base.exclusive import Whole, lock
-from edbatch.base.stopwatch import booked
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.graph.model.exchange import cast, from_dlpack
-from edbatch.graph.model.writes import note_write, share
+from edbatch.graph.model.exchange import cast, exported, from_dlpack
+from edbatch.graph.model.source import Source, running
+from edbatch.graph.model.writes import note_write
 from edbatch.graph.operand import Operand
+from edbatch.graph.pytorch_names import PARAMETER, with_hints
 from edbatch.graph.spec import FLOATS, ParameterSpec
 
 
+@with_hints(PARAMETER)
 class Parameter(Operand):
     """A learned array that is used whole: `W @ h + b`.
 
@@ -40,11 +43,14 @@ class Parameter(Operand):
 
     # What the recording functions read of an operand: a parameter belongs to no graph.
     graph = None
-    #: Seconds by stage of the graph that a gradient came from last: its update is booked there.
-    stages: dict[str, float] | None = None
+    #: Where a gradient came from last.
+    source: Source | None = None
+    #: Whether its gradient was added to one that came before an update of others by the same call of `backward`.
+    has_leftovers = False
     #: When it was last written to, see `graph.model.writes`; 0: never.
     written = 0
     _order: Literal["C", "F"] = "F"
+    _export: ref[Any] | None = None
 
     def __init__(self, name: str, array: np.ndarray, device: Device | None = None) -> None:
         if not isinstance(array, np.ndarray) or array.dtype not in FLOATS:
@@ -56,7 +62,7 @@ class Parameter(Operand):
         self.device = device or current_device()
         # A matrix is stored [in, out], so that `x @ W.T` reads it row by row.
         self._stored: Literal["C", "F"] = self._order if array.ndim == 2 else "C"
-        self.array = self.device.backend.from_host(array, self._stored)
+        self.array = self.device.backend.from_host(np.array(array, order=self._stored), self._stored)
         #: The parameter whose storage this one is a part of (its rows `rows`), see `graph.cell.stacking`.
         self.stack: Parameter | None = None
         self.rows = slice(None)
@@ -90,14 +96,28 @@ class Parameter(Operand):
     __hash__ = object.__hash__
 
     def value(self) -> np.ndarray:
-        """A copy of the array, on the host."""
+        """A copy of the array, on the host; it is read-only: `set_value` changes the parameter, `.copy()` is your own.
+
+        Example:
+            >>> import edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> W.value()[0] = 0
+            Traceback (most recent call last):
+            ValueError: assignment destination is read-only
+            >>> value = W.value().copy()
+            >>> value[0] = 0
+            >>> W.set_value(value)
+            >>> W.value()
+            array([0., 1.], dtype=float32)
+        """
         with lock:  # an update by another thread comes before or after
-            return np.array(self.device.backend.to_host(self.array), order="C")
+            return read_only(self.device.backend.to_host(self.array))
 
     def set_value(self, value: Any) -> None:
         """Overwrite the array in place; what has already been computed with the old one stays.
 
-        Where going back needs the old one, `backward` of what was computed with it is an error from then on.
+        Where going back needs the old one, `backward` of what was computed with it is an error from then on. So is
+        reading what this thread recorded before and what has not run.
 
         Args:
             value: numbers; arrays and tensors of other libraries too, see `edbatch.from_dlpack`.
@@ -111,12 +131,15 @@ class Parameter(Operand):
         note_write([self])
 
     def __dlpack__(self, **arguments: Any) -> Any:
-        """The array for another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
+        """Export the array to another library, without a copy: `np.from_dlpack(W)`, `torch.from_dlpack(W)`.
 
         Both sides see what either writes (NumPy before 2.3 only reads). A matrix is stored by columns, and a part of a
         stack has gaps between them, so that the array has strides; libraries that take only arrays without must copy
-        it. A cell that stacks parameters moves them when it is first called: take the array again after that. As long
-        as the parameter lives, each run of a graph compares a checksum of it, to see what was written.
+        it. As long as the other library holds the array, no cell moves the parameter beside others
+        (`cell.explain()` says so): calls run faster where it is exported after the cell's first call, or not at all.
+
+        EdBatch cannot see writes from outside. What runs after one reads what was written; call `touch` where a graph
+        was recorded before the write, and is read, or gone back through, after it.
 
         Example:
             >>> import edbatch as eb
@@ -126,12 +149,40 @@ class Parameter(Operand):
             >>> W.value()[0, 0]
             np.float32(7.0)
         """
-        share(self)
-        return self.array.__dlpack__(**arguments)
+        with lock:
+            array = None if self._export is None else self._export()
+            if array is None:
+                array = self.array[...]  # an object of its own, which lives as long as it is held elsewhere
+                self._export = exported(array)
+        return array.__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Where the array is; (1, 0) is the CPU."""
         return self.array.__dlpack_device__()
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether another library holds the array, see `__dlpack__`."""
+        return self._export is not None and self._export() is not None
+
+    def touch(self) -> None:
+        """Say that another library has written to the array: it counts as changed, as by `set_value`.
+
+        Example:
+            >>> import numpy as np, edbatch as eb
+            >>> W = eb.ParameterCollection().add_parameters(2, init=1.0)
+            >>> array = np.from_dlpack(W)
+            >>> with eb.Graph():
+            ...     loss = eb.dot(W, W)
+            >>> loss.value()
+            np.float32(2.0)
+            >>> array[0] = 7
+            >>> W.touch()
+            >>> loss.backward()
+            Traceback (most recent call last):
+            edbatch.errors.EdBatchError: backward: p0 changed after the graph had run ...
+        """
+        note_write([self])
 
     @property
     def has_grad(self) -> bool:
@@ -142,7 +193,7 @@ class Parameter(Operand):
     def grad(self) -> np.ndarray:
         """A copy, on the host, of the sum of the gradients since the last `zero_grad`; zeros if none came.
 
-        What is done to the copy changes nothing: `scale_grad` and `set_grad` change the gradient.
+        The copy is read-only: `scale_grad` and `set_grad` change the gradient, `.copy()` is your own.
 
         Example:
             >>> import edbatch as eb
@@ -151,7 +202,7 @@ class Parameter(Operand):
             (False, array([[0., 0.]], dtype=float32))
         """
         with lock:
-            return np.array(self.device.backend.to_host(self.gradient_array()), order="C")
+            return read_only(self.device.backend.to_host(self.gradient_array()))
 
     def gradient_array(self) -> Any:
         """What `grad` is a copy of, where the parameter is and laid out like it; zeros if no gradient has come."""
@@ -246,11 +297,20 @@ class Parameter(Operand):
 
         Of a stack, what is added to the rows of frozen parts is never read.
         """
-        fresh, stages = not self.has_grad, booked.get()
+        fresh, source = not self.has_grad, running.get()
         for member in self.members():
+            member._note_source(source)
             member._has_grad = not member._frozen
-            member.stages = stages
         return self._sum(), fresh
+
+    def _note_source(self, source: Source | None) -> None:
+        """Note where a gradient that comes now is from; None: nobody knows, as of one that is set."""
+        before = self.source
+        if not self._has_grad:
+            self.source, self.has_leftovers = source, False
+        elif source is not None and source is not before:
+            self.source = source
+            self.has_leftovers = self.has_leftovers or (before is not None and before.is_applied)
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
         """Add gradients `values` [n, *entry] (copied) to rows [n]; a row may be there more than once."""
@@ -319,10 +379,10 @@ class LookupParameters(Parameter):
     def sparse_grad(self) -> tuple[np.ndarray, Any] | None:
         """The rows that have a gradient (int64 [k], ascending, each once) and the gradients [k, *entry].
 
-        Copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
+        Read-only copies, on the host, like `grad`. All rows if the whole table was used, None if no gradient has come.
         """
         found = self.gradient_rows()
-        return None if found is None else (found[0].copy(), np.array(self.device.backend.to_host(found[1]), order="C"))
+        return None if found is None else (read_only(found[0]), read_only(self.device.backend.to_host(found[1])))
 
     def gradient_rows(self) -> tuple[np.ndarray, Any] | None:
         """What `sparse_grad` is a copy of; the gradients are where the table is."""
@@ -364,8 +424,8 @@ class LookupParameters(Parameter):
     def accumulator(self) -> tuple[Any, bool]:
         """See `Parameter.accumulator`: the gradient of all rows."""
         fresh = not self._has_grad
+        self._note_source(running.get())
         self._has_grad = self._is_dense = True
-        self.stages = booked.get()
         return self._sum(), fresh
 
     def add_rows(self, rows: np.ndarray, values: Any) -> None:
@@ -373,8 +433,8 @@ class LookupParameters(Parameter):
         if len(rows):
             with self.device.backend.active():
                 self._came.append(self.device.backend.sum_equal(rows, values))
+            self._note_source(running.get())
             self._has_grad = True
-            self.stages = booked.get()
 
     def _sum(self) -> Any:
         with lock, Whole(), self.device.backend.active():
@@ -399,11 +459,15 @@ class LookupParameters(Parameter):
             return self._came[0] if self._came else None
 
 
-def own_value(numbers: Any) -> Any:
-    """Of a parameter its value, for who copies numbers.
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to: who writes to it takes it for what it is a copy of."""
+    found = np.array(array, order="C")
+    found.flags.writeable = False
+    return found
 
-    As another library's tensor it would count as shared ever after, and each run would compare a checksum of it.
-    """
+
+def own_value(numbers: Any) -> Any:
+    """Return a parameter's value, wherever it is, for a caller that copies numbers; anything else as it is."""
     return numbers.value() if isinstance(numbers, Parameter) else numbers
 
 

@@ -1,17 +1,14 @@
-"""When parameters were last written to: what a graph computed before that has no gradient any more that is anybody's.
+"""When parameters were last written to: what a graph recorded or ran before that is not mixed with what comes later.
 
-Time is the number of writes so far. Writes through memory that was shared with another library are seen by a checksum
-of it, taken when a graph runs or goes back.
+Time is the number of writes so far. Writes by another library, to memory that was exported, are told by `touch`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
-from zlib import crc32
-
-import numpy as np
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import ref
 
 from edbatch.base.exclusive import lock
 from edbatch.errors import EdBatchError
@@ -21,9 +18,24 @@ if TYPE_CHECKING:
     from edbatch.graph.model.parameters import Parameter
 
 _time = 0
-# With other libraries, and their checksums; None before the first: to ask whether a dictionary of weak keys is empty
-# takes two calls.
-_shared: WeakKeyDictionary[Parameter, int] | None = None
+_graphs: dict[int, tuple[int, ref[Any]]] = {}  # by `id`, with the threads that made them
+
+
+class Follower(Protocol):
+    """What wants to know of writes."""
+
+    def note_write(self, time: int) -> None:
+        """Be told that parameters have just been written to."""
+
+
+def follow(graph: Follower) -> None:
+    """Tell a graph of all writes by this thread from now on."""
+    _graphs[id(graph)] = get_ident(), ref(graph)
+
+
+def unfollow(graph: Follower) -> None:
+    """Tell it of no more."""
+    _graphs.pop(id(graph), None)
 
 
 def note_write(parameters: Iterable[Parameter]) -> None:
@@ -34,20 +46,10 @@ def note_write(parameters: Iterable[Parameter]) -> None:
         for parameter in parameters:
             for member in parameter.members():
                 member.written = _time
-
-
-def share(parameter: Parameter) -> None:
-    """From now on others may write to a parameter."""
-    global _shared
-    with lock:
-        if _shared is None:
-            _shared = WeakKeyDictionary()
-        _shared[parameter] = _checksum(parameter)
-
-
-def is_shared(parameter: Parameter) -> bool:
-    """Whether others may write to a parameter."""
-    return _shared is not None and parameter in _shared
+        here = get_ident()
+        for thread, held in list(_graphs.values()):
+            if thread == here and (graph := held()) is not None:
+                graph.note_write(_time)
 
 
 def last_write(parameter: Parameter) -> int:
@@ -56,14 +58,7 @@ def last_write(parameter: Parameter) -> int:
 
 
 def now() -> int:
-    """The time; what others have written until now is noted."""
-    if _shared is not None:
-        with lock:
-            found = {parameter: _checksum(parameter) for parameter in _shared}
-            changed = [parameter for parameter, checksum in found.items() if checksum != _shared[parameter]]
-            _shared.update(found)
-            if changed:
-                note_write(changed)
+    """Return the time."""
     return _time
 
 
@@ -80,12 +75,7 @@ def expect_unwritten(specs: Iterable[ParameterSpec], since: int) -> None:
     changed = dict.fromkeys(member.name for member in members if member.written > since)
     if changed:
         raise EdBatchError(
-            f"backward: {', '.join(changed)} changed after the graph had run (an update, set_value, load, or a write "
-            "to shared memory), and going back needs the values of then; call backward() and gradient() before "
+            f"backward: {', '.join(changed)} changed after the graph had run (an update, set_value, load or "
+            "touch), and going back needs the values of then; call backward() and gradient() before "
             "parameters change, or build the graph again"
         )
-
-
-def _checksum(parameter: Parameter) -> int:
-    array = parameter.device.backend.to_host(parameter.array)
-    return crc32(np.ascontiguousarray(array.T if array.flags.f_contiguous else array).reshape(-1).data)

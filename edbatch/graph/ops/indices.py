@@ -12,7 +12,9 @@ from edbatch.errors import EdBatchError, Place, shown
 from edbatch.graph.cell.trace import Payload
 from edbatch.graph.columns import Columns, current_graph
 from edbatch.graph.expression import Expression
+from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.fast import attributed, described
+from edbatch.graph.integers import is_integers
 from edbatch.graph.model.exchange import UNREADABLE, refuse_masked
 from edbatch.graph.op import Op, Sample, composite, declare, expect, no_gradient
 from edbatch.graph.operand import Operand
@@ -118,7 +120,8 @@ def one_hot(index: Any, size: int) -> Expression:
 
     Args:
         index: an integer (negative counts from the end; no part of the type), an array or a list of integers, or an
-            expression, as of `argmax`, rounded down; of what is not in [0, size) all are zeros.
+            expression, as of `argmax`, rounded down; of what is not in [0, size) all are zeros. For an array of
+            expressions, each has its own of `eb.array(eb.one_hot(labels, size))`.
         size: how many entries there are; part of the type.
 
     Returns:
@@ -141,7 +144,7 @@ def one_hot(index: Any, size: int) -> Expression:
         size = checked_size("one_hot: size", size)
     graph = current_graph()
     if isinstance(index, Payload | int | np.integer):
-        return unpick(constant_node(graph, ONES, ()), index, size, "one_hot")
+        return unpick(constant_node(graph, ONES, (), inner=True), index, size, "one_hot")
     return _one_hot(_indices("one_hot", graph, index, size), size)
 
 
@@ -302,6 +305,11 @@ def _along_axis(op: Op) -> Callable[[tuple[Any, ...], Any], Expression]:
     def call(operands: tuple[Any, ...], axis: Any) -> Expression:
         x, index, *others = operands
         if not isinstance(index, Operand):
+            if isinstance(x, ExpressionArray) and is_integers(index) and len(index) == len(x) > 1:
+                raise EdBatchError(
+                    f"{op.name}({x.spec!r}): an array of {len(x)} integers for as many entries; expected eb.pick of an "
+                    "integer for each entry, or a list of integers that is the same for all"
+                )
             if x.__class__ is not Expression:
                 graph = graph_of(op.name, [one for one in (x, *others) if isinstance(one, Operand)])
                 x = to_operand(op.name, graph, x)

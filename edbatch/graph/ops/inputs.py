@@ -80,7 +80,9 @@ def scalar(value: float) -> Expression:
 
 
 def zeros(shape: int | tuple[int, ...]) -> Expression:
-    """A value of zeros; equal shapes are one node of the graph.
+    """A value of zeros; equal shapes are one node of the graph, whose gradient counts the uses of all.
+
+    `eb.input(np.zeros(shape))` has a gradient of its own.
 
     Example:
         >>> import edbatch as eb
@@ -93,7 +95,7 @@ def zeros(shape: int | tuple[int, ...]) -> Expression:
 
 
 def ones(shape: int | tuple[int, ...]) -> Expression:
-    """A value of ones; equal shapes are one node of the graph.
+    """A value of ones; equal shapes are one node of the graph, whose gradient counts the uses of all, as of `zeros`.
 
     Example:
         >>> import edbatch as eb
@@ -132,7 +134,7 @@ def parameter(parameter: Parameter) -> Expression:
     """
     if not isinstance(parameter, Parameter):
         raise EdBatchError(f"parameter: expected a Parameter, got {shown(parameter)}")
-    return parameter_node(current_graph(), parameter)
+    return parameter_node(current_graph(), parameter, held=True)
 
 
 _rows: dict[Spec, tuple[int, Spec]] = {}

@@ -45,7 +45,7 @@ def _vector_and_index(shape: Shape, **_: Any) -> Shape:
 
 
 def _same_shapes(a: Shape, b: Shape, **_: Any) -> Shape:
-    expect(a == b, "expected two operands of one shape")
+    expect(a == b, "expected two operands of one shape; a row of an array for each of several expressions: eb.array(x)")
     return ()
 
 
@@ -248,6 +248,41 @@ def _checked_target(place: str, target: Any, most: float = np.inf) -> np.ndarray
     return found
 
 
+def _listed(label: Any) -> Any:
+    """A list of integers as an array of them: a label for each of several expressions; anything else as it is."""
+    is_list = label.__class__ in (list, tuple)
+    if is_list and all([isinstance(x, int | np.integer) and not isinstance(x, bool) for x in label]):  # noqa: C419
+        return np.array(label)
+    return label
+
+
+def _of_each(logits: ExpressionArray, label: Any) -> Any:
+    """Labels of an array's entries as integers; what is a distribution is as it is.
+
+    Raises:
+        EdBatchError: it is a number for each entry, and these are whole but no integers: a distribution, or labels; or
+            a row for each.
+    """
+    label = _listed(label)
+    try:
+        found = np.asarray(label) if isinstance(label, list | tuple | np.ndarray) else None
+    except ValueError:  # no rectangle, which is said elsewhere
+        found = None
+    if found is None or is_integers(found) or not found.ndim or found.dtype.kind not in "fiub":
+        return label
+    if len(found) != len(logits) or found.ndim > 2 or (found.ndim == 1 and (np.floor(found) != found).any()):
+        return label
+    if found.ndim == 2:
+        raise EdBatchError(
+            f"cross_entropy: label: {shown(label)}: expected eb.array(x) of an array x with a distribution for each of "
+            f"{len(logits)} entries"
+        )
+    raise EdBatchError(
+        f"cross_entropy: label: {shown(label)} may be a label for each of {len(logits)} entries, or one distribution "
+        "for all; expected integers, np.array(labels), or eb.input(distribution)"
+    )
+
+
 def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expression:
     """-log softmax(logits)[label], without overflow; scores in, not probabilities.
 
@@ -255,12 +290,14 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
         logits: [classes].
         label: the right class (an integer from 0 on, no part of the type), or a distribution [classes]:
             -Σ label · log softmax. Whether that adds up to 1 is not checked, as in PyTorch: of other weights it is the
-            weighted sum.
+            weighted sum. Of an array of n expressions: an array or a list of n integers, one for each; a distribution
+            [classes] for all; or distributions, `eb.array(x)`.
         label_smoothing: in [0, 1]; this part of the label is spread evenly over all classes, as in PyTorch.
 
     Raises:
         EdBatchError: the label is out of range (a negative one is) or no integer (a bool is none), a distribution given
-            as numbers is none, or `logits` is no vector.
+            as numbers is none, or `logits` is no vector; n whole numbers that are no integers are given for n
+            expressions, which may be labels or a distribution.
 
     Example:
         >>> import edbatch as eb
@@ -271,23 +308,22 @@ def cross_entropy(logits: Any, label: Any, label_smoothing: float = 0.0) -> Expr
     """
     if label.__class__ is int and label_smoothing.__class__ is float and not label_smoothing:
         return _cross_entropy_call(logits, label)
+    if isinstance(logits, ExpressionArray) and not is_integers(label):
+        label = _of_each(logits, label)
     smoothing = checked_number("cross_entropy: label_smoothing", label_smoothing)
     expect(0 <= smoothing <= 1, f"cross_entropy: expected label_smoothing in [0, 1], got {label_smoothing}")
     soft = isinstance(label, Operand | list | tuple) or (isinstance(label, np.ndarray) and label.ndim > 0)
-    soft = soft and not (isinstance(logits, ExpressionArray) and is_integers(label))  # of each entry one
+    soft = soft and not (isinstance(logits, ExpressionArray) and is_integers(label))  # one for each entry
     if not soft and not smoothing:
         return _cross_entropy_call(logits, label)
     x = to_expression("cross_entropy", logits)
     if not soft:
         hard = multiply(number(x.graph, 1 - smoothing), _cross_entropy_call(x, label))
         return add(hard, multiply(number(x.graph, -smoothing), mean(log_softmax(x), 0)))
-    given = label
     if not isinstance(label, Operand):
         label = _checked_target("cross_entropy: label", label)
     target = to_operand("cross_entropy: label", x.graph, label)
     if x.ndim != 1 or target.shape != x.shape:
-        if isinstance(x, ExpressionArray) and x.ndim == 1 and isinstance(given, list | tuple):
-            raise EdBatchError("cross_entropy: labels of an array of expressions are an array of integers, not a list")
         raise EdBatchError(f"cross_entropy({x.spec!r}, {target.spec!r}): expected a vector, and one label or as many")
     scores = log_softmax(x)
     hard = -dot(target, scores)
@@ -311,7 +347,7 @@ def hinge(scores: Any, label: int, margin: float = 1.0) -> Expression:
     if len(x.spec.shape) != 1:
         raise EdBatchError(f"hinge({x.spec!r}): expected a vector")
     if label.__class__ is not int or not 0 <= label < x.spec.shape[0]:
-        x, label = each(x, label)
+        x, label = each(x, _listed(label))
         label = checked_label(label, x.spec.shape[0], f"hinge({x.spec!r}, {shown(label)})")
     return _hinge_call((x,), (margin,), (label,))
 

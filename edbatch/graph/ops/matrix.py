@@ -140,7 +140,7 @@ def _members(x: Expression, lead: Shape) -> Expression:
     """A stack as [1 or all, rows, columns]; what broadcasts along some of its axes is written out."""
     count = math.prod(x.shape[:-2])
     if count not in (1, math.prod(lead)):
-        return _members(x + constant_node(x.graph, ZEROS, (*lead, *x.shape[-2:])), lead)
+        return _members(x + constant_node(x.graph, ZEROS, (*lead, *x.shape[-2:]), inner=True), lead)
     return reshape(x, (count, *x.shape[-2:]))
 
 

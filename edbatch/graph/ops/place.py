@@ -6,17 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
-
-from edbatch.base.numbers import is_real
 from edbatch.errors import EdBatchError, shown
-from edbatch.graph.columns import Columns
 from edbatch.graph.expression import Expression
 from edbatch.graph.expression_array import ExpressionArray
 from edbatch.graph.op import Op, Sample, declare, expect
 from edbatch.graph.operand import Operand
 from edbatch.graph.ops.shape import checked_axis, reshape, split
-from edbatch.graph.record import entries_of, graph_of, record, to_node, to_operand
+from edbatch.graph.record import entries_of, graph_of, record, to_node, to_operands
 from edbatch.graph.spec import Shape
 
 
@@ -107,9 +103,9 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         if not xs or given is xs[0]:
             raise EdBatchError(f"{op.name}: expected a list of at least one expression, got {shown(given)}")
         graph = graph_of(op.name, xs)
-        if op is CONCATENATE and any(not x.shape if isinstance(x, Operand | np.ndarray) else is_real(x) for x in xs):
-            return call([_entries(graph, x) for x in xs], axis)
-        listed = [to_operand(op.name, graph, x) for x in xs]
+        listed = to_operands(op, graph, xs)
+        if op is CONCATENATE and any(not x.shape for x in listed):  # a number is a vector of one entry
+            return call([x if x.shape else reshape(to_node(graph, x), 1) for x in listed], axis)
         out = record(op, tuple(listed), axis=checked_axis(op.name, listed[0].spec, axis, new_axes))
         if axis.__class__ is int and all(isinstance(x, Expression) for x in xs):
             trie = tries.setdefault(axis, {})
@@ -119,12 +115,6 @@ def _placer(op: Op, new_axes: int) -> Callable[[Sequence[Any], int], Expression]
         return out
 
     return call
-
-
-def _entries(graph: Columns, x: Any) -> Any:
-    """What can be concatenated: of a number, a vector of one entry."""
-    x = to_operand("concatenate", graph, x)
-    return x if x.shape else reshape(to_node(graph, x), 1)
 
 
 _concatenate_call = _placer(CONCATENATE, 0)

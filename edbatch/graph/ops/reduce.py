@@ -19,8 +19,7 @@ from edbatch.graph.operand import Operand
 from edbatch.graph.ops.compare import alike, where
 from edbatch.graph.ops.elementwise import abs, add, clip, exp, is_zero, log, maximum2, minimum2, sqrt, square
 from edbatch.graph.ops.shape import checked_axis, reshape, stop_gradient
-from edbatch.graph.record import constant_node, entries_of, to_expression
-from edbatch.graph.sources import ZEROS
+from edbatch.graph.record import entries_of, own_zeros, to_expression
 from edbatch.graph.spec import Shape, Spec
 
 Axis = int | Sequence[int] | None
@@ -207,6 +206,14 @@ def _to_the_largest_of(g: Any, out: Any, *xs: Any) -> list[Expression]:
     return [where(one, each, 0) for one in among]
 
 
+def _by_weight(g: Any, out: Any, *xs: Any) -> list[Expression]:
+    """The result is rounded, which counts where it is large: the weights are made to add up to 1."""
+    weights = [_exp_below(x, out) for x in xs]
+    total = _total(*weights)
+    scale = g / (total + is_zero(total))
+    return [scale * weight for weight in weights]
+
+
 _sum_list_of = _over_list("sum", "sum_list", _total, lambda g, out, *xs: [g] * len(xs))
 _mean_list_of = _over_list(
     "mean", "mean_list", lambda *xs: _total(*xs) / len(xs), lambda g, out, *xs: [g / len(xs)] * len(xs)
@@ -215,9 +222,7 @@ _maximum_list_of = _over_list("max", "maximum_list", _largest, _to_the_largest_o
 _minimum_list_of = _over_list("min", "minimum_list", _smallest, _to_the_largest_of)
 _elementwise_maximum_of = variadic(OPS["maximum_list"], "maximum")
 _elementwise_minimum_of = variadic(OPS["minimum_list"], "minimum")
-_logsumexp_list_of = _over_list(
-    "logsumexp", "logsumexp_list", _logsumexp_of, lambda g, out, *xs: [g * _exp_below(x, out) for x in xs]
-)
+_logsumexp_list_of = _over_list("logsumexp", "logsumexp_list", _logsumexp_of, _by_weight)
 
 
 def is_list(name: str, x: Any, axis: Axis = None, keepdims: bool = False) -> bool:
@@ -273,7 +278,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, like: Any = None) 
         return _sum_list_of(x)
     like = to_expression("sum: like", like)
     listed = list(x)
-    return _sum_list_of(listed) if listed else constant_node(like.graph, ZEROS, like.shape)
+    return _sum_list_of(listed) if listed else own_zeros(like.graph, like.shape)
 
 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> Expression:

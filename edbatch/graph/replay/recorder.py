@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: From here on, integers stand for what is drawn: no seed, index or number of a node is as large.
 DRAWN = 1 << 62
 
-Noted = tuple[Guard, Callable[[], Any]]  # and whose dictionary it is given
+Held = tuple[Guard, Callable[[], Any]]  # and whose dictionary it is given
 
 
 class Recorder(Columns):
@@ -33,10 +33,10 @@ class Recorder(Columns):
         target: the graph that is recorded for.
         arguments: ids of the expressions that a call gives.
         drawn: how many integers were drawn.
-        guards: of the cells and replayed functions that were called.
+        held: guards of the cells and replayed functions that were called.
     """
 
-    __slots__ = ("arguments", "drawn", "guards", "place", "target")
+    __slots__ = ("arguments", "drawn", "held", "place", "target")
 
     def __init__(self, place: str, target: Columns) -> None:
         super().__init__(target.dtype, target.options)
@@ -44,14 +44,15 @@ class Recorder(Columns):
         self.target = target
         self.arguments: list[int] = []
         self.drawn = 0
-        self.guards: dict[Any, Noted] = {}
+        self.held: dict[Any, Held] = {}
 
-    def note(self, guard: Guard, owner: Any) -> None:
+    def note(self, guard: Guard, owner: Any, own: Any, besides: frozenset[str] | None) -> None:
         """Note what must stay as it is, besides what the function reads itself."""
+        super().note(guard, owner, own, besides)
         try:
-            self.guards[id(guard), id(owner)] = guard, ref(owner)
+            self.held[id(guard), id(owner)] = guard, ref(owner)
         except TypeError:
-            self.guards[id(guard), id(owner)] = guard, lambda: owner
+            self.held[id(guard), id(owner)] = guard, lambda: owner
 
     def argument(self, spec: Spec) -> Expression:
         """A placeholder for an expression."""

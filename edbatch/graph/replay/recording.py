@@ -159,7 +159,7 @@ def _seen(x: Expression, view: int) -> int:
 def _finder(key: Any) -> Callable[[Columns], int]:
     """What finds a constant in a graph, by the key under which one has it."""
     if isinstance(key, tuple) and isinstance(key[0], Parameter):
-        return partial(_parameter, key[0].spec)
+        return partial(_parameter, key[0].spec, key[2])
     if isinstance(key, tuple) and isinstance(key[0], Op):
 
         def find(graph: Columns) -> int:
@@ -171,8 +171,8 @@ def _finder(key: Any) -> Callable[[Columns], int]:
     return lambda graph: number(graph, value).id
 
 
-def _parameter(spec: ParameterSpec, graph: Columns) -> int:
-    return parameter_node(graph, parameter_of(spec)).id
+def _parameter(spec: ParameterSpec, held: bool, graph: Columns) -> int:
+    return parameter_node(graph, parameter_of(spec), held).id
 
 
 class _Places:

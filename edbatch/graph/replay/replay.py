@@ -11,6 +11,7 @@ from weakref import ref
 
 from edbatch.base.exact import exact
 from edbatch.base.numbers import checked_integer
+from edbatch.base.signature import signature_of
 from edbatch.errors import EdBatchError, shown
 from edbatch.graph.cell.trace import Trace, traced
 from edbatch.graph.columns import Columns
@@ -45,7 +46,8 @@ def replay(function: Any = None, *, key: Callable[..., Hashable] | None = None, 
     Expressions among the arguments, also in tuples, lists, dictionaries and data classes, are operands, given anew at
     each call. The first argument may be a model, an object with parameters: its attributes are watched as those of
     `self`. What else the function reads is watched as in a cell (see `edbatch.cell`), once for each graph: if it has
-    changed, samples are recorded again, and earlier recordings are found when it is back. What cannot be watched is
+    changed, samples are recorded again, and earlier recordings are found when it is back. Inside one graph a change is
+    an error, when the graph runs or its `with` block ends. What cannot be watched is
     refused by name: values, random numbers (but `eb.dropout`), files, the time.
 
     Args:
@@ -129,7 +131,7 @@ class Replay:
         self.place = f"replay {getattr(function, '__qualname__', function)}"
         if any(is_kind(function) for is_kind in kinds):
             raise EdBatchError(f"{self.place}: expected a function that returns, got one that waits or yields")
-        self._names = list(inspect.signature(function).parameters)
+        self._names = list(signature_of(function).parameters)
         self._is_method = self._names[:1] in (["self"], ["cls"])
         self._key = key
         self._memory = memory
@@ -160,10 +162,7 @@ class Replay:
             if not n_models and args and is_model(args[0]):
                 return self._call(self._begun(args[0]), args, keywords)
             given, entry = self._new(given, told, args[:n_models], graph, store, state)
-        if isinstance(graph, Recorder):
-            for guard, owner in state.guards.values():
-                graph.note(guard, owner())
-        else:
+        if not isinstance(graph, Recorder):
             store.live = graph.serial, state.by_object
         entry.used = True
         return entry.recording.append(graph, given.operands)
@@ -214,18 +213,19 @@ class Replay:
             recorder = Recorder(self.place, graph)
             args, keywords = given.placed(recorder)
             result = traced(recorder, lambda: run(lambda: self.function(*models, *args, **keywords)))
+            recorder.expect_unchanged()
             leaves: list[Expression] = []
             form = taken_apart(self.place, result, leaves)
             if any((x.graph.base or x.graph) is not recorder for x in leaves):
                 raise EdBatchError(
                     f"{self.place}: it returns an expression that was there before, or uses one; give it as an argument"
                 )
-            return Recording(recorder, leaves, form), recorder.guards
+            return Recording(recorder, leaves, form), recorder.held
 
         ran = Ran()
         recording, guards = record(partial(state.sites.run, ran))
         if ran.is_new:
-            watch = Watch("what it records is kept")
+            watch = Watch(self.place, "what it records is kept")
             try:
                 recording, guards = record(watch.run)
                 again, _ = record(watch.run)
@@ -241,4 +241,5 @@ class Replay:
             guards[id(guard), 0] = guard, store.owner if models else ref(self)
             state.sites.add(ran)
         state.guards |= guards
+        state.note(graph)
         return Entry(recording, given.values, sample.parts if self._key is None else (), recording.bytes + sample.bytes)

@@ -114,9 +114,11 @@ class Sites:
                 ours = tracers[id(code)]
             except KeyError:
                 ours = tracers[id(code)] = self._tracer(frame, ran)
-            if ours is not None:
-                frame.f_trace_opcodes = bool((self._codes.get(id(code)) or ran.codes[id(code)]).instructions)
-            return ours if before is None else _both(ours, before(frame, kind, about))
+            tracer = ours if before is None else _both(ours, before(frame, kind, about))
+            if ours is not None and (self._codes.get(id(code)) or ran.codes[id(code)]).instructions:
+                frame.f_trace = tracer  # that there is one is looked for where instructions are asked for
+                frame.f_trace_opcodes = True
+            return tracer
 
         collects = gc.isenabled()
         try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from edbatch.base.exclusive import lock
 from edbatch.graph.columns import Columns
-from edbatch.graph.replay.recorder import Noted
+from edbatch.graph.replay.recorder import Held
 from edbatch.graph.replay.recording import Recording
 from edbatch.graph.replay.sample import Part
 from edbatch.graph.replay.sites import Sites
@@ -47,18 +47,26 @@ class State:
     """What recordings depend on besides their samples, and those that are right while it holds."""
 
     def __init__(self) -> None:
-        self.guards: dict[Any, Noted] = {}
+        self.guards: dict[Any, Held] = {}
         self.sites = Sites()
         self.by_content: dict[Any, Entry] = {}
         self.by_object: dict[Any, Entry] = {}
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
+        return all((owner := held()) is not None and guard.holds(_own(owner)) for guard, held in self.guards.values())
+
+    def note(self, graph: Columns) -> None:
+        """Have a graph note it: what is known by its object is appended without a look at anything else."""
         for guard, held in self.guards.values():
             owner = held()
-            if owner is None or not guard.holds(getattr(owner, "__dict__", {}).get):
-                return False
-        return True
+            if owner is not None:
+                graph.note(guard, owner, _own(owner), frozenset())
+
+
+def _own(owner: Any) -> Any:
+    """`get` of an object's dictionary."""
+    return getattr(owner, "__dict__", {}).get
 
 
 class Store:
@@ -103,6 +111,7 @@ class Store:
             if len(self._graphs) >= MOST_GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
             self._graphs[graph.serial] = found
+        found.note(graph)
         return found
 
     def keep(self, state: State, entry: Entry) -> None:

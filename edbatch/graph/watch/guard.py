@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from types import MappingProxyType, MethodType, ModuleType
@@ -20,6 +20,7 @@ MISSING: Any = object()  # the value of what is not there
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, type(Ellipsis), type(NotImplemented))
 CONTENTS = (list, tuple, deque, dict, MappingProxyType, set, frozenset, np.ndarray, np.generic, bytearray, array)
+SHORT = 8  # entries
 WRAPPERS = (MethodType, partial, ReferenceType, slice)
 
 
@@ -33,6 +34,31 @@ class Read(NamedTuple):
     key: Any
     path: str
     value: Any
+
+
+class Change(NamedTuple):
+    """A place that holds something else than it did.
+
+    Attributes:
+        path: what it is called.
+        old: what was there, as text; empty if that is long, or an object.
+        new: what is there.
+    """
+
+    path: str
+    old: str
+    new: Any
+
+    @property
+    def is_number(self) -> bool:
+        """Whether there is a number now."""
+        return isinstance(self.new, int | float | complex | np.number) and not isinstance(self.new, bool)
+
+    @property
+    def now(self) -> str:
+        """What is there now, as text."""
+        text = "nothing" if self.new is MISSING else repr(self.new)
+        return text if len(text) < 60 else f"another {type(self.new).__name__}"
 
 
 class Same:
@@ -99,10 +125,17 @@ class Guard:
 
     Args:
         reads: the places.
+        of: what was traced, for errors.
+
+    Attributes:
+        looks: attributes of the owner that every call looks at, so that they may change between two calls.
     """
 
-    def __init__(self, reads: Iterable[Read]) -> None:
+    def __init__(self, reads: Sequence[Read], of: str = "") -> None:
+        self.of = of
+        self.looks: frozenset[str] = frozenset()
         self.reads = [Read(get, key, path, token(value)) for get, key, path, value in reads]
+        self._old = [_short(value) for _, _, _, value in reads]
         #: Three kinds of places, by how they are compared fastest. What a place holds is kept alive only if it is
         #: a number or the like: an old trace must not keep old parameters.
         self._plain: list[tuple[Get | None, Any, Any]] = []
@@ -116,17 +149,26 @@ class Guard:
             else:
                 self._objects.append((get, key, Same(value).held))
 
-    def holds(self, own: Get) -> bool:
-        """Whether nothing has changed; `own` is `get` of the owner's dictionary."""
+    def holds(self, own: Get, besides: frozenset[str] = frozenset()) -> bool:
+        """Whether nothing has changed.
+
+        Args:
+            own: `get` of the owner's dictionary.
+            besides: attributes of the owner that may have.
+        """
         for get, key, want in self._plain:
             value = (get or own)(key, MISSING)
-            if value is not want and (value.__class__ is not want.__class__ or token(value) != token(want)):
+            if (
+                value is not want
+                and (value.__class__ is not want.__class__ or token(value) != token(want))
+                and not (get is None and key in besides)
+            ):
                 return False
         for get, key, held in self._objects:
             value = held()
             if value is None or (get or own)(key, MISSING) is not value:
                 return False
-        return all(token((get or own)(key, MISSING)) == want for get, key, want in self._deep)
+        return not self._deep or all(token((get or own)(key, MISSING)) == want for get, key, want in self._deep)
 
     @property
     def numbers(self) -> list[str]:
@@ -148,14 +190,12 @@ class Guard:
         """Whether something that it compares with is no more, so that it will never hold again."""
         return any(held() is None for _, _, held in self._objects)
 
-    def change(self, own: Get) -> tuple[str, bool] | None:
-        """The first place that has changed, as text, and whether what is there now is a number."""
-        for get, key, path, want in self.reads:
+    def changes(self, own: Get, besides: frozenset[str] = frozenset()) -> Iterator[Change]:
+        """The places that have changed; arguments as of `holds`."""
+        for (get, key, path, want), old in zip(self.reads, self._old, strict=True):
             value = (get or own)(key, MISSING)
-            if token(value) != want:
-                is_number = isinstance(value, int | float | complex | np.number) and not isinstance(value, bool)
-                return f"{path} has become {_shown(value)}", is_number
-        return None
+            if token(value) != want and not (get is None and key in besides):
+                yield Change(path, old, value)
 
 
 def _cannot_change(value: Any) -> bool:
@@ -165,6 +205,12 @@ def _cannot_change(value: Any) -> bool:
     return value.__class__ in ATOMS or isinstance(value, type | ModuleType)
 
 
-def _shown(value: Any) -> str:
-    text = "nothing" if value is MISSING else repr(value)
-    return text if len(text) < 60 else f"another {type(value).__name__}"
+def _short(value: Any) -> str:
+    """A number or the like, or a few of them, as text; of anything else nothing."""
+    if value is MISSING:
+        return "nothing"
+    parts = list(value) if isinstance(value, list | tuple) and len(value) <= SHORT else [value]
+    if isinstance(value, np.ndarray) and value.size <= SHORT and not value.dtype.hasobject:
+        return repr(value)
+    text = repr(value) if all(part.__class__ in ATOMS for part in parts) else ""
+    return text if len(text) < 60 else ""

@@ -38,7 +38,7 @@ from edbatch.graph.watch.getters import Get, closure_get, there_get, weak_get, w
 from edbatch.graph.watch.guard import ATOMS, CONTENTS, MISSING, Read
 from edbatch.graph.watch.modules import is_pure, is_standard
 from edbatch.graph.watch.parts import LARGE, Remembered, cached, inner, is_python, opened, parts, size
-from edbatch.graph.watch.state import draws, draws_by_name
+from edbatch.graph.watch.state import GLOBAL, draws, draws_by_name
 
 # Names of code that reads attributes whose names may be computed.
 _NAMES_BY_NAME = {"__dict__", "__getattribute__", "attrgetter", "methodcaller"}
@@ -220,7 +220,7 @@ class _Sight:
                 self.visit(kind, kind.__name__)
         for instruction in dis.get_instructions(self.ran.code):
             name = instruction.argval
-            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            if instruction.opname in GLOBAL:
                 self._place(scope, scope.get, name, name)
             elif instruction.opname == "IMPORT_NAME":
                 for form in (name, f".{name}", f"..{name}"):
@@ -229,12 +229,14 @@ class _Sight:
                     except ImportError:
                         continue
                     self.visit(module, form)
+        attributes = {id(vars(value)) for _, value in lasting if hasattr(value, "__dict__")}  # which are places by name
         for name, value in lasting:
             if name in self.ran.code.co_freevars:
                 continue  # see `look_into`
             if id(value) in self._search.given:
                 continue
-            if isinstance(value, CONTENTS) and not isinstance(value, tuple | frozenset | np.generic):
+            is_fixed = isinstance(value, tuple | frozenset | np.generic)
+            if isinstance(value, CONTENTS) and not is_fixed and id(value) not in attributes:
                 self._search.contents(value, name)
             self.visit(value, name, checked=False)
 

@@ -21,8 +21,9 @@ _READS_OF_FILES = {"read", "read1", "readinto", "readline", "readlines", "getval
 
 _FILES = """
     abspath access exists expanduser expandvars fstat fstatvfs fwalk getatime getcwd getcwdb getctime getmtime getsize
-    getxattr isdir isfile isjunction islink ismount lexists listdir listxattr lseek lstat open pread preadv read
-    readlink readv realpath relpath samefile sameopenfile scandir stat statvfs walk
+    getxattr isdevdrive isdir isfile isjunction islink ismount lexists listdir listdrives listmounts listvolumes
+    listxattr lseek lstat open pread preadv ptsname read readinto readlink readv realpath relpath samefile sameopenfile
+    scandir stat statvfs timerfd_gettime timerfd_gettime_ns walk
 """
 _PROCESS = """
     cpu_count ctermid get_blocking get_inheritable get_terminal_size getegid geteuid getgid getgrouplist getgroups
@@ -33,7 +34,7 @@ _PROCESS = """
 
 # By the module that a function is of (without an underscore before its name); `os` stands for those that it is made of.
 _BY_MODULE = {
-    "asyncio": "all_tasks current_task get_event_loop get_running_loop",
+    "asyncio": "all_tasks capture_call_graph current_task format_call_graph get_event_loop get_running_loop",
     "builtins": "id",
     "contextvars": "copy_context",
     "ctypes": "get_errno get_last_error string_at wstring_at",
@@ -83,7 +84,7 @@ _BY_MODULE = {
     "tracemalloc": """
         get_object_traceback get_traceback_limit get_traced_memory get_tracemalloc_memory is_tracing take_snapshot
     """,
-    "uuid": "getnode uuid1 uuid4",
+    "uuid": "getnode uuid1 uuid4 uuid6 uuid7 uuid8",
     "weakref": "getweakrefcount getweakrefs",
 }  # fmt: skip
 _OS = ("posix", "nt", "posixpath", "ntpath", "genericpath")
@@ -92,8 +93,8 @@ READS_STATE = {module: frozenset(names.split()) for module, names in _BY_MODULE.
 READS_STATE |= dict.fromkeys(_OS, READS_STATE["os"])
 
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
-_GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME")
-_LOCAL = ("LOAD_FAST", "LOAD_DEREF")
+GLOBAL = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+_LOCAL = ("LOAD_FAST", "LOAD_DEREF")  # parts of names: since Python 3.13, one instruction may load two variables
 _SHARED: Any = random.random.__self__  # type: ignore[attr-defined]  # whose methods the functions of `random` are
 
 
@@ -108,7 +109,7 @@ def state_read(frame: FrameType, kind: str, about: Any) -> str | None:
     if is_pure(module) or is_standard(module):
         return None
     if kind == "c_call":
-        name, home = about.__name__, about.__module__ or ""
+        name, home = about.__name__.removeprefix("_path_"), about.__module__ or ""  # `isdir` of Windows, since 3.12
         owner = getattr(about, "__self__", None)
     else:
         name, home = frame.f_code.co_name, frame.f_globals.get("__name__") or ""
@@ -133,14 +134,15 @@ def draws(value: Any) -> bool:
 
 def draws_by_name(code: CodeType, scope: dict[str, Any]) -> str | None:
     """The function of NumPy that draws random numbers, or tells their state, which code reads as `np.random.rand`."""
-    steps = [step for step in dis.get_instructions(code) if step.opname.startswith("LOAD_") or "CALL" in step.opname]
+    steps = [step for step in dis.get_instructions(code) if "LOAD_" in step.opname or "CALL" in step.opname]
     for before, random_module, step in zip([None, *steps], steps, steps[1:], strict=False):
         if step.opname not in _ATTRIBUTE:
             continue
-        by_name = random_module.opname in _GLOBAL and scope.get(random_module.argval) is np.random
+        by_name = random_module.opname in GLOBAL and scope.get(random_module.argval) is np.random
         if before is not None and random_module.opname in _ATTRIBUTE and random_module.argval == "random":
-            by_name = before.opname in _GLOBAL and scope.get(before.argval) is np
-            by_name |= before.opname in _LOCAL and before.argval in ("np", "numpy")
+            by_name = before.opname in GLOBAL and scope.get(before.argval) is np
+            last = before.argval[-1] if isinstance(before.argval, tuple) else before.argval
+            by_name |= any(part in before.opname for part in _LOCAL) and last in ("np", "numpy")
         if by_name and draws(getattr(getattr(np.random, step.argval, None), "__self__", None)):
             return str(step.argval)
     return None

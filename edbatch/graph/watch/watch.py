@@ -36,10 +36,12 @@ class Watch:
     """What runs while a cell is traced, which is done twice.
 
     Args:
+        of: the cell or the function, for errors.
         once: what is done once, for errors.
     """
 
-    def __init__(self, once: str = "a cell is traced once") -> None:
+    def __init__(self, of: str, once: str = "a cell is traced once") -> None:
+        self._of = of
         self._once = once
         self._ran: dict[CodeType, Ran] = {}
         self._runs = 0
@@ -93,7 +95,7 @@ class Watch:
             EdBatchError: it read something that cannot be watched; names it.
         """
         of_parameters = (read for _, read in self._of_parameters.values())
-        return Guard([*Search(self._ran, owner, self._once, given).reads_of(function), *of_parameters])
+        return Guard([*Search(self._ran, owner, self._once, given).reads_of(function), *of_parameters], self._of)
 
     def _see(self, frame: FrameType, kind: str, about: Any) -> None:
         code, scope = frame.f_code, frame.f_globals

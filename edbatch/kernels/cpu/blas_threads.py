@@ -36,15 +36,28 @@ class Control(NamedTuple):
 
 
 @cache  # once per process: it goes through all libraries that are loaded, 10 ms
-def controls() -> list[Control]:
-    """Of every BLAS that is loaded when EdBatch first computes: NumPy's and SciPy's may be two."""
+def _libraries() -> list[Any]:
+    """Every BLAS that is loaded when EdBatch first computes: NumPy's and SciPy's may be two."""
     from threadpoolctl import ThreadpoolController
 
     gemms()  # loads SciPy's
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+
+
+def blas_kernels() -> str:
+    """What decides the last bits of matrix products: libraries, versions, and the processor that they compute for."""
+    told = [library.info() for library in _libraries()]
+    names = {
+        " ".join(str(of[key]) for key in ("internal_api", "version", "architecture") if of.get(key)) for of in told
+    }
+    return ", ".join(sorted(names))
+
+
+@cache
+def controls() -> list[Control]:
+    """Of every BLAS that is loaded when EdBatch first computes."""
     found = []
-    for library in ThreadpoolController().lib_controllers:
-        if library.user_api != "blas":
-            continue
+    for library in _libraries():
         openmp = library.internal_api == "openblas" and library.threading_layer == "openmp"
         for names in _NAMES.get("openmp" if openmp else library.internal_api, ()):
             get, set_ = (getattr(library.dynlib, name, None) for name in names)

@@ -20,6 +20,10 @@ from edbatch.kernels.cuda import cublas, installed
 from edbatch.kernels.cuda.driver import Driver
 from edbatch.kernels.cuda.pinned import Uploads
 
+#: No product and sum become one instruction: what a derivative computes again is what the forward run computed, to the
+#: last bit. CUDA's own functions say where they want one.
+OPTIONS = ("--std=c++17", "--fmad=false")
+
 
 @cache
 def open_driver(number: int) -> Driver:
@@ -85,7 +89,7 @@ class CuPyDriver:
         cupy = self.xp
         with self._active:
             try:
-                module = cupy.RawModule(code=source, options=("--std=c++17",), backend="nvrtc").module
+                module = cupy.RawModule(code=source, options=OPTIONS, backend="nvrtc").module
             except cupy.cuda.compiler.CompileException as error:
                 raise EdBatchError(f"{self.name}: a CUDA kernel does not compile:\n{error}") from error
             except RuntimeError as error:

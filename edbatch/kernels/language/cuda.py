@@ -146,10 +146,8 @@ class _Writer(Values):
         if largest is not None:
             load = self.kernel.instructions[largest.value]
             assert isinstance(load, Load)
-            size = self.size(self.kernel.outer)
-            self.lines.append(
-                f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(largest)}, {largest.count}ll);"
-            )
+            size, count = self.size(self.kernel.outer), self.at_column(largest.count)
+            self.lines.append(f"if (mine) sort_largest({self.group(load)}, {size}, {self.group(largest)}, {count});")
             return
         for pass_, reductions in enumerate(analysis.reductions):
             for value in reductions:

@@ -94,8 +94,8 @@ class Values:
                 return f"p{place}[{self._at(step, strides)} + {at}{self._times(step, along)}]"
             case Constant(text):
                 return number(float.fromhex(text), self.kernel.dtype)
-            case Whole(constant):
-                return f"{constant}ll"
+            case Whole(column):
+                return self.at_column(column)
             case Index(axis):
                 return f"x{axis}"
             case Count(axis):
@@ -131,10 +131,14 @@ class Values:
         runs = [axis for axis, stride in enumerate(strides) if stride == RUN]
         terms += [f"x{axis} * given.v[{self.given.stride(access, axis)}]" for axis in runs]
         if access.column is not None:
-            terms.append(f"given.v[{self.given.columns + access.column}]")
+            terms.append(self.at_column(access.column))
         if isinstance(access, Load) and access.entry:
             terms.append(str(access.entry))
         return " + ".join(terms) or "0"
+
+    def at_column(self, number: int) -> str:
+        """What a column says."""
+        return f"given.v[{self.given.columns + number}]"
 
     def group(self, access: Load | Store) -> str:
         """Where the first entry of an access's group is, and from there to the next."""

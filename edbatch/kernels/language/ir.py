@@ -86,9 +86,9 @@ class Integer:
 
 @dataclass(frozen=True)
 class Whole:
-    """An integer that is the same for all rows."""
+    """An integer that is the same for all rows, given when the kernel runs: the number of a column that says it."""
 
-    number: int
+    column: int
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,17 @@ Access = Load | LoadAt | Store
 
 @dataclass(frozen=True)
 class StoreLargest(Store):
-    """The numbers of the `count` largest entries of a group, the largest first.
+    """The numbers of the largest entries of a group, the largest first.
 
     Of equal entries the first comes first; NaN is larger than all numbers. There is one inner axis, which is none of
     lists; the numbers lie along it as the stride says, and what they number is loaded. A kernel that stores this stores
     nothing else.
+
+    Args:
+        count: the number of a column that says how many.
     """
 
-    count: int = 1
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -235,7 +238,9 @@ class Kernel:
     @property
     def columns(self) -> int:
         """How many are given."""
-        return max((access.column + 1 for access in self.accesses if access.column is not None), default=0)
+        found = [step.column for step in (*self.accesses, *self.instructions) if isinstance(step, Access | Whole)]
+        found += [store.count for store in self.stores if isinstance(store, StoreLargest)]
+        return max((column + 1 for column in found if column is not None), default=0)
 
     @property
     def integers(self) -> int:
@@ -268,7 +273,7 @@ class Kernel:
     def _is_of_largest(self, store: StoreLargest) -> bool:
         loaded = isinstance(self.instructions[store.value], Load)
         of_group = self.inner == 1 and self.list_axis != self.outer and store.strides[-1] != SAME
-        return loaded and of_group and len(self.stores) == 1 and not store.add and store.count > 0
+        return loaded and of_group and len(self.stores) == 1 and not store.add
 
     def _expect_place(self, what: Access, place: int, strides: Strides) -> None:
         self._expect(0 <= place < len(self.places), f"{what} has no place")

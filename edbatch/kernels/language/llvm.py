@@ -127,7 +127,7 @@ class _Writer(Values):
         entries, numbers = (
             Entries(self.code, self.number, self.group(access), self.stride(access, axis)) for access in (load, store)
         )
-        Heap(entries, numbers).sort_largest(self.sizes[axis], store.count)
+        Heap(entries, numbers).sort_largest(self.sizes[axis], self.at_column(store.count))
 
     def _groups(self) -> None:
         """The innermost loop is over the entries of a group."""

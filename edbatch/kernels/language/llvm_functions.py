@@ -12,9 +12,9 @@ from edbatch.kernels.language.llvm_code import INTEGERS, Code, Value, literal, p
 from edbatch.kernels.language.llvm_unusual import chosen, kept
 from edbatch.kernels.language.single import turns
 
-_FLOATS = {  # a product and a sum may become one instruction; nothing else is rounded in another way
-    "add": "fadd contract", "subtract": "fsub contract", "multiply": "fmul contract", "divide": "fdiv contract",
-    "quotient": "fdiv contract arcp",  # within 2 units in the last place, of numbers that are far from the limits
+_FLOATS = {
+    "add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv",
+    "quotient": "fdiv arcp",  # within 2 units in the last place, of numbers that are far from the limits
 }  # fmt: skip
 _INTEGERS = {
     "add": "add", "subtract": "sub", "multiply": "mul", "shift_left": "shl", "shift_right": "ashr",
@@ -45,9 +45,15 @@ class Calls:
         """Their definitions."""
         return "\n".join([*(text for text in self._defined.values() if text), kept(self.number, self._quick)])
 
-    def call(self, code: Code, name: str, operands: list[Value]) -> Value:
-        """The value of a function of the table; its operands are converted as needed."""
-        found = _instruction(code, name, operands, self.number)
+    def call(self, code: Code, name: str, operands: list[Value], contract: bool = False) -> Value:
+        """The value of a function of the table; its operands are converted as needed.
+
+        Args:
+            contract: whether a product and a sum may become one instruction, as in functions that are written so. Not
+                in a kernel's own arithmetic: what a derivative computes again is then, to the last bit, what the
+                forward run computed, whatever else is in either kernel.
+        """
+        found = _instruction(code, name, operands, self.number, contract)
         if found is not None:
             if name in _INTRINSICS:
                 self._declare_intrinsic(name, found.type, len(operands))
@@ -95,7 +101,7 @@ class Calls:
                 self._defined[function.library] = f"declare {number} @{function.library}({types}) nounwind{pure}"
                 return code.call(number, function.library, given)
             if name != "usual":
-                return self.call(code, name, operands)
+                return self.call(code, name, operands, contract=True)
             test, value = operands
             return code.call(number, f"{symbol}_chosen", f"{given}, {number} {value.name}, i1 {test.name}")
 
@@ -105,7 +111,7 @@ class Calls:
         self._defined[symbol] = "\n".join([head, "entry:", *code.lines, f"  ret {number} {result.name}", "}"])
 
 
-def _instruction(code: Code, name: str, operands: list[Value], number: str) -> Value | None:
+def _instruction(code: Code, name: str, operands: list[Value], number: str, contract: bool) -> Value | None:
     """What is an instruction or two; None if it is not."""
     if name == "select":
         a, b = _alike(code, operands[1:], number)
@@ -121,8 +127,11 @@ def _instruction(code: Code, name: str, operands: list[Value], number: str) -> V
         if name not in _INTEGERS:
             operands = [code.converted(x, number) if x.type == "i64" else x for x in operands]
         a, b = _alike(code, operands, number, of_truth=number)
-        table = _FLOATS if a.type in INTEGERS else _INTEGERS
-        return code.operation(table[name], a, b) if name in table else None
+        if a.type in INTEGERS:
+            return (
+                code.operation(f"{_FLOATS[name]}{' contract' if contract else ''}", a, b) if name in _FLOATS else None
+            )
+        return code.operation(_INTEGERS[name], a, b) if name in _INTEGERS else None
     if name == "fma":  # not rounded in between, whatever the processor can do
         a, b, c = _alike(code, operands, number)
         given = ", ".join(f"{x.type} {x.name}" for x in (a, b, c))

@@ -48,21 +48,22 @@ class Heap:
     entries: Entries
     numbers: Entries
 
-    def sort_largest(self, size: Value, count: int) -> None:
+    def sort_largest(self, size: Value, count: Value) -> None:
         """Write the numbers of the `count` largest of `size` entries, the largest first."""
-        code, whole_count = self.entries.code, whole(count)
-        with code.loop(whole_count) as at:
+        code = self.entries.code
+        half, top = code.operation("sdiv", count, whole(2)), code.add(count, whole(-1))
+        with code.loop(count) as at:
             self._put(at, at)
-        with code.loop(whole(count // 2)) as at:
-            place = code.operation("sub nsw", whole(count // 2 - 1), at)
-            self._sink(self._number(place), place, whole_count)
-        with code.loop(code.operation("sub nsw", size, whole_count)) as at:
-            number = code.add(at, whole_count)
+        with code.loop(half) as at:
+            place = code.operation("sub nsw", code.add(half, whole(-1)), at)
+            self._sink(self._number(place), place, count)
+        with code.loop(code.operation("sub nsw", size, count)) as at:
+            number = code.add(at, count)
             is_larger = self._larger(self.entries.load(number), self.entries.load(self._number(whole(0))))
             with code.branch(whole(0), is_larger):
-                self._sink(number, whole(0), whole_count)
-        with code.loop(whole(count - 1)) as at:
-            end = code.operation("sub nsw", whole(count - 1), at)
+                self._sink(number, whole(0), count)
+        with code.loop(top) as at:
+            end = code.operation("sub nsw", top, at)
             last = self._number(end)
             self._put(end, self._number(whole(0)))
             self._sink(last, whole(0), end)

@@ -115,8 +115,8 @@ class Values:
                 return code.load(self.number, self._further(step, place_of, index, along))
             case Constant(text):
                 return literal(float.fromhex(text), self.number)
-            case Whole(constant):
-                return whole(constant)
+            case Whole(column):
+                return self.at_column(column)
             case Index(axis):
                 return self.index[axis]
             case Count(axis):
@@ -124,6 +124,10 @@ class Values:
             case Compute(function, operands):
                 return self.calls.call(code, function, [self.value(operand) for operand in operands])
         raise AssertionError(f"{step} is known before")
+
+    def at_column(self, number: int) -> Value:
+        """What a column says."""
+        return self.given[given_of(self.kernel).columns + number]
 
     def _further(self, access: LoadAt | StoreAt, place: Value, index: int, along: int) -> Value:
         """From the place of an access, what an index says further."""
@@ -137,7 +141,7 @@ class Values:
         code, total = self.code, whole(access.entry if isinstance(access, Load) else 0)
         array = self.rows[place]
         if access.column is not None:
-            total = code.add(total, self.given[given_of(self.kernel).columns + access.column])
+            total = code.add(total, self.at_column(access.column))
         for axis in self.vector_last(range(self.kernel.axes)):
             if not strides[axis]:
                 continue

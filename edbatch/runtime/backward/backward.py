@@ -16,7 +16,6 @@ import numpy as np
 from edbatch.base.exclusive import Whole
 from edbatch.errors import EdBatchError
 from edbatch.graph.model.exchange import from_dlpack
-from edbatch.graph.model.writes import now
 from edbatch.graph.options import current_options
 from edbatch.graph.spec import Spec
 from edbatch.graph.views import NODE_BITS, NODE_MASK
@@ -92,7 +91,6 @@ class Backward:
         if sources:
             self.release()  # what the first way back has left
         self.has_sources = sources
-        now()  # what others have written since is noted
         plans = self._gone_back(routes_of(self._table))
         if not sources:
             # All that can fail has been done: parameters get the whole gradient or, after an interrupt, nothing of it.

@@ -50,9 +50,10 @@ def compile_cell(body: Body, arguments: Sequence[str], options: Options) -> Comp
     storage, operands = storage_rows(model, layout, itemsize), operand_rows(model, layout, itemsize)
     clock.stop("report")
     counts = len(batches), len(batches) - len(batching.batches), batching.least
-    return Compiled(
-        body, prepare_for_splitting(merged), layout, tuple(storage), tuple(operands), *counts, options.without, seconds
-    )
+    parameters = [parameter for spec in model.parameters if (parameter := spec.parameter()) is not None]
+    alone = tuple(one.name for one in parameters if one.stack is None and one.is_exported)
+    splittable = prepare_for_splitting(merged)
+    return Compiled(body, splittable, layout, tuple(storage), tuple(operands), *counts, options.without, alone, seconds)
 
 
 def find_batches(body: Body, options: Options) -> Batching:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from edbatch.runtime.compile.placed_steps import kinds
 from edbatch.runtime.compile.places import Parts
 from edbatch.runtime.compile.steps import CellStep, Operand
 
-# Whose rows a kernel reads or writes: those of a node (of its value; None: the cell's result) or of a parameter.
-Whose = int | ParameterSpec | None
+# Whose rows a kernel reads or writes: those of a node (of its value; None: the cell's result) or of a parameter; or the
+# one row of numbers that are the same for all.
+Whose = int | ParameterSpec | Literal["numbers"] | None
+NUMBERS: Literal["numbers"] = "numbers"
 
 
 def fused_step(body: Body, run: Run, parts: Parts) -> CellStep:
@@ -55,6 +57,9 @@ class _Making:
     def __init__(self, body: Body, run: Run, parts: Parts, link: Any) -> None:
         self.body, self.run, self.parts, self.link = body, run, parts, link
         self.integers: dict[int, int] = {}  # of calls, those that the kernel takes
+        self.places: dict[Whose, int] = {}
+        self.columns: dict[_Access | int, int] = {}  # of accesses; or integers, the same for all rows
+        self.numbers: dict[str, int] = {}  # by their text: kernels that differ in these alone are one
 
     def step(self) -> KernelStep:
         """The step."""
@@ -68,13 +73,10 @@ class _Making:
             for strides in through.numbers.values()
         ]
         axes = self._joined([*(access.strides for access in (*loads.values(), *stores.values()) if access), *numbers])
-        places: dict[Whose, int] = {}
-        columns: dict[_Access, int] = {}
-        make = Builder()
+        make, columns = Builder(), self.columns
 
         def of(access: _Access) -> tuple[int, Strides, int]:
-            place = places.setdefault(access.whose, len(places))
-            return place, kinds(access.along(axes)), columns.setdefault(access, len(columns))
+            return self._place(access.whose), kinds(access.along(axes)), columns.setdefault(access, len(columns))
 
         computed: dict[int, int] = {}
         for node in run.nodes:
@@ -91,29 +93,26 @@ class _Making:
                 else:
                     number = _number(body, operand)
                     assert number is not None
-                    operands.insert(0, make.number(number))
+                    operands.insert(0, make.number(number) if number in (0, 1) else self._number(make, number, axes))
             computed[node] = self._value(make, node, operands, axes)
         written = tuple(
             Store(computed[node], place, strides, column=column)
             for node, (place, strides, column) in ((node, of(access)) for node, access in stores.items())
         )
         outer = sum(not run.reduced[axis] for axis, _ in axes)
-        kernel = Kernel(
-            outer, len(axes) - outer, (Place(),) * len(places), make.instructions, written, dtype=body.dtype.name
-        )
-        of_column = {column: access for access, column in columns.items()}
+        places = tuple(Place(once=whose == NUMBERS) for whose in self.places)
+        kernel = Kernel(outer, len(axes) - outer, places, make.instructions, written, dtype=body.dtype.name)
+        of_column = {column: access for access, column in columns.items() if isinstance(access, _Access)}
         runs: list[int] = []
         for one in kernel.accesses:
-            assert one.column is not None
+            if one.column is None:  # it is a number
+                continue
             access = of_column[one.column]
             strides = (*access.along(axes), access.more)
             given = (*one.strides, one.along if isinstance(one, LoadAt) else SAME)
             runs += [stride for stride, kind in zip(strides, given, strict=True) if kind == RUN]
-        positions = [
-            link.result(0) if whose is None else link.at(Value(whose) if isinstance(whose, int) else whose)
-            for whose in places
-        ]
-        begins = [access.column for access in columns]
+        positions = [self._position(whose) for whose in self.places]
+        begins = [access.column if isinstance(access, _Access) else access for access in columns]
         return link.kernel_step(kernel, [size for _, size in axes], positions, [*runs, *begins], [*self.integers])
 
     def _value(self, make: Builder, number: int, operands: list[int], axes: list[tuple[int, int]]) -> int:
@@ -122,7 +121,8 @@ class _Making:
         type, through = node.type, goes_through(self.body, node)
         if type.op.scalar:
             values = dict(zip("xyz", operands, strict=False))
-            values |= {name: make.number(value) for name, value in type.attributes if isinstance(value, float)}
+            numbers = [(name, value) for name, value in type.attributes if isinstance(value, float)]
+            values |= {name: self._number(make, value, axes) for name, value in numbers}
             if node.payload:
                 values["integer"] = self._integer(make, node.payload[0])
             for name, strides in through.numbers.items():
@@ -130,7 +130,7 @@ class _Making:
             return make.expression(type.op.scalar, **values)
         if type.op.picks and len(operands) == 2:
             x, index = operands
-            entries = make.number(type.operands[0].shape[dict(type.attributes)["axis"]])
+            entries = self._whole(make, type.operands[0].shape[dict(type.attributes)["axis"]])
             return make.expression("x if i >= 0 and i < n else nan", x=x, i=index, n=entries)
         (x,) = operands
         if any(through.reduced):
@@ -143,12 +143,12 @@ class _Making:
             return self._integer(make, access.picked)
         (index,) = operands
         text = "at = i if i >= 0 else 0\nat if at < last else last"
-        return make.expression(text, i=index, last=make.number(access.entries - 1))
+        return make.expression(text, i=index, last=self._whole(make, access.entries - 1))
 
     def _integer(self, make: Builder, given: int) -> int:
         """One of the calls' integers (-1 - its number), or one that is the same for all."""
         if given >= 0:
-            return make.add(Whole(given))
+            return self._whole(make, given)
         return make.add(Integer(self.integers.setdefault(-1 - given, len(self.integers))))
 
     def _numbering(self, make: Builder, strides: Strides, axes: list[tuple[int, int]]) -> int:
@@ -160,7 +160,25 @@ class _Making:
                 found = index
             else:
                 found = make.compute("add", make.compute("multiply", found, make.add(Count(at))), index)
-        return make.add(Whole(0)) if found is None else found
+        return self._whole(make, 0) if found is None else found
+
+    def _whole(self, make: Builder, integer: int) -> int:
+        """An integer that is the same for all rows."""
+        return make.add(Whole(self.columns.setdefault(integer, len(self.columns))))
+
+    def _number(self, make: Builder, number: float, axes: list[tuple[int, int]]) -> int:
+        """A number that is the same for all rows."""
+        entry = self.numbers.setdefault(float(number).hex(), len(self.numbers))
+        return make.add(Load(self._place(NUMBERS), (SAME,) * len(axes), entry=entry))
+
+    def _place(self, whose: Whose) -> int:
+        return self.places.setdefault(whose, len(self.places))
+
+    def _position(self, whose: Whose) -> tuple[int, int]:
+        """Slot and column of a place."""
+        if whose is None or whose == NUMBERS:
+            return self.link.result(0) if whose is None else self.link.numbers(map(float.fromhex, self.numbers))
+        return self.link.at(Value(whose) if isinstance(whose, int) else whose)
 
     def _load(self, number: int, slot: int) -> _Access | None:
         """What a node reads from memory; None of a number."""
@@ -217,6 +235,6 @@ def _number(body: Body, operand: Operand) -> float | None:
         node = body.nodes[operand.node]
         if node.type.op.name in ("zeros", "ones"):
             return float(node.type.op.name == "ones")
-        if node.value is not None and np.ndim(node.value) == 0 and np.isfinite(node.value):
+        if node.value is not None and np.ndim(node.value) == 0:
             return float(node.value)
     return None

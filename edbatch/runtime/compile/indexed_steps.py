@@ -7,7 +7,7 @@ from typing import Any
 from edbatch.graph.cell.body import Body, Value, operands_of
 from edbatch.graph.cell.passes.entries import by_rows
 from edbatch.kernels.language.build import Builder
-from edbatch.kernels.language.ir import RUN, Index, Kernel, Load, Place, StoreAt
+from edbatch.kernels.language.ir import RUN, Index, Kernel, Load, Place, StoreAt, Whole
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.placed_steps import filled_step, kinds, lies_at
 from edbatch.runtime.compile.steps import CellStep
@@ -37,7 +37,7 @@ def _stored(body: Body, number: int) -> CellStep:
             runs += [stride for stride in strides if kinds((stride,)) == (RUN,)]
             positions.append(link.at(root))
             firsts.append(first)
-        named = make.expression("i if i >= 0 and i < n else -1", i=0, n=make.number(out.shape[axis]))
+        named = make.expression("i if i >= 0 and i < n else -1", i=0, n=make.add(Whole(len(operands))))
         adds = len(operands) > 1
         value = 1 if adds else make.compute("add", make.add(Index(len(axes) - 1)), make.number(1))
         strides = (*(into[at] for at in axes[:-1]), 0)
@@ -46,8 +46,8 @@ def _stored(body: Body, number: int) -> CellStep:
         runs += [stride for stride in (*strides, into[axis]) if kinds((stride,)) == (RUN,)]
         places = (Place(),) * (len(operands) + 1)
         kernel = Kernel(len(axes) - 1, 1, places, make.instructions, (store,), dtype=body.dtype.name)
-        sizes = [shape[at] for at in axes]
-        step: KernelStep = link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], [*runs, *firsts])
+        sizes, words = [shape[at] for at in axes], [*runs, *firsts, out.shape[axis]]
+        step: KernelStep = link.kernel_step(kernel, sizes, [*positions, link.at(Value(number))], words)
         return step
 
     return CellStep(encode, operands, (number,))

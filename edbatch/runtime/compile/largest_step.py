@@ -25,12 +25,12 @@ def largest_step(body: Body, number: int) -> list[CellStep] | None:
     def encode(link: Any) -> KernelStep:
         root, lies, first = lies_at(body, operand, link)
         source, target = tuple(lies[at] for at in axes), tuple(into[at] for at in axes)
-        store = StoreLargest(0, 1, kinds(target), count=attributes["k"])
+        store = StoreLargest(0, 1, kinds(target), count=1)
         places = (Place(), Place())
         kernel = Kernel(len(axes) - 1, 1, places, (Load(0, kinds(source), 0),), (store,), dtype=body.dtype.name)
         runs = [stride for stride in (*source, *target) if kinds((stride,)) == (RUN,)]
-        positions = [link.at(root), link.at(Value(number))]
-        step: KernelStep = link.kernel_step(kernel, [shape[at] for at in axes], positions, [*runs, first])
+        positions, words = [link.at(root), link.at(Value(number))], [*runs, first, attributes["k"]]
+        step: KernelStep = link.kernel_step(kernel, [shape[at] for at in axes], positions, words)
         return step
 
     return [CellStep(encode, (operand,), (number,))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import ref
 
@@ -36,7 +36,7 @@ from edbatch.kernels.program import (
     step_table,
 )
 from edbatch.memory.plan.windows import contiguous_columns
-from edbatch.runtime.compile.linked import Fixed, Linked, Widths, shape_of
+from edbatch.runtime.compile.linked import Fixed, Linked, Widths, number_row, shape_of
 from edbatch.runtime.compile.places import Parts, Place
 from edbatch.runtime.compile.steps import CellStep, Operand
 
@@ -84,6 +84,7 @@ class Link:
         self._fixed: list[Any] = []
         self._arrays: dict[Any, Any] = {}
         constants: list[int] = []
+        self._rows: list[Any] = []  # of numbers
         self._parameters: list[tuple[ParameterSpec, ref[Any]]] = []
         self._as_rows: set[int] = set()
         for number, node in enumerate(body.nodes):
@@ -127,10 +128,10 @@ class Link:
                 tuple(self._backend.handles(list(self._kernels))),
                 tuple(addresses),
                 tuple(self._parameters),
-                tuple(self._arrays[number] for number in constants if number in self._slot_of),
+                (*(self._arrays[number] for number in constants if number in self._slot_of), *self._rows),
             ),
         )
-        del self._fixed, self._arrays  # which are parameters' arrays, too
+        del self._fixed, self._arrays, self._rows  # which are parameters' arrays, too
         return made
 
     def at(self, operand: Operand) -> tuple[int, int]:
@@ -149,6 +150,14 @@ class Link:
             self._slot_of["result"] = len(self._slots)
             self._slots.append(Slot(Storage.RESULT, 0, 0, 0))
         return self._slot_of["result"], column
+
+    def numbers(self, numbers: Iterable[float]) -> tuple[int, int]:
+        """Slot and column of a row of numbers."""
+        row = number_row(numbers, self._body.dtype, self._backend)
+        key = "numbers", id(row)
+        self._arrays[key] = row
+        self._rows.append(row)
+        return self._fixed_slot(key), 0
 
     def matrix(self, spec: ParameterSpec, from_left: bool) -> tuple[int, int, int]:
         """Slot of a matrix, the distance between the rows in which it is stored, and TRANSPOSED or 0.

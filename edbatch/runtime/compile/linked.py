@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -156,6 +156,20 @@ class Linked(NamedTuple):
             self.slots, self.arguments, steps, self.places, fixed.handles, fixed.addresses,
             max(self.widths.least, rows), self.itemsize, -1, fixed.parameters, fixed.constants,
         )  # fmt: skip
+
+
+_number_rows: WeakValueDictionary[tuple[Backend, str, bytes], Any] = WeakValueDictionary()
+
+
+def number_row(numbers: Iterable[float], dtype: np.dtype, backend: Backend) -> Any:
+    """An array [1, k] of numbers that kernels read: one for all that read the same. It is not written to."""
+    with np.errstate(over="ignore"):
+        row = np.array([[*numbers]]).astype(dtype)
+    key = backend, dtype.name, row.tobytes()
+    found = _number_rows.get(key)
+    if found is None:
+        found = _number_rows[key] = backend.from_host(row, "C")
+    return found
 
 
 def shape_of(kernel: Kernel, sizes: Sequence[int]) -> tuple[int, int, int, int]:

@@ -20,6 +20,7 @@ from edbatch.kernels.equations import (
     GRADIENT,
     GRADIENT_OF_EACH,
     LIST_AXIS,
+    NUMBERS,
     Line,
     LineKernel,
     Lines,
@@ -40,7 +41,7 @@ from edbatch.kernels.program import (
     Storage,
     step_table,
 )
-from edbatch.runtime.compile.linked import Tables, shape_of
+from edbatch.runtime.compile.linked import Tables, number_row, shape_of
 
 _ALL_CALLS = 2**31 - 1  # of a block
 
@@ -71,8 +72,9 @@ class ListProgram:
         self._dtype, self._backend = type.out.dtype, backend
         attributes = dict(type.attributes)
         self._sizes = equations.sizes(*(operand.shape for operand in type.operands), **attributes)
-        numbers = tuple((name, value) for name, value in attributes.items() if isinstance(value, float))
-        self._kernels = [self._lines.kernel(line, numbers, self._dtype.name) for line in lines]
+        numbers = {name: value for name, value in attributes.items() if isinstance(value, float)}
+        self._numbers = number_row(numbers.values(), self._dtype, backend) if numbers else None
+        self._kernels = [self._lines.kernel(line, tuple(numbers), self._dtype.name) for line in lines]
         self.arguments = tuple(arguments)
         self.given = sum(name not in {line.target for line in lines} for name in arguments)
         self.sizes = [entries(self._lines.axes(name), self._sizes) for name in arguments]
@@ -99,6 +101,7 @@ class ListProgram:
                 for at, (name, size) in enumerate(zip(self.arguments, self.sizes, strict=True))
             ]
             listed = next(at for at, name in enumerate(self.arguments) if self.is_listed(name))
+            fixed = [self._numbers] if self._numbers is not None else []
             handles = self._backend.handles([one.kernel for one in self._kernels])
             self._tables = Tables(
                 np.array(list(self._slots.values()), SLOT),
@@ -106,12 +109,12 @@ class ListProgram:
                 step_table(steps),
                 np.array(positions, POSITION),
                 np.array(handles, np.int64),
-                np.zeros(0, np.int64),
+                np.array([self._backend.address(row) for row in fixed], np.int64),
                 calls=_ALL_CALLS,
                 itemsize=self._dtype.itemsize,
                 lists=listed,
                 parameters=[],
-                constants=[],
+                constants=fixed,
             )
         return self._tables
 
@@ -133,6 +136,8 @@ class ListProgram:
                 before += size
         if self._result is not None:
             self._slots[self._result] = Slot(Storage.RESULT, 0, 0, 0)
+        if self._numbers is not None:
+            self._slots[NUMBERS] = Slot(Storage.FIXED, 0, 0, 0)
 
     def _step(self, number: int, one: LineKernel, positions: list[Position]) -> KernelStep:
         """The step of a kernel; appends what it is given."""

@@ -10,7 +10,7 @@ from edbatch.graph.cell.passes.entries import Strides, along, breaks, by_rows, d
 from edbatch.graph.cell.type_body import places_of
 from edbatch.graph.ops.shape import INDEX
 from edbatch.graph.spec import ParameterSpec, Shape
-from edbatch.kernels.language.ir import NEXT, RUN, SAME, Constant, Kernel, Load, Place, Store
+from edbatch.kernels.language.ir import NEXT, RUN, SAME, Kernel, Load, Place, Store
 from edbatch.kernels.program import KernelStep
 from edbatch.runtime.compile.steps import CellStep, Operand
 
@@ -36,10 +36,12 @@ def kinds(strides: Strides) -> Strides:
 
 def filled_step(body: Body, number: int, fill: float) -> CellStep:
     """Write one number to all entries of a node's value."""
-    kernel = Kernel(1, 0, (Place(),), (Constant(fill.hex()),), (Store(0, 0, (NEXT,)),), dtype=body.dtype.name)
+    places, load, store = (Place(once=True), Place()), Load(0, (SAME,)), Store(0, 1, (NEXT,))
+    kernel = Kernel(1, 0, places, (load,), (store,), dtype=body.dtype.name)
 
     def encode(link: Any) -> KernelStep:
-        step: KernelStep = link.kernel_step(kernel, [body.nodes[number].type.out.size], [link.at(Value(number))], [])
+        positions = [link.numbers([fill]), link.at(Value(number))]
+        step: KernelStep = link.kernel_step(kernel, [body.nodes[number].type.out.size], positions, [])
         return step
 
     return CellStep(encode, (), (number,))

@@ -502,6 +502,60 @@ class TestErrors:
         ):
             pass
 
+    def test_what_outlives_the_trace(self):
+        leaked = []
+
+        @eb.cell
+        def leaky(x):
+            leaked.append(eb.tanh(x))
+            return leaked[-1] * 2
+
+        with eb.Graph():
+            x = leaky(eb.ones(2))
+            message = "an expression that cell .*leaky computed while it was traced is used outside of the cell"
+            for use in (
+                lambda h: h.value(),
+                lambda h: h[0].item(),
+                lambda h: eb.sum(h).backward(),
+                lambda h: h.gradient(),
+                lambda h: h + x,
+                lambda h: x * h,
+                lambda h: eb.sum([x, h]),
+                lambda h: eb.forward([x, h]),
+                lambda h: eb.forward([h]),
+                lambda h: (h * 3).value(),
+                lambda h: leaky(h).value(),
+            ):
+                for h in leaked[:1]:
+                    with pytest.raises(eb.EdBatchError, match=message):
+                        use(h)
+
+
+@pytest.mark.parametrize("cells", [True, False])
+def test_what_is_returned_is_an_expression(cells):
+    W = eb.ParameterCollection().add_parameters(2, init=3.0)
+
+    @eb.cell
+    def one(x):
+        return W
+
+    @eb.cell
+    def several(x, *, n=2):
+        return {"W": W, "rest": (x, [2.0, np.ones(2, np.float32)])}
+
+    @eb.cell
+    def nested(x):
+        return one(x).sum() + several(x)["rest"][1][0]
+
+    with eb.options(cells=cells), eb.Graph():
+        x = eb.ones(2)
+        found = [one(x), *one(x=x), one(eb.array([x, x])), nested(x)]
+        for kind in (several(x), several(x, n=3)):
+            found += [kind["W"], kind["rest"][0], *kind["rest"][1]]
+    assert all(isinstance(y, eb.Expression) for y in found)
+    values = [y.value().tolist() for y in found]
+    assert values == [[3, 3], 3, 3, [[3, 3]] * 2, 8, *[[3, 3], [1, 1], 2, [1, 1]] * 2]
+
 
 def test_dropout_with_a_seed_per_call():
     @eb.cell

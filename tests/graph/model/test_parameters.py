@@ -1,6 +1,7 @@
 """Gradients of parameters: added up, kept in the stack's storage, sparse for tables."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_copies_have_gradients_of_their_own():
 
 
 def test_what_is_read_is_a_copy():
-    """Of values and gradients alike: what was read stays, and what is done to it changes nothing."""
+    """Of values and gradients alike: what was read stays, and cannot be taken for the parameter's own."""
     model = eb.ParameterCollection(seed=0)
     W, table = model.add_parameters((2, 3), name="Wc", init=1.0), model.add_lookup_parameters((4, 3), name="Tc")
     for parameter in (W, table):
@@ -94,11 +95,11 @@ def test_what_is_read_is_a_copy():
         saved = [parameter.value(), parameter.grad(), x.gradient(), loss.value()]
         saved += [*table.sparse_grad()] if parameter is table else []
         before = [np.copy(one) for one in saved]
-        for read in (parameter.value, parameter.grad, x.gradient):
-            read()[...] = 7
-        if parameter is table:
-            for one in table.sparse_grad():
-                one[...] = 2
+        x.gradient()[...] = 7  # nobody takes it for what training reads
+        read = [parameter.value(), parameter.grad(), *(table.sparse_grad() if parameter is table else ())]
+        for one in read:
+            with pytest.raises(ValueError, match="read-only"):
+                one[...] = 7
         for one, want in zip([parameter.value(), parameter.grad(), x.gradient()], before, strict=False):
             np.testing.assert_array_equal(one, want)
         gradient = parameter.grad()
@@ -117,6 +118,30 @@ def test_what_is_read_is_a_copy():
     W.freeze()
     with pytest.raises(eb.EdBatchError, match="is frozen"):
         W.set_grad(np.ones((2, 3)))
+
+
+def test_values_of_expressions_are_the_callers_own():
+    with eb.Graph():
+        xs = eb.array(np.ones((2, 3), np.float32))
+        probabilities = eb.softmax(xs[0])
+    value, values = probabilities.value(), xs.value()
+    value /= value.sum()
+    values[...] = 0
+    np.testing.assert_array_equal(xs.value(), np.ones((2, 3)))
+
+
+def test_a_parameter_copies_the_array_that_it_is_made_of():
+    array = np.zeros(3, np.float32)
+    model = eb.ParameterCollection()
+    made = [eb.Parameter("x", array), model.add_parameters(3, init=array)]
+    made += [model.add_parameters(3, init=lambda *_: array), pickle.loads(pickle.dumps(made[0])), copy.copy(made[0])]
+    array[0] = 1
+    for x in made:
+        np.testing.assert_array_equal(x.value(), [0, 0, 0])
+        x.set_grad([1, 1, 1])
+    eb.SGD(made, lr=1.0).update()
+    for x in made:
+        np.testing.assert_array_equal(x.value(), [-1, -1, -1])
 
 
 @pytest.mark.parametrize("array", [None, [1.0], np.array(["a"]), np.array([1]), np.zeros(2, ">f4")], ids=repr)

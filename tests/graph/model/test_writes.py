@@ -1,5 +1,7 @@
 """A gradient is that at the parameters' values with which the graph ran, or an error: never one at neither."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -77,12 +79,114 @@ def test_a_change_between_a_run_and_its_way_back(model, change, cells, read, tmp
         np.testing.assert_allclose(on_host(parameter.grad()), gradient, rtol=1e-6)
 
 
-def test_a_change_before_the_first_run(model):
+def touch(model, path):
+    model["V"].touch()
+
+
+REFUSED = "V.* changed after this was recorded and before it ran"
+
+
+@pytest.mark.parametrize("change", [update, set_value, load, of_a_stack, touch])
+@pytest.mark.parametrize("kind", ["ops", "cell", "replay", "array", "drawn first"])
+def test_a_change_between_recording_and_a_run(model, change, kind, tmp_path):
+    """What waits is of the old values: reading it is an error, and nothing else is."""
+    call = {
+        "cell": eb.cell(lambda x: network(model, x)),
+        "replay": eb.replay(lambda sample: network(model, eb.input(sample))),
+    }.get(kind, lambda x: network(model, x))
+    with eb.Graph(policy="sufficient") as graph:
+        x = eb.input([0.1, 0.2, 0.3])
+        given = (0.1, 0.2, 0.3) if kind == "replay" else x
+        ran = call(given)
+        before = ran.value()
+        other = eb.sum(model["W"] @ x)
+        if kind == "array":
+            late = eb.array([x, x * 2]) @ model["V"].T
+            low = late[0][0]
+        else:
+            late = call(given)
+            low = late * 2 + 1
+        if kind == "drawn first":
+            graph.typed_graph()
+        change(model, tmp_path / "m.safetensors")
+        new = call(given)
+    wanted = new.value()
+    assert ran.value() == before
+    with eb.Graph(policy="sufficient"):
+        assert wanted == pytest.approx(call(given if kind == "replay" else eb.input([0.1, 0.2, 0.3])).value(), 1e-6)
+    if change in (update, set_value, touch):  # not of W
+        assert other.value() == pytest.approx(float(model["W"].value().sum(0) @ [0.1, 0.2, 0.3]), 1e-5)
+    for read in (late.value, low.value, low.backward, lambda: eb.forward([ran, low])):
+        with pytest.raises(eb.EdBatchError, match=REFUSED):
+            read()
+    with graph:
+        later = low + new
+    with pytest.raises(eb.EdBatchError, match=REFUSED):
+        later.value()
+    new.backward()
+    assert model["V"].has_grad
+
+
+def test_a_change_of_a_parameter_as_a_value():
+    W = eb.ParameterCollection().add_parameters(2, name="V", init=1.0)
+    with eb.Graph():
+        old = eb.parameter(W) * 2
+        W.set_value([3, 4])
+        new = eb.parameter(W) * 2
+    assert new.value().tolist() == [6, 8]
+    with pytest.raises(eb.EdBatchError, match=REFUSED):
+        old.value()
+
+
+def test_finite_differences_in_one_graph(model):
+    """Each value is read before the next change, or it is an error."""
+    V, x = model["V"], [0.1, 0.2, 0.3]
+    with eb.Graph():
+        loss = network(model, eb.input(x))
+        loss.backward()
+        gradient, step = V.grad()[0, 1], np.zeros((3, 3))
+        step[0, 1] = 1e-2
+        found = []
+        for sign in (1, -1):
+            V.set_value(V.value() + sign * step)
+            found.append(network(model, eb.input(x)).value())
+            V.set_value(V.value() - sign * step)
+    assert (found[0] - found[1]) / 2e-2 == pytest.approx(gradient, rel=1e-2)
+    with eb.Graph():
+        found = []
+        for sign in (1, -1):
+            V.set_value(V.value() + sign * step)
+            found.append(network(model, eb.input(x)))
+            V.set_value(V.value() - sign * step)
+    with pytest.raises(eb.EdBatchError, match=REFUSED):
+        eb.forward(found)
+
+
+def test_training_goes_on_beside_what_is_never_read(model):
+    trainer, left = eb.SGD(model), []
+    with eb.Graph():
+        for _ in range(3):
+            loss = network(model, eb.input([0.1, 0.2, 0.3]))
+            loss.backward()
+            left.append(network(model, eb.input([1.0, 0.2, 0.3])))
+            trainer.update()
+            assert loss.value() != 0
+    with eb.Graph():
+        assert network(model, eb.input([1.0, 0.2, 0.3])).value() != 0
+    for one in left:
+        with pytest.raises(eb.EdBatchError, match="changed after this was recorded"):
+            one.value()
+
+
+def test_an_update_by_another_thread_is_of_the_run_that_comes_next(model):
+    """Threads that train one model together: who records does not know of it, and a run has one set of values."""
     with eb.Graph():
         loss = network(model, eb.input([0.1, 0.2, 0.3]))
-    set_value(model, None)
+    thread = threading.Thread(target=set_value, args=(model, None))
+    thread.start()
+    thread.join()
     loss.backward()
-    assert model["W"].has_grad
+    assert model["V"].has_grad
 
 
 @pytest.mark.parametrize("cells", [True, False])
@@ -132,13 +236,15 @@ def test_writes_to_shared_memory(model):
         loss = network(model, eb.input([0.1, 0.2, 0.3]))
         loss.backward()
         arrays["b"] += 1.0  # which going back does not need
+        model["b"].touch()
         loss.backward()
         arrays["V"][0, 0] += 1.0
+        model["V"].touch()
         with pytest.raises(eb.EdBatchError, match="V changed"):
             loss.backward()
     with eb.Graph():
         loss = network(model, eb.input([0.1, 0.2, 0.3]))
-    arrays["V"][1, 2] += 1.0
+    arrays["V"][1, 2] += 1.0  # what runs reads what is there
     loss.backward()
 
 

@@ -17,8 +17,8 @@ import pytest
 
 import edbatch as eb
 from edbatch.graph.cell import cell
-from edbatch.graph.cell.cell import MANY
 from edbatch.graph.cell.tracing import trace_cell
+from edbatch.graph.many_numbers import MANY
 
 GLOBAL = 2.0
 LAYERS = [1.0, 2.0]

@@ -90,7 +90,7 @@ class FakeCupy:
 
         class RawModule:
             def __init__(self, *, code, options, backend):
-                assert (options, backend) == (("--std=c++17",), "nvrtc")
+                assert (options, backend) == (("--std=c++17", "--fmad=false"), "nvrtc")
                 self.code = code
 
             @property

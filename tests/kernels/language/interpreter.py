@@ -142,8 +142,8 @@ def _row(kernel, call, strides, i):
                 value = dtype.type(float.fromhex(text))
             case Integer(number):
                 value = np.int64(call.integers[number][i])
-            case Whole(constant):
-                value = np.int64(constant)
+            case Whole(column):
+                value = np.int64(call.columns[column])
             case Index(axis):
                 value = grid[axis]
             case Count(axis):
@@ -178,9 +178,9 @@ def _row(kernel, call, strides, i):
     for store in kernel.stores:
         at = positions(store)
         if isinstance(store, StoreLargest):
-            value = np.broadcast_to(values[store.value], sizes)
-            order = np.lexsort((-np.where(np.isnan(value), 0, value), ~np.isnan(value)))[..., : store.count]
-            written.append((store, np.broadcast_to(at, sizes)[..., : store.count], order.astype(dtype)))
+            value, count = np.broadcast_to(values[store.value], sizes), call.columns[store.count]
+            order = np.lexsort((-np.where(np.isnan(value), 0, value), ~np.isnan(value)))[..., :count]
+            written.append((store, np.broadcast_to(at, sizes)[..., :count], order.astype(dtype)))
             continue
         if isinstance(store, StoreAt):
             index = np.broadcast_to(np.asarray(values[store.index]), sizes)

@@ -32,19 +32,16 @@ def test_rows_of_groups(run, dtype, is_next, count, size):
         x[random.random(x.size) < 0.05] = special
     out = np.full(n * groups * count, 7, dtype)
     kind = (RUN, NEXT) if is_next else (NEXT, RUN)
-    kernel = Kernel(
-        1, 1, (Place(), Place()), (Load(0, kind, 0),), (StoreLargest(0, 1, kind, count=count),), dtype=dtype
-    )
+    kernel = Kernel(1, 1, (Place(), Place()), (Load(0, kind, 0),), (StoreLargest(0, 1, kind, count=1),), dtype=dtype)
     strides = [size, count] if is_next else [-groups, groups]
     column = 0 if is_next else groups * (size - 1)
     places = [Rows(x, 0, groups * size), Rows(out, 0, groups * count)]
-    check(kernel, Call(n, [groups, size], places, strides, columns=[column]), run, exact=True)
+    check(kernel, Call(n, [groups, size], places, strides, columns=[column, count]), run, exact=True)
 
 
 @pytest.mark.parametrize(
     ("outer", "stores"),
     [
-        (0, (StoreLargest(0, 1, (NEXT,), count=0),)),
         (0, (StoreLargest(0, 1, (NEXT,), add=True),)),
         (0, (StoreLargest(0, 1, (SAME,)),)),
         (0, (StoreLargest(1, 1, (NEXT,)),)),

@@ -1,7 +1,10 @@
 """What a newcomer meets."""
 
-from scripts import UNPINNED
-from scripts.bench.first_hour import busy, first_example
+import json
+
+import pytest
+
+from scripts.bench.first_hour import busy, first_example, python
 
 
 def test_the_first_example_is_the_readmes():
@@ -9,8 +12,12 @@ def test_the_first_example_is_the_readmes():
     assert "graph.report()" in first_example()
 
 
-def test_no_thread_is_pinned():
-    assert not {name for name in UNPINNED if name.startswith(("OPENBLAS", "OMP", "MKL"))}
+@pytest.mark.cpu  # another process
+def test_no_thread_is_pinned(monkeypatch):
+    for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "EDBATCH_THREADS"):
+        monkeypatch.setenv(name, "1")
+    found = json.loads(python(None, "-c", "import json, os; print(json.dumps([*os.environ]))"))
+    assert not {name for name in found if name.startswith(("OPENBLAS", "OMP", "MKL")) or name == "EDBATCH_THREADS"}
 
 
 def test_busy_processes_end(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from edbatch.graph.cell.body import Body, Node, Value, rebuilt, with_nodes
+from edbatch.graph.cell.trace import ARGUMENT
 from edbatch.graph.node_type import node_type
 from edbatch.graph.op import OPS, Kind
 
@@ -30,7 +31,8 @@ def merge_equal(body: Body, named: bool = False) -> Body:
             kept.append(moved)
         first = new[number] = seen[key]
         members[first] = members.get(first, 0) + 1
-        if number in returned and node.type.op.kind is Kind.COMPUTE:  # a view is the other anyway
+        is_other = node.type.op.kind is Kind.VIEW or node.type.op is ARGUMENT  # and has its gradient anyway
+        if number in returned and not is_other:
             new[number] = len(kept)
             copies[len(kept)] = first
             kept.append(Node(node_type(OPS["scale_gradient"], (("scale", 1.0),), (node.type.out,)), (Value(first),)))

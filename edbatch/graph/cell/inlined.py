@@ -1,0 +1,30 @@
+"""What a call of a cell returns where its body is recorded in the place of the cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from edbatch.base.numbers import is_real
+from edbatch.graph.cell.structure import flatten
+from edbatch.graph.columns import Columns
+from edbatch.graph.expression import Expression
+from edbatch.graph.model.parameters import Parameter
+from edbatch.graph.record import to_node, to_operand
+
+
+def returned(graph: Columns, found: Any) -> Any:
+    """What the function has returned, with parameters, numbers and arrays made expressions, as a cell does."""
+    if isinstance(found, Expression):
+        return found
+    leaves, structure = flatten(found)
+    if all(isinstance(x, Expression) for x in leaves):
+        return found
+    return structure.build([_as_expression(graph, x) for x in leaves])
+
+
+def _as_expression(graph: Columns, x: Any) -> Any:
+    if not (isinstance(x, Parameter | np.ndarray) or is_real(x)):
+        return x
+    return to_node(graph, to_operand("result", graph, x))

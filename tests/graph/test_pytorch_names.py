@@ -1,0 +1,152 @@
+"""Who writes what PyTorch has and EdBatch has not is told what to write."""
+
+import inspect
+import pydoc
+import re
+import traceback
+
+import numpy as np
+import pytest
+
+import edbatch as eb
+from edbatch import dynet as dy
+from edbatch.graph import pytorch_names as names
+from edbatch.models import GRU, LSTM
+
+
+@pytest.fixture
+def model():
+    made = eb.ParameterCollection(seed=0)
+    made.add_parameters((2, 2), name="W")
+    made.add_lookup_parameters((3, 2), name="E")
+    return made
+
+
+@pytest.fixture
+def x():
+    with eb.Graph():
+        yield eb.input([[1.0, 2.0], [3.0, 4.0]])
+
+
+def owners(model, x):
+    return [
+        (eb, names.FUNCTIONS),
+        (x, names.VALUE | names.EXPRESSION),
+        (eb.array([x, x]), names.VALUE | names.EXPRESSION),
+        (model["W"], names.VALUE | names.PARAMETER),
+        (model["E"], names.VALUE | names.PARAMETER),
+        (eb.Adam(model), names.TRAINER),
+        (model, names.COLLECTION),
+    ]
+
+
+def test_all_names(model, x):
+    for owner, table in owners(model, x):
+        for name, hint in table.items():
+            with pytest.raises(
+                eb.EdBatchError, match=re.escape(f"has no attribute {name!r}; expected {hint}")
+            ) as found:
+                getattr(owner, name)
+            assert isinstance(found.value, AttributeError)
+            assert not hasattr(owner, name)
+            assert name not in dir(owner)
+            for known in re.findall(r"\beb\.(\w+)", hint):
+                assert hasattr(eb, known), hint
+        with pytest.raises(AttributeError, match="no attribute 'foo'"):
+            owner.foo  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda model, x: eb.cat([x, x]), "expected eb.concatenate"),
+        (lambda model, x: eb.SGD(model).step(), "update()"),
+        (lambda model, x: x.size(0), "x.shape[0]"),
+        (lambda model, x: x.size(), "x.shape"),
+        (lambda model, x: model["W"].size(dim=1), "x.shape[1]"),
+        (lambda model, x: eb.SGD(model.parameters()), "eb.Adam(model)"),
+        (lambda model, x: x.to("cuda"), "Graph(device=...)"),
+    ],
+)
+def test_calls(model, x, call, expected):
+    with pytest.raises(eb.EdBatchError, match=re.escape(expected)):
+        call(model, x)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: eb.softmax(x, dim=0), "softmax: expected axis= in the place of dim="),
+        (lambda x: x.sum(dim=0), "sum: expected axis="),
+        (lambda x: eb.sum(x, 0, keepdim=True), "sum: expected keepdims="),
+        (lambda x: eb.stack([x, x], dim=0), "stack: expected axis="),
+        (lambda x: eb.cell(lambda y: eb.mean(y, dim=0))(x), "mean: expected axis="),
+        (lambda x: eb.dropout(x, p=0.5), "dropout: expected the rate by place"),
+        (lambda x: eb.cross_entropy(x[0], 1, reduction="sum"), "cross_entropy: expected the loss of one sample"),
+    ],
+)
+def test_keywords(call, expected):
+    with pytest.raises(TypeError, match="unexpected keyword argument") as found, eb.Graph():
+        call(eb.ones((2, 2)))
+    assert expected in "".join(traceback.format_exception(found.value))
+
+
+def test_keywords_outside_of_graphs(model):
+    with eb.Graph():
+        loss = eb.sum(model["W"])
+    for call in (
+        lambda: loss.backward(retain_graph=True),
+        lambda: eb.SGD(model).zero_grad(set_to_none=True),
+        lambda: model.zero_grad(set_to_none=True),
+    ):
+        with pytest.raises(TypeError, match="unexpected keyword argument") as found:
+            call()
+        assert "expected no such argument" in "".join(found.value.__notes__)
+
+
+def test_keywords_of_other_functions_are_not_explained():
+    def of_the_user(x):
+        return x
+
+    with pytest.raises(TypeError, match="unexpected keyword argument") as found, eb.Graph():
+        of_the_user(dim=0)
+    assert not hasattr(found.value, "__notes__")
+
+
+def test_help_and_signatures_know_nothing_of_them():
+    for kind in (eb.Expression, eb.Parameter, eb.SGD, eb.ParameterCollection):
+        assert "_Missing" not in pydoc.render_doc(kind)
+        inspect.signature(kind)
+
+
+def test_sizes_are_integers(x):
+    assert x.size == 4
+    assert isinstance(x.size, int)
+    assert np.arange(x.size).sum() == 6
+    assert repr(x.size) == "4"
+
+
+def test_what_dynet_has_is_there():
+    dy.renew_cg()
+    x = dy.inputVector([1, 2])
+    assert x.dim() == ((2,), 1)
+    assert dy.ParameterCollection().add_parameters(2).dim() == ((2,), 1)
+    dy.close_cg()
+
+
+@pytest.mark.parametrize("layer", [GRU, LSTM])
+def test_a_state_in_a_list(layer):
+    recurrent = layer(eb.ParameterCollection(), 2, 2)
+    with eb.Graph():
+        h = [eb.ones(2)] * recurrent.states
+        with pytest.raises(eb.EdBatchError, match=r"each is an argument: initial_state\(\*vectors\)"):
+            recurrent.initial_state(h)
+        assert recurrent.initial_state(*h).output() is h[0]
+
+
+def test_tensors_beside_expressions(x):
+    torch = pytest.importorskip("torch")
+    for call in (lambda t: t + x, lambda t: x @ t, lambda t: eb.concatenate([x, t]), lambda t: eb.tanh(t)):
+        with pytest.raises(eb.EdBatchError, match=r"got Tensor; eb.input\(...\) takes it, as a constant"):
+            call(torch.ones(2, 2))
+    np.testing.assert_array_equal((x + eb.input(torch.ones(2, 2))).value(), [[2, 3], [4, 5]])

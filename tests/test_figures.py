@@ -1,0 +1,77 @@
+"""Figures that pages quote are those of the tables in docs/benchmarks.md, which is where they were measured."""
+
+import re
+
+import pytest
+
+from tests.pages import README, ROOT
+
+INDEX, TRAINING = ROOT / "docs" / "index.md", ROOT / "docs" / "training.md"
+MEASURED = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+N = r"\**(\d+(?:\.\d+)?)\**"  # a figure, which may be bold
+
+# The title of a table, or what stands above it, and what begins a row in it.
+BATCHES = "### ED-Batch, figure 9: `batches`"
+TREES = "#### Training a TreeLSTM on SST, 250 trees a round"
+PEERS = "What was asked, and what falls short (geometric means over the points"
+CURVES = "| script "
+CELLS = "#### Cells: TreeLSTM on SST"
+
+
+def row(title, *first):
+    """The figures in the row of a table that begins with these cells."""
+    table = re.search(r"^\|.*(\n\|.*)+", MEASURED[MEASURED.index(f"\n{title}") + 1 :], re.MULTILINE)[0]
+    begin = r" *\| *".join(map(re.escape, first))
+    (found,) = re.findall(rf"^\| *{begin} *\|(.*)", table, re.MULTILINE)
+    return [float(figure) for figure in re.findall(r"\d+(?:\.\d+)?(?:e[+-]\d+)?", found)]
+
+
+def batches(name):
+    """By Fold's rule, by DyNet's, and as learned with `sort` and `critical`."""
+    found = row(BATCHES, name)
+    return [found[0], found[1], found[11], found[13]]
+
+
+def by_batch_256(hidden):
+    """Times as fast as PyTorch tree by tree, and by level."""
+    return [row(TREES, str(hidden), "256", f"PyTorch {peer}")[1] for peer in ("per sample", "by level")]
+
+
+def over_peers(which):
+    """Times as fast, recorded and replayed, at both hidden sizes."""
+    both = [row(PEERS, f"{which}, hidden {hidden}")[1:3] for hidden in (64, 256)]
+    return [figure for pair in zip(*both, strict=True) for figure in pair]
+
+
+# Of figures on a page, how they are said there and what was measured.
+TABLE = [
+    (rf"\| trees \| {N} \| {N} \| {N} \|", lambda: batches("recorded treenn")[:3]),
+    (rf"\| BiLSTM tagger \| {N} \| {N} \| {N} \|", lambda: batches("recorded bilstm")[:3]),
+    (rf"\| encoder-decoder \| {N} \| {N} \| {N} \|", lambda: batches("recorded seq2seq")[:3]),
+    (rf"\| lattices \| {N} \| {N} \| {N} \({N} with `encoding=\"critical\"`\)", lambda: batches("recorded lattice")),
+    (rf"TreeLSTM on 256 trees is {N} times .*?, and {N} times .*? {N} and {N} times at 64",
+     lambda: by_batch_256(256) + by_batch_256(64)),
+]  # fmt: skip
+OF_README = [
+    (rf"batched by hand: {N} times as fast in training at hidden size 64 and {N} times at 256, {N} and {N} where",
+     lambda: over_peers("training")),
+    (rf"forward {N} and {N}, {N} and {N}", lambda: over_peers("forward")),
+    (rf"takes {N} times the time of its bare matrix\nproducts\*\* with cells, {N} times op by op",
+     lambda: row(CELLS, "256", "64")[4:1:-2]),
+]  # fmt: skip
+OF_TRAINING = [
+    (rf"a TreeLSTM reaches {N} % root accuracy",
+     lambda: row(CURVES, "sentiment: SST, 5 classes, random embeddings")[:1]),
+]  # fmt: skip
+QUOTED = [(page, *quote) for page, quotes in
+          ((README, TABLE + OF_README), (INDEX, TABLE), (TRAINING, OF_TRAINING)) for quote in quotes]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "said", "measured"), QUOTED)
+def test_a_page_quotes_what_was_measured(page, said, measured):
+    """Rounded to as many places as the page has."""
+    found = re.findall(said, page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(found) == 1, f"{page.name}: expected one place that says {said}"
+    quoted = [found[0]] if isinstance(found[0], str) else list(found[0])
+    places = [len(figure.partition(".")[2]) for figure in quoted]
+    assert quoted == [f"{figure:.{n}f}" for figure, n in zip(measured(), places, strict=True)]
