@@ -65,6 +65,7 @@ def first_programs() -> Iterator[tuple[str, Callable[[], object]]]:
     """What is run first, each with its name: all that training and `edbatch run` need of the nine models."""
     for name in workloads.NINE:
         yield name, partial(_train, name)
+    yield "ops", _op_by_op
     yield "threads", _share
     for rule in COMPARED:
         yield f"the policy {rule}", partial(_schedule, rule)
@@ -114,14 +115,29 @@ def _train(name: str) -> None:
     model = eb.ParameterCollection(seed=0)
     # With matrices of that size, products of equal words are shared.
     network = workload.network(model, *sizes, 256 if name == "tree-lstm" else 8)
-    for policy in ("critical-path", "none"):
+    for policy, trains in (("critical-path", True), ("none", True), ("critical-path", False)):
         with eb.Graph(policy=policy) as graph:
             outputs = [p for sample in samples for p in workload.probabilities(network, sample)]
             loss = eb.sum([eb.pick(p, 0) for p in outputs])
-        loss.backward()
+        if trains:
+            loss.backward()
         eb.forward(outputs)
         graph.report()
         model.zero_grad()
+
+
+def _op_by_op() -> None:
+    """README's example, and its training."""
+    model = eb.ParameterCollection(seed=0)
+    embed = model.add_lookup_parameters((9, 8), name="embed")
+    W, b = model.add_parameters((5, 8), name="W"), model.add_parameters((5,), name="b")
+    for trains in (False, True):
+        with eb.Graph():
+            x, y, z = (eb.lookup(embed, word) for word in range(3))
+            total = eb.sum([eb.cross_entropy(W @ eb.tanh(eb.tanh(x + y) + z) + b, 2) for _ in range(2)])
+        if trains:
+            total.backward()
+        total.value()
 
 
 def _share() -> None:

@@ -39,6 +39,7 @@ from edbatch.kernels.tables import (
     computed_rows,
     elements_of,
     fill,
+    first_from,
     given_words,
     longest,
     memory_in,
@@ -254,7 +255,8 @@ def _gatherer(emitter: Emitter) -> Callable[..., int]:
             rows, positions, n = segment["rows"], segment["positions"], segment["n"]
             low, high = 0, n
             if begin > 0 or end < host[positions + n - 1] + 1:
-                low, high = np.searchsorted(host[positions : positions + n], np.array([begin, end]))
+                low = first_from(host, positions, n, begin)
+                high = first_from(host, positions, n, end)
             there = Listed(window_rows(segment["window"], sources.memory), at_index(sources.indices, rows + low))
             here = Listed(to, at_index(sources.indices, positions + low))
             if sources.memory.windows[segment["window"]]["scattered"] >= 0:

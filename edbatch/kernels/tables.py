@@ -354,3 +354,16 @@ def longest(host: np.ndarray, offsets: int, m: int) -> int:
 def at_index(indices: int, begin: int) -> int:
     """The address of a list in the index buffer, which has one; 0 for a negative beginning: there is none."""
     return indices + INTEGER_BYTES * int(begin) if begin >= 0 else 0
+
+
+@compiled(small=True)
+def first_from(host: np.ndarray, begin: int, n: int, least: int) -> int:
+    """Where in an ascending part of the index buffer, of n entries, the first one that is at least so large is."""
+    low, high = 0, int(n)
+    while low < high:
+        middle = (low + high) // 2
+        if host[begin + middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -60,15 +60,19 @@ def new_blockers(graph: GraphColumns, frontier: Frontier) -> Blockers:
     first[:type_count] = frontier.begin
     repeats, direct = repeating_types(graph, type_count)
     row = np.full(type_count, -1, np.int32)
-    shared = 1 if direct.any() else 0
-    row[direct] = 0
-    others = repeats & ~direct
-    row[others] = np.arange(shared, shared + others.sum())
+    rows = 0
+    for kind in range(type_count):  # those that are direct share the first row
+        if direct[kind]:
+            row[kind], rows = 0, 1
+    for kind in range(type_count):
+        if repeats[kind] and not direct[kind]:
+            row[kind] = rows
+            rows += 1
     return Blockers(
         first,
         row,
         direct,
-        np.empty((shared + others.sum(), nodes), np.int32),
+        np.empty((rows, nodes), np.int32),
         np.zeros(type_count, np.int64),
         np.full(type_count, -1, np.int32),
         np.empty(nodes, np.int32),
