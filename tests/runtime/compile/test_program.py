@@ -222,9 +222,9 @@ def test_a_deleted_model_is_an_error_and_no_crash():
         cell(eb.ones(N)).value()
     with eb.Graph(policy="sufficient"):
         y = cell(eb.ones(N))
-        del W, model._parameters["W"]
-        with pytest.raises(eb.EdBatchError, match="was deleted"):
-            y.value()
+    del W, model._parameters["W"]
+    with pytest.raises(eb.EdBatchError, match="was deleted"):
+        y.value()
 
 
 def test_matrices_of_one_row_or_column_and_their_stacks():
