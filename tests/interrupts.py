@@ -59,8 +59,9 @@ class Interrupt:
         try:
             next(_alone(function))
             sys.settrace(None)
-            if self.lines >= self.at:
-                time.sleep(0.2)  # it came inside a finalizer, and is sent once more
+            if self.lines >= self.at:  # it came inside a finalizer, and is sent once more, by a thread that may wait
+                for _ in range(300):
+                    time.sleep(0.01)
         except KeyboardInterrupt:
             interrupted = True
             reuse_memory()
