@@ -41,7 +41,7 @@ def listening(host: str, port: int) -> Iterator[list[socket.socket]]:
 
 
 def hosts_of(addresses: Iterable[str], names: Iterable[str]) -> set[str]:
-    """What requests may be sent to, as their `Host` says: addresses that are listened at, local ones, and other names.
+    """Hosts that requests may name: addresses that are listened at, local ones, and other names.
 
     Example:
         >>> sorted(hosts_of(["10.0.0.5"], ["Parser.example"]))

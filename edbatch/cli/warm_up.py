@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def first_programs() -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is run first, each with its name: all that training and `edbatch run` need of the nine models."""
+    """Programs that are run first, by name: all that training and `edbatch run` need of the nine models."""
     for name in workloads.NINE:
         yield name, partial(_train, name)
     yield "ops", _op_by_op
@@ -77,7 +77,7 @@ def first_programs() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def other_programs() -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is run then; all else that a program of a user's may need is in one of them."""
+    """Programs that are run next: together they need all else that a user's program may need."""
     for rule in RULES:
         if rule not in COMPARED:
             yield f"the policy {rule}", partial(_schedule, rule)

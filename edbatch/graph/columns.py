@@ -362,7 +362,7 @@ class Columns:
         raise NotImplementedError
 
     def note_read(self, value: float) -> None:
-        """Be told what `float(x)` has read; only what goes back wants to know."""
+        """Be told what `float(x)` has read; only graphs with a backward pass want to know."""
 
     def rows(self, ids: np.ndarray, spec: Spec) -> np.ndarray:
         """The values of expressions of one spec as an array, by their ids; the runtime knows how."""

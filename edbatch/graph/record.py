@@ -160,7 +160,7 @@ def to_expression(name: str, x: Any) -> Expression:
 
 
 def to_own_node(name: str, graph: Columns, x: Any) -> Expression:
-    """What callers may hold as a node of the graph: a number as an input of its own."""
+    """Return an operand that callers may hold as a node of the graph: a number as an input of its own."""
     return to_node(graph, to_operand(name, graph, x, shared=False))
 
 

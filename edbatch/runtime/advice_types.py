@@ -96,7 +96,7 @@ def bound_of(graphs: Sequence[TypedGraph]) -> int:
 
 
 def gain_of(graphs: Sequence[TypedGraph], others: Sequence[TypedGraph]) -> str | None:
-    """What would be saved if graphs were others, if that is worth a sentence."""
+    """Describe what other graphs would save; None if that is not worth a sentence."""
     if all(graph is other for graph, other in zip(graphs, others, strict=True)):
         return None
     bound, least = bound_of(graphs), bound_of(others)

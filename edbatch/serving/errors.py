@@ -1,4 +1,4 @@
-"""What a request may end with, instead of an answer."""
+"""Errors that a request may end with."""
 
 from edbatch.errors import EdBatchError
 

@@ -75,7 +75,7 @@ def failed(status: int, message: str, headers: Mapping[str, str] | None = None, 
 
 
 async def refused(request: Request, error: Exception) -> Response:
-    """What is refused before it is read: the connection is closed, and nothing of the body is read on."""
+    """A refusal before the body is read: the connection is closed."""
     assert isinstance(error, HTTPException)
     message, headers = error.detail, dict(error.headers or {})
     if error.status_code == 404:

@@ -1,4 +1,4 @@
-"""What clients may take of a server."""
+"""Limits on what clients may take of a server."""
 
 from typing import NamedTuple
 

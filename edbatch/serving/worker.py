@@ -276,7 +276,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _of_all(error: Exception) -> Exception:
-    """What went wrong as values were computed, as who asked is told."""
+    """Describe, for the caller, what went wrong as values were computed."""
     if isinstance(error, MemoryError):
         return error
     told = BatcherError(f"values could not be computed: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""What a run's curve depends on to the last bit, beside its settings: another machine or process may have others."""
+"""Conditions that decide the last bits of a run's curve, beside its settings; other machines may have others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of a cell returns where its body is recorded in the place of the cell."""
+"""Results of a cell whose body is recorded in place of a call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from edbatch.graph.record import to_node, to_operand
 
 
 def returned(graph: Columns, found: Any) -> Any:
-    """What the function has returned, with parameters, numbers and arrays made expressions, as a cell does."""
+    """Turn parameters, numbers and arrays that the function returned into expressions, as a cell does."""
     if isinstance(found, Expression):
         return found
     leaves, structure = flatten(found)

@@ -143,7 +143,7 @@ class Trace(Template):
 
     @property
     def leaked(self) -> str:
-        """What is wrong with an expression that outlives the trace."""
+        """The error of an expression that outlives the trace."""
         return (
             f"an expression that cell {self.cell} computed while it was traced is used outside of the cell: it has no "
             "value, as a call of the cell records one node; have the cell return it, and use what each call returns"

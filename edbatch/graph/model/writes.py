@@ -22,7 +22,7 @@ _graphs: dict[int, tuple[int, ref[Any]]] = {}  # by `id`, with the threads that 
 
 
 class Follower(Protocol):
-    """What wants to know of writes."""
+    """A listener to writes."""
 
     def note_write(self, time: int) -> None:
         """Be told that parameters have just been written to."""

@@ -1,4 +1,4 @@
-"""What the calls that a graph has recorded depend on, compared once more before their numbers are computed."""
+"""A second comparison of what recorded calls depend on, before their numbers are computed."""
 
 from __future__ import annotations
 

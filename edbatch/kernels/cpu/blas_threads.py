@@ -45,7 +45,7 @@ def _libraries() -> list[Any]:
 
 
 def blas_kernels() -> str:
-    """What decides the last bits of matrix products: libraries, versions, and the processor that they compute for."""
+    """The BLAS libraries, with versions and kernels: they decide the last bits of matrix products."""
     told = [library.info() for library in _libraries()]
     names = {
         " ".join(str(of[key]) for key in ("internal_api", "version", "architecture") if of.get(key)) for of in told
