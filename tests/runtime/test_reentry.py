@@ -37,6 +37,9 @@ class Meanwhile:
         return self.line
 
 
+OUTDATED = "p0 changed after this was recorded and before it ran"
+
+
 def chain(n):
     return eb.sum(eb.log(eb.ones(n) * 0.5))
 
@@ -80,8 +83,9 @@ def test_who_asks_at_any_line(asks):
                 y.backward()
             assert y.value() == pytest.approx(n * np.log(0.5) + w.value().sum(), rel=1e-5)
             assert there.value() == value(n)
-        except eb.EdBatchError:
-            if asks != "records":
+        except eb.EdBatchError as error:
+            too_early = asks == "updates" and OUTDATED in str(error)  # when nothing had run
+            if asks != "records" and not too_early:
                 raise
         return meanwhile.lines
 
