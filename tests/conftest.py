@@ -16,6 +16,7 @@ from edbatch.graph.opened import graphs
 from edbatch.graph.options import Options, current_options
 from edbatch.kernels.cuda.cupy_driver import open_driver
 from edbatch.kernels.cuda.recordings import Recordings
+from edbatch.runtime import learned
 from tests.interrupts import end_blocks
 
 # What it declares is in the tables while it is tested, and not while other tests are collected.
@@ -27,6 +28,13 @@ os.environ.setdefault("EDBATCH_THREADS", "1")
 
 settings.register_profile("edbatch", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("edbatch")
+
+
+@pytest.fixture
+def nothing_learned(monkeypatch):
+    """No policies, and no nodes counted on the way to one, of tests before."""
+    monkeypatch.setattr(learned, "_learned", {})
+    monkeypatch.setattr(learned, "_seen", {})
 
 
 @pytest.fixture(scope="session")

@@ -207,9 +207,7 @@ def chain(n, op=eb.tanh):
 
 
 @pytest.fixture
-def nothing_learned(monkeypatch):
-    monkeypatch.setattr(learned, "_learned", {})
-    monkeypatch.setattr(learned, "_seen", {})
+def nothing_learned(nothing_learned, monkeypatch):
     monkeypatch.setattr(remembered, "of_graphs", remembered.Plans())
 
 

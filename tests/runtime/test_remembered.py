@@ -34,7 +34,7 @@ SAMPLES = [(1, 2, 3), (4,), (1, 2, 3, 5, 6, 7), (5, 5)] * 8
 
 
 @pytest.fixture(autouse=True)
-def plans(monkeypatch):
+def plans(monkeypatch, nothing_learned):
     own = Plans()
     monkeypatch.setattr(remembered, "of_recordings", own)
     return own

@@ -39,7 +39,7 @@ class Net:
 
 
 @pytest.fixture
-def plans(monkeypatch):
+def plans(monkeypatch, nothing_learned):
     own = Plans()
     monkeypatch.setattr(remembered, "of_graphs", own)
     monkeypatch.setattr(remembered.of_structures, "is_open", False)

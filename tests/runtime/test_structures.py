@@ -56,7 +56,7 @@ class Net:
 
 
 @pytest.fixture(autouse=True)
-def plans(monkeypatch):
+def plans(monkeypatch, nothing_learned):
     monkeypatch.setattr(remembered, "of_graphs", Plans())
     own = Plans()
     for module in (remembered, evaluation):
