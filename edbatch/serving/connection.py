@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from edbatch.serving.limits import Limits
 
 BACKLOG = 2048  # connections that wait to be accepted
+LINGER_BYTES, LINGER_SECONDS = 1 << 20, 2.0  # of a refused body that is read on, so that its sender gets the answer
 
 
 class Server(uvicorn.Server):
@@ -66,7 +67,7 @@ class _Connection(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
         transport.set_write_buffer_limits(0)  # writing is paused until all is taken
         if len(self.connections) > self._limits.connections:
             self._refuse("503 Service Unavailable", "too many connections")
@@ -78,8 +79,13 @@ class _Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.conn.their_state is h11.SEND_BODY:  # nobody reads it
+        if self.reads_on and not self.transport.is_closing():
             self.transport.close()
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether a body is on its way that nobody reads."""
+        return self.conn.their_state is h11.SEND_BODY and self.cycle is not None and self.cycle.response_complete
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -117,3 +123,55 @@ class _Connection(H11Protocol):
         head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(said)}\r\n"
         self.transport.write(f"{head}Connection: close\r\n\r\n{said}".encode())
         self.transport.close()
+
+
+class _Transport:
+    """A transport that ends its side and reads on when it is closed before a body has come.
+
+    Closing a socket with unread bytes resets the connection, and the client may lose the answer.
+    """
+
+    def __init__(self, transport: asyncio.Transport, connection: _Connection) -> None:
+        self._transport = transport
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def close(self) -> None:
+        """Close, at once or when the client has sent what it is sending."""
+        if not self._connection.reads_on:
+            self._transport.close()
+        elif not isinstance(self._transport.get_protocol(), _Rest):
+            self._transport.set_protocol(_Rest(self._transport, self._connection))
+
+
+class _Rest(asyncio.Protocol):
+    """The rest of a body, thrown away until the client closes, or takes too long, or sends too much."""
+
+    def __init__(self, transport: asyncio.Transport, connection: _Connection) -> None:
+        self._connection = connection
+        self._transport = transport
+        self._size = 0
+        transport.write_eof()
+        transport.resume_reading()
+        self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what comes."""
+        self._size += len(data)
+        if self._size > LINGER_BYTES:
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell the connection."""
+        self._timer.cancel()
+        self._connection.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        """Tell the connection that an answer is not taken."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Tell the connection that it is."""
+        self._connection.resume_writing()

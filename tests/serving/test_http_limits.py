@@ -336,6 +336,25 @@ def test_what_is_refused_is_not_read_on(server, path, kind, status, length):
     assert post(server.url, json=3).json() == 6
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [(HEAD, 413), (HEAD + b"Content-Encoding: gzip\r\n", 415), (HEAD.replace(b"localhost", b"elsewhere"), 421)],
+)
+def test_who_is_refused_while_sending_gets_the_answer(server, head, status):
+    """A reset would make clients lose it."""
+    body = b" " * (1 << 18)
+    with connected(server) as connection:
+        connection.sendall(head + b"Content-Length: %d\r\n\r\n" % (4 * len(body)))
+        for _ in range(3):
+            connection.sendall(body)
+            time.sleep(0.05)
+        found = b""
+        while part := connection.recv(1 << 16):
+            found += part
+    assert found.startswith(b"HTTP/1.1 %d " % status)
+    assert b'{"error":' in found
+
+
 def test_a_body_that_nobody_asked_for_is_not_read_on(server):
     head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % 10**12
     found = said(server, head)
