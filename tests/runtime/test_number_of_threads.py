@@ -181,6 +181,20 @@ def test_python_ends_while_threads_wait():
         assert done.stdout.split()[-1:] in (["3"], []), done.stderr
 
 
+def test_memory_is_traced_while_threads_compute():
+    """The tracer takes Python's lock at each allocation, and the thread that waits for the others holds it."""
+    traced = """
+import tracemalloc
+tracemalloc.start()
+with eb.options(threads=3):
+    for _ in range(5):
+        with eb.Graph(policy="sufficient"):
+            xs = [eb.softmax(W[:64, :64] @ eb.tanh(W @ eb.input(np.full(300, k / 99)))[:64]) for k in range(400)]
+            eb.sum([eb.sum(x * W[3, :64]) for x in xs]).backward()
+"""
+    subprocess.run([sys.executable, "-c", PROGRAM + traced], timeout=120, check=True)
+
+
 def test_workers_of_multiprocessing_compute_alone_unless_asked():
     code = PROGRAM.replace("eb.options(threads=3), ", "")
     code = (

@@ -19,6 +19,7 @@ from edbatch.kernels.cpu.jobs import (
     PRODUCT,
     Job,
     entry_parts,
+    own_memory,
     product_parts,
     row_parts,
 )
@@ -69,11 +70,11 @@ def _kernel(device: np.ndarray, kernel: int, step: np.void, given: np.ndarray, i
     parts = row_parts(n, elements * step["groups"] * step["entries"], LEAST_ENTRIES)
     most = integers.longest if step["over"] == OVER_LISTS else 1
     if parts > 1:
-        scratch = step["scratch"] * step["entries"] * most
-        words = Matrix(int64_address(given) + given.itemsize, 0, 0)
-        sizes = Sizes(n, len(given) - 1, scratch)
-        share(device, Job(KERNEL, parts, kernel, 0, sizes, words, NONE.w, NONE.out, 0))
-        given[0] = 0  # or it would be freed before: Numba does not know that it is used
+        words, scratch = len(given) - 1, step["scratch"] * step["entries"] * most
+        own = own_memory(parts, words + scratch)
+        x, out = Matrix(int64_address(given) + given.itemsize, 0, 0), Matrix(int64_address(own), own.strides[0], 0)
+        share(device, Job(KERNEL, parts, kernel, 0, Sizes(n, words, scratch), x, NONE.w, out, 0))
+        given[0], own[0, 0] = 0, 0  # or they would be freed before: Numba does not know that they are used
         return
     kept = np.empty(step["scratch"] * step["entries"] * most + 1, np.float64)
     given[-1] = int64_address(kept)
@@ -144,8 +145,11 @@ def _add_to_operand(device: np.ndarray, task: np.void, one: np.void, sources: So
     if parts == 1:
         call_kernel(kernel, 0, n, int64_address(given))
     else:
-        words, sizes = Matrix(int64_address(given), place, 2), Sizes(n, len(given), width)
-        share(device, Job(COLUMNS, parts, kernel, task["itemsize"], sizes, words, NONE.w, NONE.out, 0))
+        own = own_memory(parts, len(given))
+        x, out = Matrix(int64_address(given), place, 2), Matrix(int64_address(own), own.strides[0], 0)
+        sizes = Sizes(n, len(given), width)
+        share(device, Job(COLUMNS, parts, kernel, task["itemsize"], sizes, x, NONE.w, out, 0))
+        own[0, 0] = 0
     given[0], offsets[0] = 0, 0  # or they would be freed before the call
 
 

@@ -29,6 +29,7 @@ MOST_PARTS, WIDE, FEW = 4, 1024, 128  # so many columns of so few rows, or twice
 ALIGNED = 16  # what parts begin at: a line of the cache, and the columns that a BLAS computes at a time
 # Entries of a kernel (about 10 us), and bytes of a copy; a part has half of that at least.
 LEAST_ENTRIES, LEAST_BYTES = 8192, 1 << 17
+LINE_WORDS = 8  # of a line of the cache
 
 
 class Job(NamedTuple):
@@ -42,7 +43,8 @@ class Job(NamedTuple):
         sizes: of a product. Of a kernel: rows, words that it is given, and entries of scratch, or of a row. Of a copy:
             rows, and bytes of one.
         x, w, out: of a product. Of a kernel x: the address of what it is given, the first place that is cut, and how
-            many are. Of a copy x and `out`: address, stride and list.
+            many are; `out`: the address of memory for a copy of that, and for scratch, and bytes of it for each part.
+            Of a copy x and `out`: address, stride and list.
         add: of a product, whether it is added.
     """
 
@@ -145,30 +147,41 @@ def _rows_from(given: Matrix, width: int, first: int) -> Listed:
 
 @compiled(error_model="numpy")
 def _call_with_rows(job: Job, part: int) -> None:
-    n, words, kept = job.sizes
-    given, scratch = _copied(job.x.address, words), np.empty(kept + 1, np.float64)
-    given[words - 1] = int64_address(scratch)
+    n, words, _ = job.sizes
+    address = _copied(job, part)
+    given = int64s_at(address)
+    given[words - 1] = address + 8 * words
     first, stop = cut(n, job.parts, part, 1), cut(n, job.parts, part + 1, 1)
-    call_kernel(job.function, first, stop, int64_address(given))
-    given[0], scratch[0] = 0, 0  # or they would be freed before the call: Numba does not know that it uses them
+    call_kernel(job.function, first, stop, address)
 
 
 @compiled(error_model="numpy")
 def _call_with_columns(job: Job, part: int) -> None:
-    n, words, width = job.sizes
-    given = _copied(job.x.address, words)
+    n, _, width = job.sizes
+    address = _copied(job, part)
+    given = int64s_at(address)
     first, stop = cut(width, job.parts, part, ALIGNED), cut(width, job.parts, part + 1, ALIGNED)
     given[0] = stop - first
     for place in range(job.x.turned):
         given[job.x.distance + PLACE * place] += job.itemsize * first
-    call_kernel(job.function, 0, n, int64_address(given))
-    given[0] = 0  # or it would be freed before the call
+    call_kernel(job.function, 0, n, address)
+
+
+@compiled(small=True, error_model="numpy")
+def own_memory(parts: int, words: int) -> np.ndarray:
+    """Memory in which each part has so many words, and does not share a line of the cache with another.
+
+    Who asks for a job makes it: Numba allocates with Python's allocator, and `tracemalloc` takes Python's lock there,
+    which the thread that asks holds while it waits for the others.
+    """
+    return np.empty((parts, words + LINE_WORDS), np.int64)
 
 
 @compiled(error_model="numpy")
-def _copied(address: int, words: int) -> np.ndarray:
-    """What a kernel is given, to be changed by one thread."""
-    there, given = int64s_at(address), np.empty(words, np.int64)
-    for at in range(words):
+def _copied(job: Job, part: int) -> int:
+    """The address of what a kernel is given, in a part's own memory."""
+    address = job.out.address + part * job.out.distance
+    there, given = int64s_at(job.x.address), int64s_at(address)
+    for at in range(job.sizes.n):
         given[at] = there[at]
-    return given
+    return address
