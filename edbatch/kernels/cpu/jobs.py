@@ -15,7 +15,7 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.kernels.cpu.gather import move_rows
-from edbatch.kernels.cpu.pointers import call_kernel, int64_address, int64s_at
+from edbatch.kernels.cpu.pointers import call_kernel, int64s_at
 from edbatch.kernels.cpu.products import Gemm, multiply
 from edbatch.kernels.tables import PLACE, Listed, Matrix, Rows, Sizes
 
