@@ -15,7 +15,7 @@ from edbatch.data.random_lattices import random_lattices
 from matplotlib.figure import Figure
 
 FOLDER = Path(__file__).parent / "pictures"
-POLICIES = ("depth", "agenda", "sufficient", "learned")
+POLICIES = ("depth", "agenda", "sufficient", "critical-path")
 TREES = (((3, 7), 9), (4, (8, (1, 2))), (5, 6))
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3")
 
@@ -107,12 +107,9 @@ def tagged_lattices(lattices, policy) -> eb.Graph:
     return graph
 
 
-def draw_schedules(path: Path, typed, learned) -> None:
+def draw_schedules(path: Path, typed) -> None:
     """A row for each policy: its batches, as high as they have nodes, by type."""
-    schedules = {
-        name: (learned if name == "learned" else eb.get_policy(name)).schedule(typed)
-        for name in POLICIES
-    }
+    schedules = {name: eb.get_policy(name).schedule(typed) for name in POLICIES}
     longest = max(map(len, schedules.values()))
     figure = Figure(figsize=(8, 6), layout="constrained")
     rows = figure.subplots(len(POLICIES), 1, sharex=True, sharey=True)
@@ -150,15 +147,11 @@ def main(folder: Path = FOLDER) -> None:
     lattices = [
         lattice for lattice in random_lattices(600, seed=0) if len(lattice) <= 24
     ]
-    parts = [lattices[at : at + 12] for at in range(0, 72, 12)]
-    *train, other = [
-        tagged_lattices(part, "sufficient").typed_graph() for part in parts
-    ]
-    learned = eb.learn(train)
-    draw_schedules(folder / "schedules.svg", other, learned)
+    twelve = tagged_lattices(lattices[60:72], "sufficient").typed_graph()
+    draw_schedules(folder / "schedules.svg", twelve)
     two = [lattice for lattice in random_lattices(200, seed=5) if len(lattice) <= 8][:2]
-    for name, policy in (("depth", "depth"), ("learned", learned)):
-        tagged_lattices(two, policy).draw(folder / f"lattices-{name}.svg")
+    for name in ("depth", "critical-path"):
+        tagged_lattices(two, name).draw(folder / f"lattices-{name}.svg")
 
 
 if __name__ == "__main__":

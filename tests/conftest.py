@@ -32,9 +32,8 @@ settings.load_profile("edbatch")
 
 @pytest.fixture
 def nothing_learned(monkeypatch):
-    """No policies, and no nodes counted on the way to one, of tests before."""
-    monkeypatch.setattr(learned, "_learned", {})
-    monkeypatch.setattr(learned, "_seen", {})
+    """No policies, and no mini-batches counted on the way to one, of tests before."""
+    monkeypatch.setattr(learned, "_known", {})
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,7 @@ pytestmark = pytest.mark.cpu  # reports show the device
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_code_of_a_page_prints_what_it_shows(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    for known in ("_learned", "_seen"):  # policies are learned as in a program of its own
-        monkeypatch.setattr(learned, known, {})
+    monkeypatch.setattr(learned, "_known", {})  # policies are learned as in a program of its own
     for plans in (remembered.of_graphs, remembered.of_structures, remembered.of_recordings):  # and plans are kept
         for count in ("_in_vain", "_missed", "_asked"):
             monkeypatch.setattr(plans, count, 0)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.base.stopwatch import processor_time
 from edbatch.compiling import compiled
-from edbatch.policy import qlearning, trainer
+from edbatch.policy import qlearning
 from edbatch.runtime import learned, remembered
 from tests.interrupts import FOREVER, Interrupt
 
@@ -208,6 +207,8 @@ def chain(n, op=eb.tanh):
 
 @pytest.fixture
 def nothing_learned(nothing_learned, monkeypatch):
+    """As in a new process, which looks at the fourth mini-batch of a set of types whether learning pays."""
+    monkeypatch.setattr(learned, "FIRST_LOOK", 4)
     monkeypatch.setattr(remembered, "of_graphs", remembered.Plans())
 
 
@@ -222,34 +223,18 @@ def of_kind(kind):
     return x
 
 
-def graph_of_chains(n):
+def chains(n):
     with eb.Graph() as graph:
         for chain in range(n // 20):
             of_kind(chain % 4)
-    return graph
-
-
-def chains(n):
-    graph = graph_of_chains(n)
     graph.run()
     return graph.report().policy
 
 
-def test_small_graphs_need_no_learning(nothing_learned):
-    assert [chains(40) for _ in range(3)] == ["sufficient"] * 3
+def test_a_rule_decides_unless_learning_pays(nothing_learned, monkeypatch):
+    monkeypatch.setattr(qlearning, "learn", None)
+    assert [chains(2000) for _ in range(6)] == ["critical-path"] * 6
     assert chain(30) == "none needed"
-
-
-def test_a_large_mini_batch_is_learned_from(nothing_learned):
-    assert chains(learned.LARGE - 20) == "sufficient"
-    assert chains(learned.LARGE) == "fsm-sort"
-    assert chains(40) == "fsm-sort", "what is known is used for small graphs too"
-    assert chain(learned.LARGE) == "fsm-sort"
-
-
-def test_many_small_mini_batches_are_learned_from(nothing_learned, monkeypatch):
-    monkeypatch.setattr(learned, "MANY", 100)
-    assert [chains(40) for _ in range(4)] == ["sufficient"] * 2 + ["fsm-sort"] * 2
 
 
 def neural_stack(length):
@@ -266,35 +251,28 @@ def neural_stack(length):
     return total
 
 
-def test_learning_that_nobody_asked_for_ends_soon_and_is_not_tried_again(nothing_learned, monkeypatch):
-    monkeypatch.setattr(qlearning, "SECONDS", 0.2)
-    begun, policies, asked = processor_time(), [], []
-    learn = learned.learn_unasked
-    monkeypatch.setattr(learned, "learn_unasked", lambda graph: asked.append(graph) or learn(graph))
-    for _ in range(3):
-        with eb.Graph() as graph:
-            stacks = [neural_stack(7 + number % 4) for number in range(8)]
-        eb.forward(stacks)
-        policies.append(graph.report().policy)
-    assert len(asked[0]) > learned.LARGE
-    assert len(asked) == len(set(policies)) == 1
-    assert processor_time() - begun < 1.5
+def test_a_large_graph_that_comes_once_is_not_learned_from(nothing_learned, monkeypatch):
+    monkeypatch.setattr(qlearning, "learn", None)
+    with eb.Graph() as graph:
+        stacks = [neural_stack(7 + number % 4) for number in range(8)]
+    eb.forward(stacks)
+    assert graph.report().nodes > 1000
+    assert graph.report().policy == "critical-path"
 
 
-def test_off_a_terminal_it_is_said_that_learning_takes_long(nothing_learned, monkeypatch, capsys):
+def test_a_machine_is_learned_beside_the_program_where_that_pays(nothing_learned, monkeypatch, capfd):
+    monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
+    monkeypatch.setattr(learned, "_said", threading.Event())
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    monkeypatch.setattr(trainer, "LONG", 0.0)
-    monkeypatch.setattr(trainer, "_said", threading.Event())
-    for _ in range(2):
-        eb.learn([graph_of_chains(200).typed_graph()])
-        assert capsys.readouterr().err == "", "who asks for it knows"
-    chains(learned.LARGE)
-    assert capsys.readouterr().err == "edbatch: learning to batch 1,000 nodes, 2 s of processor time at most\n"
+    assert [chains(400) for _ in range(8)] == ["critical-path"] * 7 + ["fsm-ahead"]
+    assert chains(400) == "fsm-ahead"
+    assert capfd.readouterr().err.count("learning to batch beside the program") == 1
 
 
-def test_nothing_is_learned_where_a_rule_has_the_fewest_batches(nothing_learned, monkeypatch):
-    monkeypatch.setattr(learned, "learn_unasked", None)
-    assert [chain(learned.LARGE), chain(learned.LARGE)] == ["sufficient"] * 2
+def test_nothing_is_learned_where_the_rule_is_close_to_the_bound(nothing_learned, monkeypatch):
+    monkeypatch.setattr(learned, "BATCH_SECONDS", 1e9)
+    monkeypatch.setattr(qlearning, "learn", None)
+    assert [chain(1000) for _ in range(20)] == ["critical-path"] * 20
 
 
 def trained(folder, samples, batch_size):
@@ -314,14 +292,7 @@ def trained(folder, samples, batch_size):
 
 
 def test_a_training_run_learns_where_that_pays(tmp_path, monkeypatch):
-    assert trained(tmp_path / "small", [0, 1, 2, 3], 2) == "sufficient"
-    assert trained(tmp_path / "large", [0, 1, 2, 3] * 20, 80) == "fsm-sort"
-    assert trained(tmp_path / "one kind", [0] * 80, 80) == "sufficient"
-    monkeypatch.setattr(learned, "MANY", 21 * 8)
-    assert trained(tmp_path / "many", [0, 1, 2, 3] * 2, 2) == "fsm-sort"
-
-
-def test_a_warning_of_learning_in_vain_names_the_remedy_and_the_line(nothing_learned, monkeypatch):
-    monkeypatch.setattr(learned, "WASTE_LIMIT", -1.0)
-    with pytest.warns(eb.EdBatchWarning, match=rf"run at {re.escape(__file__)}:\d+, .*policy='sufficient'"):
-        assert chains(learned.LARGE) == "sufficient"
+    assert trained(tmp_path / "little", [0, 1, 2, 3] * 20, 80) == "critical-path"
+    monkeypatch.setattr(learned, "BATCH_SECONDS", 1.0)
+    assert trained(tmp_path / "much", [0, 1, 2, 3] * 20, 80) == "fsm-ahead"
+    assert trained(tmp_path / "one kind", [0] * 80, 80) == "critical-path"

@@ -28,16 +28,16 @@ workloads = Later("edbatch.models.workloads")
 
 MODELS = {"trees": "tree-lstm", "tagger": "tagger", "lattices": "lattice-lstm"}
 UNBATCHED, LEARNED = "unbatched", "learned"
-RULES = {UNBATCHED: "none", "depth": "depth", "agenda": "agenda", "sufficient": "sufficient"}  # the first is right
+RULES = {UNBATCHED: "none"} | {name: name for name in ("depth", "agenda", "critical-path")}  # the first is right
 SAMPLES, LEARN_FROM, HIDDEN, ROUNDS = 12, 4, 64, 7
 SEED = 1  # of the samples; learning from the first of them takes no search, which would have to be compiled
 MOST_APART = 1e-5  # that probabilities in float32 may be from unbatched ones
 
 DESCRIPTION = f"""\
 A TreeLSTM over trees, a BiLSTM tagger and a lattice LSTM, over made-up samples, one operation at a time and batched: by
-depth (TensorFlow Fold's rule), by agenda (DyNet's), by the rule `sufficient`, and by machines learned from {LEARN_FROM}
-other samples, by another process while this one compiles. One table, and one picture of it. `edbatch run` does the same
-for any model on your data, in full.
+depth (TensorFlow Fold's rule), by agenda (DyNet's), by the default rule `critical-path`, and by machines learned from
+{LEARN_FROM} other samples, by another process while this one compiles. One table, and one picture of it. `edbatch run`
+does the same for any model on your data, in full.
 """
 
 
@@ -195,7 +195,7 @@ def _learner(paths: dict[str, Path]) -> Iterator[subprocess.Popen[str]]:
 def learn_from(paths: Sequence[str]) -> None:
     """Learn a policy from each recorded graph, and write it beside it, as JSON: what the other process does."""
     for path in paths:
-        eb.learn([read_graph(path)], encoding="critical", progress=False).save(Path(path).with_suffix(".json"))
+        eb.learn([read_graph(path)], encoding="ahead", progress=False).save(Path(path).with_suffix(".json"))
 
 
 def _lines(rows: list[Row]) -> list[list[Any]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 encodings = Later("edbatch.policy.encodings")
 tqdm = Later("tqdm")
 
-RULES = ("depth", "agenda", "sufficient")
+RULES = ("depth", "agenda", "critical-path")
 
 DESCRIPTION = """\
 Learn a batching policy for graphs like the given ones and write it to a file.

@@ -28,7 +28,7 @@ compiled = Later("edbatch.compiling.compiled")
 remembered = Later("edbatch.runtime.remembered")
 workloads = Later("edbatch.models.workloads")
 
-RULES = ("none", "depth", "agenda", "sufficient")  # the first is unbatched: the others are checked against it
+RULES = ("none", "depth", "agenda", "critical-path")  # the first is unbatched: the others are checked against it
 LEARN_FROM = 3  # mini-batches
 LEAST_RUNS = 20  # of mini-batches, per policy: little data is run several times
 MADE_UP = 300  # samples, where no file is given

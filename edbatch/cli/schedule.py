@@ -30,7 +30,7 @@ def add_parser(commands: Commands) -> None:
         nargs="+",
         action="extend",
         metavar="POLICY",
-        help="heuristics by name and policy files (default: depth agenda sufficient)",
+        help="heuristics by name and policy files (default: depth agenda critical-path)",
     )
     add_json(parser)
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
     Raises:
         EdBatchError: a graph or a policy cannot be read.
     """
-    specs = arguments.policy or ["depth", "agenda", "sufficient"]
+    specs = arguments.policy or ["depth", "agenda", "critical-path"]
     policies = {spec: get_policy(spec) for spec in specs}
     graphs = {path: read_graph(path) for path in arguments.graphs}
     rows: list[dict[str, Any]] = []

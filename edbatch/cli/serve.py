@@ -57,7 +57,7 @@ def add_parser(commands: Commands) -> None:
     parser = add_command(commands, "serve", run, "answer requests by HTTP", DESCRIPTION)
     parser.add_argument("source", metavar="MODULE:FUNCTION", help="returns a model and a program")
     parser.add_argument("--checkpoint", metavar="FILE", help="parameters of the model; a policy beside it is used")
-    parser.add_argument("--policy", metavar="FILE", help="policy file, or the name of a policy (default: sufficient)")
+    parser.add_argument("--policy", metavar="FILE", help="policy file, or a policy's name (default: critical-path)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     parser.add_argument(
         "--port", type=integer(0, 65535), default=8000, help="0: one that is free (default: %(default)s)"

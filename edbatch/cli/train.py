@@ -152,7 +152,7 @@ def measured(workload: Workload, network: Any, samples: list[Labelled], batch_si
     losses, right = [], []
     for at in range(0, len(samples), batch_size):
         batch = samples[at : at + batch_size]
-        with eb.Graph(policy="sufficient"):
+        with eb.Graph(policy="critical-path"):
             scores = workload.scores(network, batch)
             values = iter(eb.forward([score for of_sample in scores for score in of_sample]))
         for of_sample, (_, labels) in zip(scores, batch, strict=True):

@@ -115,7 +115,7 @@ def _train(name: str) -> None:
     model = eb.ParameterCollection(seed=0)
     # With matrices of that size, products of equal words are shared.
     network = workload.network(model, *sizes, 256 if name == "tree-lstm" else 8)
-    for policy, trains in (("sufficient", True), ("none", True), ("sufficient", False)):
+    for policy, trains in (("critical-path", True), ("none", True), ("critical-path", False)):
         with eb.Graph(policy=policy) as graph:
             outputs = [p for sample in samples for p in workload.probabilities(network, sample)]
             loss = eb.sum([eb.pick(p, 0) for p in outputs])
@@ -141,13 +141,13 @@ def _op_by_op() -> None:
 
 
 def _share() -> None:
-    with eb.options(threads=2), eb.Graph(policy="sufficient"):
+    with eb.options(threads=2), eb.Graph(policy="critical-path"):
         eb.tanh(eb.ones(3)).value()
 
 
 def _compute_once() -> None:
     W = eb.ParameterCollection(seed=0).add_parameters((4, 4), name="W")
-    with eb.options(share=True), eb.Graph(policy="sufficient"):
+    with eb.options(share=True), eb.Graph(policy="critical-path"):
         for n in (2, 1024):  # so many that the table of those that are known grows
             eb.forward([eb.tanh(W @ eb.ones(4)) for _ in range(n)])
 
@@ -167,7 +167,7 @@ def _gather() -> None:
         v.push(both.sum())
 
     graph = eb.InputGraph([0, 2, 2, 4, 4], [1, 2, 1, 3], [1, 0, 1, 0])
-    with eb.Graph(policy="sufficient"):
+    with eb.Graph(policy="critical-path"):
         found = eb.vertex(leaf, inner)(graph, [0, 1])
         eb.forward([x for x, vertex in zip(found.pushed, found.pushed_by, strict=True) if vertex in graph.roots])
 
@@ -175,7 +175,7 @@ def _gather() -> None:
 def _update(kind: Any) -> None:
     model = eb.ParameterCollection(seed=0)
     W, E = model.add_parameters((4, 4), name="W"), model.add_lookup_parameters((5, 4), name="E")
-    with eb.Graph(policy="sufficient"):
+    with eb.Graph(policy="critical-path"):
         loss = eb.sum([eb.dot(W @ eb.lookup(E, at), eb.lookup(E, 0)) for at in range(3)])
     loss.backward()
     kind(model, lr=0.1).update()

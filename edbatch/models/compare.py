@@ -99,11 +99,11 @@ def compare(
 
     Example:
         >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
-        >>> policies = {name: eb.get_policy(name) for name in ("none", "sufficient")}
+        >>> policies = {name: eb.get_policy(name) for name in ("none", "critical-path")}
         >>> def probabilities(samples):
         ...     return [[eb.softmax(table[word]) for word in words] for words in samples]
         >>> measured = compare(probabilities, [[[1, 2], [3]]], policies, rounds=1)
-        >>> measured["none"].batches > measured["sufficient"].batches == measured["sufficient"].lower_bound
+        >>> measured["none"].batches > measured["critical-path"].batches == measured["critical-path"].lower_bound
         True
         >>> [len(prediction.best) for prediction in measured["none"].predictions]
         [2, 1]

@@ -1,7 +1,8 @@
-"""Which batches bring the lower bound of the remaining graph down, kept up to date while it is scheduled.
+"""The work ahead of the frontier, kept up to date while a graph is scheduled, and the rule that follows it.
 
-What has not run is closed under "uses". So Depth(G^t) of the remaining graph is a maximum over the frontier
-of a number that each node keeps for ever: the most type-t nodes on a path that starts there.
+No schedule of the remaining graph has fewer batches than the sum over types t of the most type-t nodes on one path
+through it (the lower bound). Each such path starts on the frontier. So a bound that is taken once for each node, of the
+paths that start there, gives the bound of whatever remains.
 """
 
 from typing import NamedTuple
@@ -10,60 +11,65 @@ import numpy as np
 
 from edbatch.compiling.compiled import compiled
 from edbatch.policy.frontier import Frontier, Record, run_batch
+from edbatch.policy.ratio import repeating_types
 from edbatch.policy.typed_graph import GraphColumns
 
 
 class Critical(NamedTuple):
-    """The bound of what remains is the sum over t of max over s of reach[s, t]."""
+    """What decides which batches are critical: those that lower the bound of what remains.
 
-    depths: np.ndarray  # int32[n, T]: the most nodes of each type on a path that starts at a node
-    reach: np.ndarray  # int32[T, T]: reach[s, t], the largest depths[v, t] of the ready nodes v of type s
+    Only types that occur more than once on some path need a column: a batch of any other type is critical when all of
+    its remaining nodes are ready. The last column is the sum of the others: the work ahead.
+    """
 
-
-@compiled(small=True)
-def remaining_depths(graph: GraphColumns, type_count: int) -> np.ndarray:
-    """The `depths` of Critical; O(T * edges)."""
-    types, user_indptr, users, order = graph.types, graph.user_indptr, graph.users, graph.order
-    depths = np.zeros((len(types), type_count), np.int32)
-    for index in range(len(order) - 1, -1, -1):
-        node = order[index]
-        for edge in range(user_indptr[node], user_indptr[node + 1]):
-            user = users[edge]
-            for kind in range(type_count):
-                depths[node, kind] = max(depths[node, kind], depths[user, kind])
-        depths[node, types[node]] += 1
-    return depths
-
-
-@compiled(small=True)
-def first_reach(frontier: Frontier, depths: np.ndarray) -> np.ndarray:
-    """The `reach` of Critical at the start."""
-    type_count = len(frontier.begin)
-    reach = np.zeros((type_count, type_count), np.int32)
-    for kind in range(type_count):
-        raise_reach(frontier, depths, reach, kind, frontier.begin[kind])
-    return reach
+    column: np.ndarray  # int32[T]: a type's column of the others, or -1
+    depths: np.ndarray  # int32[n, columns + 1]: the most nodes of each type on a path that starts at a node
+    reach: np.ndarray  # int32[T, columns + 1]: the largest `depths` of the ready nodes of each type
 
 
 @compiled(small=True)
 def new_critical(graph: GraphColumns, frontier: Frontier) -> Critical:
-    """The tracker of a graph of which nothing has run."""
-    depths = remaining_depths(graph, len(frontier.begin))
-    return Critical(depths, first_reach(frontier, depths))
+    """The tracker of a graph from a frontier on; O(columns * edges)."""
+    types, user_indptr, users, order = graph.types, graph.user_indptr, graph.users, graph.order
+    type_count = len(frontier.begin)
+    repeats, _ = repeating_types(graph, type_count)
+    column = np.full(type_count, -1, np.int32)
+    columns = 0
+    for kind in range(type_count):
+        if repeats[kind]:
+            column[kind] = columns
+            columns += 1
+    depths = np.zeros((len(types), columns + 1), np.int32)
+    for index in range(len(order) - 1, -1, -1):
+        node = order[index]
+        row = depths[node]
+        for edge in range(user_indptr[node], user_indptr[node + 1]):
+            below = depths[users[edge]]
+            for other in range(columns):
+                row[other] = max(row[other], below[other])
+        if column[types[node]] >= 0:
+            row[column[types[node]]] += 1
+        row[columns] = row[:columns].sum()
+    critical = Critical(column, depths, np.zeros((type_count, columns + 1), np.int32))
+    for kind in range(type_count):
+        raise_reach(frontier, critical, kind, frontier.begin[kind])
+    return critical
 
 
 @compiled(small=True)
 def not_critical() -> Critical:
-    """A placeholder for encodings that do not look at the bound."""
-    return Critical(np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
+    """A placeholder where nothing looks ahead."""
+    return Critical(np.zeros(0, np.int32), np.zeros((0, 0), np.int32), np.zeros((0, 0), np.int32))
 
 
 @compiled(small=True)
-def raise_reach(frontier: Frontier, depths: np.ndarray, reach: np.ndarray, kind: int, position: int) -> None:
+def raise_reach(frontier: Frontier, critical: Critical, kind: int, position: int) -> None:
     """Take the nodes of type `kind` into account that became ready at pool[position:]."""
+    reach = critical.reach[kind]
     for node in frontier.pool[position : frontier.end[kind]]:
-        for below in range(len(reach)):
-            reach[kind, below] = max(reach[kind, below], depths[node, below])
+        row = critical.depths[node]
+        for other in range(len(reach)):
+            reach[other] = max(reach[other], row[other])
 
 
 @compiled(small=True)
@@ -73,17 +79,52 @@ def run_critical_batch(graph: GraphColumns, frontier: Frontier, record: Record, 
     run_batch(graph, frontier, record, kind)
     critical.reach[kind] = 0
     for other in range(len(before)):
-        raise_reach(frontier, critical.depths, critical.reach, other, before[other])
+        if frontier.end[other] > before[other]:
+            raise_reach(frontier, critical, other, before[other])
 
 
 @compiled(small=True)
-def is_critical(reach: np.ndarray, kinds: np.ndarray, count: int, kind: int) -> bool:
-    """Whether a batch of type `kind` brings the bound down (by one; more is not possible).
+def is_critical(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int, kind: int) -> bool:
+    """Whether a batch of type `kind` lowers the bound of what remains (by one; more is not possible).
 
     It does when every path with the most nodes of that type starts in the batch. `kinds[:count]` are the
     types on the frontier.
     """
+    column, reach = critical.column[kind], critical.reach
+    if column < 0:
+        return bool(frontier.end[kind] == frontier.last[kind])
     for other in kinds[:count]:  # noqa: SIM110 - Numba compiles the loop, not all(...)
-        if other != kind and reach[other, kind] >= reach[kind, kind]:
+        if other != kind and reach[other, column] >= reach[kind, column]:
             return False
     return True
+
+
+@compiled(small=True)
+def complete(frontier: Frontier, kinds: np.ndarray, count: int) -> int:
+    """The position in `kinds` of a type all of whose remaining nodes are ready, or -1: its batch has to run some time,
+    and nothing can join it, so it may as well run now."""
+    for index in range(count):
+        if frontier.end[kinds[index]] == frontier.last[kinds[index]]:
+            return index
+    return -1
+
+
+@compiled(small=True)
+def work_ahead(critical: Critical, frontier: Frontier, kind: int) -> float:
+    """The work ahead of a single ready node of a type, plus the share of its remaining nodes that are ready: it is
+    below 1, and decides between equals."""
+    ready = frontier.end[kind] - frontier.begin[kind]
+    return float(critical.reach[kind, -1] + ready / (frontier.last[kind] - frontier.begin[kind]))
+
+
+@compiled(small=True)
+def most_ahead(critical: Critical, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
+    """The rule `critical-path`, as a position in `kinds`: of the critical types (of all ready ones if none is) the one
+    with most work ahead, the first of equals."""
+    best, best_critical, best_work = 0, False, 0.0
+    for index in range(count):
+        now = is_critical(critical, frontier, kinds, count, kinds[index])
+        work = work_ahead(critical, frontier, kinds[index])
+        if (now, work, -kinds[index]) > (best_critical, best_work, -kinds[best]):
+            best, best_critical, best_work = index, now, work
+    return best

@@ -17,7 +17,7 @@ from edbatch.policy.typed_graph import TypedGraph
 csgraph = Later("scipy.sparse.csgraph")
 sparse = Later("scipy.sparse")
 
-COUNT, PART = 12, 4  # mini-batches, of a fourth of the samples each
+COUNT, PART, LEAST = 12, 4, 4  # mini-batches, of a fourth of the samples each, but at least so many
 LEAST_SAMPLES = 8  # of a graph of which there are smaller ones
 
 
@@ -27,7 +27,7 @@ def drawn(graphs: Sequence[TypedGraph], random: np.random.Generator) -> Iterator
     for number in range(COUNT):
         graph, of = graphs[number % len(graphs)], samples[number % len(graphs)]
         if len(of) >= LEAST_SAMPLES:
-            yield joined(graph, [of[at] for at in random.choice(len(of), len(of) // PART, replace=False)])
+            yield joined(graph, [of[at] for at in random.choice(len(of), max(len(of) // PART, LEAST), replace=False)])
 
 
 def samples_of(graph: TypedGraph) -> list[NDArray[np.intp]]:

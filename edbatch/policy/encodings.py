@@ -8,28 +8,30 @@ kind of table:
 - `sort`: the types by falling frequency. The paper's best, and the default.
 - `phase`: `sort`, and how many tenths of the graph's nodes have run (appendix A.4).
 - `critical`: `sort`, and for each type whether its batch would bring down the lower bound of what remains.
-  Not in the paper: fewer batches on irregular graphs, for O(types * edges) more work per schedule.
+- `ahead`: the types by falling work ahead (`critical.work_ahead`), marked in the same way. A type all of whose
+  remaining nodes are ready runs at once, in no state. The rule `critical-path` is a machine over these states, so that
+  learning starts from it; not in the paper, like `critical`.
 
-Equal frequencies are ordered by type, so that a state is a function of the frontier.
+Equals are ordered by type, so that a state is a function of the frontier.
 """
 
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import is_critical
+from edbatch.policy.critical import Critical, complete, is_critical, work_ahead
 from edbatch.policy.frontier import Frontier
 
-ENCODINGS = {"base": 0, "max": 1, "sort": 2, "phase": 3, "critical": 4}
-BASE, MAX, SORT, PHASE, CRITICAL = ENCODINGS.values()
+ENCODINGS = {"base": 0, "max": 1, "sort": 2, "phase": 3, "critical": 4, "ahead": 5}
+BASE, MAX, SORT, PHASE, CRITICAL, AHEAD = ENCODINGS.values()
 PHASES = 10
-MARKED_TYPES = 30  # `critical` marks the first of the types; the mark is an int32
+MARKED_TYPES = 30  # marks are of the first of the types; the mark is an int32
 
 
 @compiled(small=True)
 def encode(
     encoding: int,
     frontier: Frontier,
-    reach: np.ndarray,
+    critical: Critical,
     letters: np.ndarray,
     kinds: np.ndarray,
     count: int,
@@ -40,22 +42,26 @@ def encode(
     Args:
         encoding: one of the values of ENCODINGS.
         frontier: the frontier; only how many nodes of each type are ready matters.
-        reach: int32[T, T], see `critical.Critical`; used by the encoding of that name only.
+        critical: the work ahead, for the encodings that look at it.
         letters: int32[>= count], for each type its number in the policy; the state is read from here.
         kinds: int32[>= count], the graph's own numbers of the same types.
         count: the number of types on the frontier.
         done: the share of the nodes that have run.
     """
-    begin, end = frontier.begin, frontier.end
+    amount = np.empty(len(frontier.begin))
+    for kind in kinds[:count]:
+        if encoding == AHEAD:
+            amount[kind] = work_ahead(critical, frontier, kind)
+        else:
+            amount[kind] = frontier.end[kind] - frontier.begin[kind]
     for last in range(1, count):  # insertion sort: a frontier rarely holds more than ten types
         letter, kind = letters[last], kinds[last]
-        ready = end[kind] - begin[kind]
         place = last
         while place > 0:
             in_order = letters[place - 1] < letter
             other = kinds[place - 1]
-            if encoding >= SORT and end[other] - begin[other] != ready:
-                in_order = end[other] - begin[other] > ready
+            if encoding >= SORT and amount[other] != amount[kind]:
+                in_order = amount[other] > amount[kind]
             if in_order:
                 break
             letters[place], kinds[place] = letters[place - 1], kinds[place - 1]
@@ -65,8 +71,7 @@ def encode(
     if encoding == MAX:
         most = 0
         for index in range(1, count):
-            kind, other = kinds[index], kinds[most]
-            if end[kind] - begin[kind] > end[other] - begin[other]:
+            if amount[kinds[index]] > amount[kinds[most]]:
                 most = index
         letter, kind = letters[most], kinds[most]
         for index in range(most, 0, -1):
@@ -74,10 +79,18 @@ def encode(
         letters[0], kinds[0] = letter, kind
     elif encoding == PHASE:
         mark = int(done * PHASES)
-    elif encoding == CRITICAL:
+    elif encoding >= CRITICAL:
         for index in range(min(count, MARKED_TYPES)):
-            mark |= int(is_critical(reach, kinds, count, kinds[index])) << index
+            mark |= int(is_critical(critical, frontier, kinds, count, kinds[index])) << index
     return mark
+
+
+@compiled(small=True)
+def without_choice(encoding: int, frontier: Frontier, kinds: np.ndarray, count: int) -> int:
+    """The position in `kinds` of a type that runs without a look at the state; -1: the state decides."""
+    if count == 1:
+        return 0
+    return complete(frontier, kinds, count) if encoding == AHEAD else -1
 
 
 def describe(encoding: str, names: list[str], mark: int) -> str:
@@ -89,6 +102,6 @@ def describe(encoding: str, names: list[str], mark: int) -> str:
         >>> describe("critical", ["I", "O"], 0b10)
         'I O!'
     """
-    if encoding == "critical":
+    if ENCODINGS[encoding] >= CRITICAL:
         return " ".join(name + "!" * (mark >> index & 1) for index, name in enumerate(names))
     return " ".join(names) + (f" @{mark}/{PHASES}" if encoding == "phase" else "")

@@ -19,6 +19,7 @@ class Frontier(NamedTuple):
     pool: np.ndarray  # int32[n]: nodes that became ready, one slice per type
     begin: np.ndarray  # int32[T]: the ready nodes of type t are pool[begin[t]:end[t]]
     end: np.ndarray  # int32[T]
+    last: np.ndarray  # int32[T]: where the slice ends; all of a type that remains is ready when end[t] == last[t]
 
 
 class Record(NamedTuple):
@@ -48,7 +49,7 @@ def new_frontier(graph: GraphColumns, type_count: int) -> Frontier:
         if missing[node] == 0:
             pool[end[types[node]]] = node
             end[types[node]] += 1
-    return Frontier(missing, pool, begin[:type_count].copy(), end)
+    return Frontier(missing, pool, begin[:type_count].copy(), end, begin[1:].copy())
 
 
 @compiled(small=True)

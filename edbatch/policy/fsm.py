@@ -19,11 +19,10 @@ from edbatch.policy.rollouts import decisions_of
 from edbatch.policy.schedule import Schedule
 from edbatch.policy.state_table import StateTable, insert, new_table
 from edbatch.policy.training import Training
-from edbatch.policy.typed_graph import Int32s, Int64s, TypedGraph
+from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 fsm_diagram = Later("edbatch.policy.fsm_diagram")
 
-Made = tuple[Int32s, Int64s, Int32s, int, bool]
 Transitions = dict[tuple[int, int], int]
 
 NAMED = 5  # types in a warning
@@ -44,7 +43,7 @@ class FSM:
     """A policy that looks the next type up in a table of frontier states.
 
     The table holds the states that training met. In any other state, and where the graph has types that
-    the policy does not know, the path ratio decides (`sufficient`); `fallbacks` counts those decisions.
+    the policy does not know, the rule `critical-path` decides; `fallbacks` counts those decisions.
     A frontier of one type needs no decision. Scheduling costs O(nodes + edges).
 
     Args:
@@ -94,17 +93,12 @@ class FSM:
         Warns once (EdBatchWarning) when types unknown to the policy stood on the frontier.
         """
         to_policy = self.letters_of(graph.names)
-        order, offsets, types, unseen, _ = self._run(graph, to_policy, with_ratio=False)
-        if unseen:
-            order, offsets, types, unseen, unknown = self._run(graph, to_policy, with_ratio=True)
-            self.fallbacks += unseen
-            if unknown and not self._warned:
-                self._warn(graph.names)
+        made = run(graph.columns(), self.states, ENCODINGS[self.encoding], to_policy)
+        order, offsets, types, unseen, unknown = made
+        self.fallbacks += unseen
+        if unknown and not self._warned:
+            self._warn(graph.names)
         return Schedule(order, offsets, types)
-
-    def _run(self, graph: TypedGraph, to_policy: Int32s, with_ratio: bool) -> Made:
-        columns = graph.columns(ordered=with_ratio or self.encoding == "critical")
-        return run(columns, self.states, ENCODINGS[self.encoding], to_policy, with_ratio)
 
     def letters_of(self, names: tuple[str, ...]) -> Int32s:
         """int32[T]: this policy's number of each type name, -1 for those it does not know; the last is kept."""
@@ -121,7 +115,7 @@ class FSM:
         shown = ", ".join(plain[:NAMED]) + (f" and {len(plain) - NAMED} more" if len(plain) > NAMED else "")
         warn(
             f"policy {self.name} was not trained with the types {shown}, in these shapes; where they are ready "
-            "the path ratio decides. Train a policy on such graphs: edbatch.learn(graphs)"
+            "the rule critical-path decides. Train a policy on such graphs: edbatch.learn(graphs)"
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

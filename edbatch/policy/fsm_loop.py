@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
-from edbatch.policy.encodings import CRITICAL, encode
+from edbatch.policy.critical import Critical, most_ahead, new_critical, not_critical, run_critical_batch
+from edbatch.policy.encodings import CRITICAL, encode, without_choice
 from edbatch.policy.frontier import Frontier, Record, finished, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.ratio import best_ratio, new_blockers, no_blockers
 from edbatch.policy.state_table import StateTable, find
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
@@ -29,40 +28,38 @@ class Machine(NamedTuple):
 
 @compiled(small=True)
 def run(
-    columns: Columns, table: StateTable, encoding: int, to_policy: np.ndarray, with_ratio: bool
+    columns: Columns, table: StateTable, encoding: int, to_policy: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int, bool]:
     """Schedule a graph: (order, offsets, types, unseen states, whether an unknown type stood in one).
 
-    In an unseen state the path ratio decides `with_ratio`; else the schedule ends there, incomplete, because
-    keeping the ratios would cost more than the rest and most graphs need none. The graph needs no order
-    without them, unless the encoding is `critical`. `to_policy` (int32[T]) translates the graph's types to the
-    policy's letters; -1 is an unknown type.
+    In an unseen state the rule `critical-path` decides. The work ahead is looked at from the first state on that needs
+    it. `to_policy` (int32[T]) translates the graph's types to the policy's letters; -1 is an unknown type.
     """
     graph = GraphColumns(*columns)
     type_count = len(to_policy)
     frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
-    critical = new_critical(graph, frontier) if encoding == CRITICAL else not_critical()
-    blockers = new_blockers(graph, frontier) if with_ratio else no_blockers()
+    critical, looked = not_critical(), False
     kinds = np.empty(type_count, np.int32)
     machine = Machine(table, to_policy, np.empty(type_count, np.int32))
     unseen, unknown = 0, False
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        choice = 0  # of one there is nothing to decide; of none, in a cycle, no table knows the state
-        if count != 1:
+        choice = without_choice(encoding, frontier, kinds, count)
+        if choice < 0:
+            if encoding >= CRITICAL and not looked:
+                critical, looked = new_critical(graph, frontier), True
             choice = decide(machine, encoding, frontier, record, critical, kinds, count)
-        kind = kinds[max(choice, 0)]
         if choice < 0:
             unseen += 1
             for other in kinds[:count]:
                 unknown |= to_policy[other] < 0
-            if not with_ratio:
-                break
-            kind = best_ratio(graph, frontier, blockers, kinds, count)
-        if encoding == CRITICAL:
-            run_critical_batch(graph, frontier, record, critical, kind)
+            if not looked:
+                critical, looked = new_critical(graph, frontier), True
+            choice = most_ahead(critical, frontier, kinds, count)
+        if looked:
+            run_critical_batch(graph, frontier, record, critical, kinds[choice])
         else:
-            run_batch(graph, frontier, record, kind)
+            run_batch(graph, frontier, record, kinds[choice])
     nodes, offsets, batch_types = finished(record)
     return nodes, offsets, batch_types, unseen, unknown
 
@@ -79,6 +76,6 @@ def decide(
         if letters[index] < 0:
             return -1
     done = record.offsets[record.length[0]] / len(record.order)
-    mark = encode(encoding, frontier, critical.reach, letters, kinds, count, done)
+    mark = encode(encoding, frontier, critical, letters, kinds, count, done)
     state, _ = find(table, letters, count, mark)
     return table.choice[state] if state >= 0 else -1

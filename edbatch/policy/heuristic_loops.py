@@ -3,7 +3,14 @@
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import is_critical, new_critical, run_critical_batch
+from edbatch.policy.critical import (
+    complete,
+    is_critical,
+    most_ahead,
+    new_critical,
+    not_critical,
+    run_critical_batch,
+)
 from edbatch.policy.frontier import finished, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.ratio import best_ratio, new_blockers, new_direct_blockers, unblock_direct
 from edbatch.policy.typed_graph import Columns, GraphColumns
@@ -33,6 +40,27 @@ def by_agenda(columns: Columns, depth: np.ndarray, type_count: int, only_remaini
                 depth_sum[best] -= depth[node]
                 number[best] -= 1
         run_batch(graph, frontier, record, best)
+    return finished(record)
+
+
+@compiled(small=True)
+def by_critical_path(columns: Columns, type_count: int) -> Made:
+    """The rule of `critical.most_ahead`; what is ahead is looked at from the first frontier on that leaves a choice."""
+    graph = GraphColumns(*columns)
+    frontier, record = new_frontier(graph, type_count), new_record(len(graph.types))
+    critical, looked = not_critical(), False
+    kinds = np.empty(type_count, np.int32)
+    while record.offsets[record.length[0]] < len(graph.types):
+        count = ready_types(frontier, kinds)
+        position = complete(frontier, kinds, count) if count > 1 else 0
+        if position < 0:
+            if not looked:
+                critical, looked = new_critical(graph, frontier), True
+            position = most_ahead(critical, frontier, kinds, count)
+        if looked:
+            run_critical_batch(graph, frontier, record, critical, kinds[position])
+        else:
+            run_batch(graph, frontier, record, kinds[position])
     return finished(record)
 
 
@@ -80,7 +108,7 @@ def by_bound(columns: Columns, type_count: int) -> Made:
         count = ready_types(frontier, kinds)
         best, best_critical, best_ready = -1, False, 0
         for kind in kinds[:count]:
-            brings_down = is_critical(critical.reach, kinds, count, kind)
+            brings_down = is_critical(critical, frontier, kinds, count, kind)
             ready = frontier.end[kind] - frontier.begin[kind]
             if (brings_down, ready) > (best_critical, best_ready):
                 best, best_critical, best_ready = kind, brings_down, ready

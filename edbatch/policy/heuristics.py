@@ -29,6 +29,8 @@ class Heuristic:
     - `depth`: nodes of one type at one topological depth (TensorFlow Fold).
     - `agenda`: the ready type of smallest average depth, averaged once over all its nodes (DyNet).
     - `agenda-remaining`: the same, averaged over the nodes that remain (ED-Batch's version of it).
+    - `critical-path`: of the ready types whose batch lowers the bound of what remains, the one with most work ahead;
+      the default. Not in the paper: `docs/batching.md` has the argument.
     - `sufficient`: the ready type of largest ratio |READY| / |TOTAL|, path reading (section 5.3).
     - `sufficient-direct`: the same with the direct reading, as the paper computes it.
     - `standard-sort`: each sample as a row of nodes, depth first; nodes of one type in one column (Suarez and Zhu
@@ -131,6 +133,11 @@ def _by_agenda(graph: TypedGraph, only_remaining: bool) -> Schedule:
     return Schedule(*loops.by_agenda(graph.columns(), depth, len(graph.names), only_remaining))
 
 
+def _critical_path(graph: TypedGraph) -> Schedule:
+    """Runs the type with most work ahead of those ready types whose batch lowers the bound of what remains."""
+    return Schedule(*loops.by_critical_path(graph.columns(), len(graph.names)))
+
+
 def _sufficient(graph: TypedGraph) -> Schedule:
     """Runs the ready type of the largest ready share, of its nodes that wait for no other of their type on any path."""
     return Schedule(*loops.by_path_ratio(graph.columns(), len(graph.names)))
@@ -164,6 +171,7 @@ RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
     "depth": _depth,
     "agenda": _agenda,
     "agenda-remaining": _agenda_remaining,
+    "critical-path": _critical_path,
     "sufficient": _sufficient,
     "sufficient-direct": _sufficient_direct,
     "standard-sort": _standard_sort,
@@ -172,4 +180,4 @@ RULES: dict[str, Callable[[TypedGraph], Schedule]] = {
     "greedy": _greedy,
     "beam": _beam,
 }
-RUN_TIME_RULES = ("depth", "agenda", "agenda-remaining", "sufficient", "sufficient-direct")
+RUN_TIME_RULES = ("depth", "agenda", "agenda-remaining", "critical-path", "sufficient", "sufficient-direct")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Any
 
 from tqdm import tqdm
@@ -13,20 +12,26 @@ from edbatch.base.stopwatch import Moment
 from edbatch.errors import EdBatchError, checked_flag, shown
 from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.policy import Policy
-from edbatch.policy.trainer import CHECK_EVERY, LONG, Exploration, Trainer
+from edbatch.policy.trainer import CHECK_EVERY, Exploration, Learned, Trainer
 from edbatch.policy.typed_graph import TypedGraph
 
-WORK_LIMIT = 100_000_000  # of all episodes together, as Trainer.work counts: about a second
-SECONDS = 2.0  # of processor time, for learning that nobody asked for
+COMPETING = ("sort", "ahead")  # encodings; a schedule by the first costs least
+ENCODING_NAMES = (*ENCODINGS, "auto")
+KNOWN = ", ".join(ENCODING_NAMES)
+CHEAP = 0.99  # a cheap schedule is worth so many batches of a dear one
+HOPELESS = 1.05  # times the batches of the best rule, after all teachers: an encoding that does not compete any more
+
+WORK_PER_SECOND = 100_000_000  # as Trainer.work counts
 MOST_STEPS = 2**31 - 1  # which compiled loops add to numbers of decisions
 
 
 def learn(
     graphs: Sequence[TypedGraph],
     *,
-    encoding: str = "sort",
+    encoding: str = "auto",
     episodes: int = 1000,
     seed: int = 0,
+    seconds: float = 1.0,
     progress: bool | None = None,
     **exploration: float,
 ) -> Policy:
@@ -48,16 +53,21 @@ def learn(
     4. What the best table so far chooses is changed, keeping what saves batches: in all states with the same types and
        mark at once, then in those of them in which more is ready of one type than of another, then in single states.
 
-    The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none
+    Of the tables on the way the one is taken that makes the fewest batches of other small mini-batches, which changed
+    nothing. The result never runs more batches on `graphs`, in sum, than the best run-time heuristic: where none
     of the tables does, it is that heuristic. It is deterministic in all but `training.seconds`.
 
     Args:
         graphs: training mini-batches; several make the policy general. Of one that ran in several runs, as programs
             over values do, each run is a graph to learn from, since each was scheduled alone.
-        encoding: what a state is: base, max, sort, phase or critical (see `encodings`).
+        encoding: what a state is: base, max, sort, phase, critical or ahead (see `encodings`). "auto": `sort`, whose
+            schedules cost least, and where that does not reach the lower bound, `ahead`, if it saves one batch in a
+            hundred.
         episodes: how many at most, of mini-batches as large as `graphs`; of smaller ones there are as many more, and of
-            schedules without rewards. Large graphs get fewer, so that learning takes about a second, but at least 50.
+            schedules without rewards. Large graphs get fewer, see `seconds`, but at least 50.
         seed: of the exploration.
+        seconds: about how long episodes may take. What they do is counted, not timed: the result is the same on a slow
+            or busy machine.
         progress: show a progress bar; None shows it on a terminal when learning takes more than a second.
         exploration: see `trainer.Exploration`: alpha (0.5), weight of the ratio in the reward; epsilon (0.5), the share
             of random decisions at first; rate (0.1), how far a Q value moves towards its target; discount (0.95), of
@@ -75,39 +85,36 @@ def learn(
         ([3], [3], 0)
     """
     graphs = _checked(graphs)
-    if not isinstance(encoding, str) or encoding not in ENCODINGS:
-        raise EdBatchError(f"learn: no state encoding is named {shown(encoding)}; there are {', '.join(ENCODINGS)}")
+    if not isinstance(encoding, str) or encoding not in ENCODING_NAMES:
+        raise EdBatchError(f"learn: no state encoding is named {shown(encoding)}; there are {KNOWN}")
     how = _checked_exploration(exploration)
     episodes = checked_integer("learn", "episodes", episodes, least=0)
     seed = checked_integer("learn", "seed", seed, least=0)
+    seconds = checked_real("learn", "seconds", seconds)
     if not how.is_possible():
         raise EdBatchError("learn: needs 0 <= epsilon <= 1, 0 < rate <= 1, 0 <= discount <= 1")
-    shows = None if progress is None else checked_flag("learn: progress", progress)
-    return _learned(graphs, encoding, episodes, seed, shows, how, inf)
-
-
-def learn_unasked(graph: TypedGraph) -> Policy:
-    """Learn as `learn` does, in SECONDS of processor time at most: nobody waits long for what nobody asked for."""
-    return _learned(graph.runs(), "sort", 1000, 0, None, Exploration(), SECONDS)
-
-
-def _learned(
-    graphs: Sequence[TypedGraph], encoding: str, episodes: int, seed: int, progress: bool | None, how: Exploration,
-    seconds: float,
-) -> Policy:  # fmt: skip
     started = Moment.now()
-    trainer = Trainer(graphs, ENCODINGS[encoding], seed, seconds)
-    episodes = min(episodes, max(CHECK_EVERY, int(WORK_LIMIT / trainer.work)))
+    names = COMPETING if encoding == "auto" else (encoding,)
+    trainers = [Trainer(graphs, ENCODINGS[name], seed) for name in names]
+    episodes = min(episodes, max(CHECK_EVERY, int(seconds * WORK_PER_SECOND / trainers[0].work)))
+    found: list[Learned] = []
     with tqdm(
-        total=episodes, desc="learning to batch", unit="episode",
-        disable=None if progress is None else not progress, delay=LONG if progress is None else 0.0, leave=False,
+        total=episodes * len(names), desc="learning to batch", unit="episode",
+        disable=None if progress is None else not checked_flag("learn: progress", progress),
+        delay=1.0 if progress is None else 0.0, leave=False,
     ) as bar:  # fmt: skip
-        trainer.bar = bar
-        trainer.follow_teachers()
-        trainer.draw()
-        trainer.explore(episodes // 8, how)
-        trainer.improve(episodes)
-    return trainer.policy(encoding, seed, how, started)
+        for name, trainer in zip(names, trainers, strict=True):
+            trainer.bar = bar
+            trainer.follow_teachers()
+            if name != names[-1] and trainer.best.cost > HOPELESS * sum(trainer.taught[trainer.best_rule()]):
+                continue
+            trainer.draw()
+            trainer.explore(episodes // 8, how)
+            trainer.improve(episodes)
+            found.append(trainer.policy(name, seed, how, started))
+            if trainer.optimal:
+                break
+    return min(found, key=lambda one: one.batches * (CHEAP if one.encoding == COMPETING[0] else 1)).policy
 
 
 def _checked_exploration(given: Mapping[str, Any]) -> Exploration:

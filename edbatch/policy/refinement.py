@@ -19,7 +19,7 @@ class Seen(NamedTuple):
 
     Attributes:
         letters: its types, in the encoding's order.
-        mark: of `critical` the types that are marked, whatever their places; else the mark.
+        mark: of `critical` and `ahead` the types that are marked, whatever their places; else the mark.
     """
 
     letters: tuple[int, ...]
@@ -86,6 +86,6 @@ def changes(table: StateTable, encoding: int, level: Level, met: Mapping[int, in
 def _seen(table: StateTable, encoding: int, number: int) -> Seen:
     letters = tuple(table.letters[table.start[number] : table.start[number + 1]].tolist())
     mark = int(table.mark[number])
-    if encoding == CRITICAL:
+    if encoding >= CRITICAL:
         return Seen(letters, frozenset(letter for at, letter in enumerate(letters) if mark >> at & 1))
     return Seen(letters, mark)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, new_critical, not_critical, run_critical_batch
-from edbatch.policy.encodings import CRITICAL, encode
-from edbatch.policy.frontier import Frontier, Record, new_frontier, new_record, ready_types, run_batch
-from edbatch.policy.ratio import Blockers, best_ratio, fill, new_blockers, total_of
+from edbatch.policy.critical import Critical, most_ahead, new_critical, run_critical_batch
+from edbatch.policy.encodings import encode, without_choice
+from edbatch.policy.frontier import Frontier, Record, new_frontier, new_record, ready_types
+from edbatch.policy.ratio import Blockers, fill, new_blockers, total_of
 from edbatch.policy.state_table import StateTable, copy_states, insert, new_table
 from edbatch.policy.typed_graph import GraphColumns, TypedGraph
 
@@ -33,7 +33,7 @@ class Arena(NamedTuple):
     rewards: np.ndarray  # float64[n]: and the rewards until the next decision
 
 
-def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
+def new_arena(graph: TypedGraph, to_policy: np.ndarray) -> Arena:
     """The arena of a graph; `to_policy` translates its types to the policy's letters."""
     kinds, nodes = len(graph.names), len(graph)
     columns = GraphColumns(*graph.columns())
@@ -41,9 +41,7 @@ def new_arena(graph: TypedGraph, to_policy: np.ndarray, encoding: int) -> Arena:
     blockers = new_blockers(columns, start)
     for kind in np.flatnonzero(blockers.row >= 0):
         fill(columns, blockers, int(kind))
-    critical = not_critical()
-    if encoding == CRITICAL:
-        critical = new_critical(columns, start)
+    critical = new_critical(columns, start)
     return Arena(
         columns,
         start,
@@ -66,7 +64,7 @@ def work_of(arena: Arena) -> int:
 
 
 def plain_work_of(arena: Arena) -> int:
-    """The same where no path ratio is asked for: nodes and edges, and what the bound needs that `critical` looks at."""
+    """The same where no path ratio is asked for: nodes, edges, and the work ahead."""
     return len(arena.graph.types) + len(arena.graph.users) + arena.critical.depths.size
 
 
@@ -102,22 +100,26 @@ def episode(
 
     Decisions follow `sequence` (the types a teacher ran) if it is not empty; else they are random with
     probability `epsilon`; else they take the largest Q if `greedy`, else the table's choice. New states
-    enter the table with the path ratio's choice.
+    enter the table with the choice of the rule `critical-path`.
     The number of batches is left in `arena.record.length[0]`.
     """
     graph, frontier, blockers, record = arena.graph, arena.frontier, arena.blockers, arena.record
     restart(arena)
     kinds, letters = np.empty(len(arena.to_policy), np.int32), np.empty(len(arena.to_policy), np.int32)
-    decisions = 0
+    decisions, taught = 0, 0
     while record.offsets[record.length[0]] < len(graph.types):
         count = ready_types(frontier, kinds)
-        position = 0
-        if count > 1:
+        while taught < len(sequence) and frontier.begin[sequence[taught]] == frontier.end[sequence[taught]]:
+            taught += 1  # it ran earlier, without a choice
+        position = without_choice(encoding, frontier, kinds, count)
+        decides = position < 0
+        if decides:
             state = enter(arena, table, encoding, kinds, letters, count)
             if state < 0:
                 return TABLE_FULL
             if len(sequence) > 0:
-                while kinds[position] != sequence[record.length[0]]:
+                position = 0
+                while kinds[position] != sequence[taught]:
                     position += 1
             elif epsilon > 0 and random.random() < epsilon:
                 position = int(random.random() * count)
@@ -130,36 +132,31 @@ def episode(
             arena.rewards[decisions] = 0.0
             decisions += 1
         kind = kinds[position]
+        taught += taught < len(sequence) and sequence[taught] == kind
         if decisions > 0:
             ratio = 1.0  # of a type that is ready alone
-            if count > 1 and alpha > 0:
+            if decides and alpha > 0:
                 total = total_of(graph, frontier, blockers, kind)
                 ratio = (frontier.end[kind] - frontier.begin[kind]) / total
             arena.rewards[decisions - 1] += alpha * ratio - 1.0
-        if encoding == CRITICAL:
-            run_critical_batch(graph, frontier, record, arena.critical, kind)
-        else:
-            run_batch(graph, frontier, record, kind)
+        run_critical_batch(graph, frontier, record, arena.critical, kind)
     return decisions
 
 
 @compiled
 def enter(arena: Arena, table: StateTable, encoding: int, kinds: np.ndarray, letters: np.ndarray, count: int) -> int:
-    """The number of the present state, with kinds[:count] in its order; a new one chooses by path ratio."""
+    """The number of the present state, with kinds[:count] in its order; a new one chooses by the rule."""
     frontier, record = arena.frontier, arena.record
     for index in range(count):
         letters[index] = arena.to_policy[kinds[index]]
     done = record.offsets[record.length[0]] / len(record.order)
-    mark = encode(encoding, frontier, arena.critical.reach, letters, kinds, count, done)
+    mark = encode(encoding, frontier, arena.critical, letters, kinds, count, done)
     known = table.size[0]
     state = insert(table, letters, count, mark)
     if state >= 0:
         table.visits[state] += 1
     if table.size[0] > known:
-        best = best_ratio(arena.graph, frontier, arena.blockers, kinds, count)
-        for index in range(count):
-            if kinds[index] == best:
-                table.choice[state] = index
+        table.choice[state] = most_ahead(arena.critical, frontier, kinds, count)
     return state
 
 
@@ -209,7 +206,7 @@ def decisions_of(graph: TypedGraph, table: StateTable, encoding: int, to_policy:
     known = int(table.size[0])
     # a trajectory meets at most one new state per node: with that room the table is never full
     room = new_table(known + len(graph), len(table.letters) + len(graph) * len(graph.names))
-    arena = new_arena(graph, to_policy, encoding)
+    arena = new_arena(graph, to_policy)
     decisions = episode(
         arena, copy_states(table, room, 0), encoding, 0.0, 0.0, False, NO_TEACHER, np.random.default_rng(0)
     )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edbatch.compiling.compiled import compiled
-from edbatch.policy.critical import Critical, first_reach, is_critical, remaining_depths, run_critical_batch
+from edbatch.policy.critical import Critical, is_critical, new_critical, run_critical_batch
 from edbatch.policy.frontier import Frontier, finished, new_frontier, new_record, ready_types, run_batch
 from edbatch.policy.typed_graph import Columns, GraphColumns
 
@@ -17,21 +17,21 @@ class Prefixes(NamedTuple):
     pool: np.ndarray
     begin: np.ndarray
     end: np.ndarray
-    reach: np.ndarray  # int32[width, T, T]: as in Critical
+    reach: np.ndarray  # int32[width, T, columns + 1]: as in Critical
     executed: np.ndarray  # int64[width]: nodes run so far
     signature: np.ndarray  # int64[width]: the sum of their codes
     wasted: np.ndarray  # int64[width]: batches that did not bring the bound down
 
 
 @compiled
-def new_prefixes(width: int, nodes: int, type_count: int) -> Prefixes:
+def new_prefixes(width: int, nodes: int, type_count: int, columns: int) -> Prefixes:
     """Room for `width` prefixes."""
     return Prefixes(
         np.empty((width, nodes), np.int32),
         np.empty((width, nodes), np.int32),
         np.empty((width, type_count), np.int32),
         np.empty((width, type_count), np.int32),
-        np.empty((width, type_count, type_count), np.int32),
+        np.empty((width, type_count, columns), np.int32),
         np.zeros(width, np.int64),
         np.zeros(width, np.int64),
         np.zeros(width, np.int64),
@@ -39,9 +39,9 @@ def new_prefixes(width: int, nodes: int, type_count: int) -> Prefixes:
 
 
 @compiled
-def frontier_of(prefixes: Prefixes, index: int) -> Frontier:
+def frontier_of(prefixes: Prefixes, index: int, last: np.ndarray) -> Frontier:
     """One prefix's frontier, to be changed in place."""
-    return Frontier(prefixes.missing[index], prefixes.pool[index], prefixes.begin[index], prefixes.end[index])
+    return Frontier(prefixes.missing[index], prefixes.pool[index], prefixes.begin[index], prefixes.end[index], last)
 
 
 @compiled
@@ -58,14 +58,18 @@ def copy_prefix(source: Prefixes, index: int, target: Prefixes, place: int) -> N
 
 
 @compiled
-def rank(prefixes: Prefixes, alive: int, code: np.ndarray, score: np.ndarray, sums: np.ndarray) -> None:
+def rank(
+    prefixes: Prefixes, alive: int, start: Critical, last: np.ndarray, code: np.ndarray, score: np.ndarray,
+    sums: np.ndarray,
+) -> None:  # fmt: skip
     """Judge every extension (prefix, ready type): `score`, infinite where the type is not ready, and the
     signature after it, `sums`; both float64/int64[alive * T]."""
     nodes, type_count = len(code), prefixes.begin.shape[1]
     kinds = np.empty(type_count, np.int32)
     score[: alive * type_count] = np.inf
     for index in range(alive):
-        frontier = frontier_of(prefixes, index)
+        frontier = frontier_of(prefixes, index, last)
+        critical = Critical(start.column, start.depths, prefixes.reach[index])
         count = ready_types(frontier, kinds)
         for kind in kinds[:count]:
             extension = index * type_count + kind
@@ -73,7 +77,7 @@ def rank(prefixes: Prefixes, alive: int, code: np.ndarray, score: np.ndarray, su
             sums[extension] = prefixes.signature[index]
             for node in batch:
                 sums[extension] += code[node]
-            waste = not is_critical(prefixes.reach[index], kinds, count, kind)
+            waste = not is_critical(critical, frontier, kinds, count, kind)
             score[extension] = prefixes.wasted[index] + waste + len(batch) / (nodes + 1)
 
 
@@ -87,17 +91,19 @@ def beam_search(columns: Columns, type_count: int, width: int, code: np.ndarray)
     """
     graph = GraphColumns(*columns)
     nodes = len(graph.types)
-    depths = remaining_depths(graph, type_count)
-    now, after = new_prefixes(width, nodes, type_count), new_prefixes(width, nodes, type_count)
     first = new_frontier(graph, type_count)
-    now.missing[0], now.pool[0], now.begin[0], now.end[0] = first
-    now.reach[0] = first_reach(first, depths)
+    start = new_critical(graph, first)
+    columns_ahead = start.reach.shape[1]
+    now = new_prefixes(width, nodes, type_count, columns_ahead)
+    after = new_prefixes(width, nodes, type_count, columns_ahead)
+    now.missing[0], now.pool[0], now.begin[0], now.end[0], _ = first
+    now.reach[0] = start.reach
     score, sums = np.empty(width * type_count), np.empty(width * type_count, np.int64)
     parents, chosen = np.empty((nodes, width), np.int32), np.empty((nodes, width), np.int32)
     scratch = new_record(nodes)  # prefixes are kept as parent pointers instead
     alive, step = 1, 0
     while now.executed[:alive].max() < nodes:
-        rank(now, alive, code, score, sums)
+        rank(now, alive, start, first.last, code, score, sums)
         survivors = 0
         for extension in np.argsort(score[: alive * type_count], kind="mergesort"):
             if survivors == width or score[extension] == np.inf:
@@ -110,8 +116,8 @@ def beam_search(columns: Columns, type_count: int, width: int, code: np.ndarray)
             after.signature[survivors] = sums[extension]
             after.wasted[survivors] = np.int64(score[extension])
             scratch.length[0] = 0
-            critical = Critical(depths, after.reach[survivors])
-            run_critical_batch(graph, frontier_of(after, survivors), scratch, critical, kind)
+            critical = Critical(start.column, start.depths, after.reach[survivors])
+            run_critical_batch(graph, frontier_of(after, survivors, first.last), scratch, critical, kind)
             parents[step, survivors], chosen[step, survivors] = parent, kind
             survivors += 1
         now, after = after, now

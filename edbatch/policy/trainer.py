@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Sequence, Set
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
-from edbatch.base.stopwatch import Moment, processor_time
-from edbatch.compiling.shown import say_once
+from edbatch.base.stopwatch import Moment
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.drawing import drawn
+from edbatch.policy.encodings import AHEAD
 from edbatch.policy.fsm import FSM
 from edbatch.policy.heuristics import RUN_TIME_RULES, Heuristic
 from edbatch.policy.policy import Policy
@@ -35,15 +33,12 @@ from edbatch.policy.training import Training
 from edbatch.policy.typed_graph import Int32s, TypedGraph
 
 CHECK_EVERY = 50  # episodes between checks of the greedy policy, as in the paper
-TEACHERS = ("sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remaining", "beam")
+TEACHERS = ("critical-path", "sufficient", "greedy", "sufficient-direct", "agenda", "agenda-remaining", "beam")
 EVALUATIONS = 20  # passes over the graphs after which the Q of the final choices has settled
 LEAST_EPSILON = 0.02
-LEAST_VISITS = 3  # what Q-learning met less often, the path ratio knows better
-LONG = 1.0  # seconds; what takes longer is told
+LEAST_VISITS = 3  # what Q-learning met less often, the rule knows better
+CERTAIN = 0.99  # times the rule's batches of what nothing was fitted to: a machine is better by more than chance
 HOPELESS = 1.01  # times the batches of before: a change that costs so much on some of the graphs is not tried on others
-
-
-_said = threading.Event()
 
 
 class Exploration(NamedTuple):
@@ -88,20 +83,21 @@ class Candidate(NamedTuple):
         return sum(self.met, Counter())
 
 
-class Trainer:
-    """The state of one call of `learn`: arenas, and the tables tried so far.
+class Learned(NamedTuple):
+    """A policy, its encoding ("" for a rule), and the batches that it makes of mini-batches it was not fitted to."""
 
-    Args:
-        seconds: of processor time, after which no step begins. What a step of `improve` has found until then is left
-            out, so that what is learned seldom depends on how fast the machine is.
-    """
+    policy: Policy
+    encoding: str
+    batches: int
+
+
+class Trainer:
+    """The state of one call of `learn`: arenas, and the tables tried so far."""
 
     bar: tqdm
 
-    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, seed: int, seconds: float = inf) -> None:
+    def __init__(self, graphs: Sequence[TypedGraph], encoding: int, seed: int) -> None:
         self.graphs = graphs
-        self.begun = processor_time()
-        self.seconds = seconds
         self.encoding = encoding
         self.random = np.random.default_rng(seed)
         self.spent = 0.0
@@ -109,21 +105,25 @@ class Trainer:
         self.arenas = [self.arena(graph) for graph in graphs]
         self.work = 1 + sum(work_of(arena) for arena in self.arenas) / len(graphs)
         self.bounds = [lower_bound(graph) for graph in graphs]
+        self.unseen: list[TypedGraph] = []  # what tables are not changed for, but chosen by
+        self.held_out: list[Arena] = []
         self.taught: dict[str, list[int]] = {}
-        # in each state what the path ratio says at its first visit
+        # in each state what the rule says at its first visit
         self.candidates = [self.check(_empty())]
 
     def arena(self, graph: TypedGraph) -> Arena:
         """Where a graph is scheduled again and again."""
         letters = {name: letter for letter, name in enumerate(self.types)}
-        return new_arena(graph, np.array([letters[name] for name in graph.names], np.int32), self.encoding)
+        return new_arena(graph, np.array([letters[name] for name in graph.names], np.int32))
 
     def draw(self) -> None:
         """Have smaller mini-batches of the same samples beside the graphs, and judge all tables by them as well."""
-        if self.finished:
+        if self.optimal:
             return
         self.arenas += map(self.arena, drawn(self.graphs, self.random))
         self.candidates = [self.check(candidate.table) for candidate in self.candidates]
+        self.unseen += drawn(self.graphs, self.random)
+        self.held_out += map(self.arena, self.unseen)
 
     @property
     def best(self) -> Candidate:
@@ -134,16 +134,6 @@ class Trainer:
     def optimal(self) -> bool:
         """Whether the best candidate reaches every lower bound."""
         return sum(self.best.batches[: len(self.graphs)]) == sum(self.bounds)
-
-    @property
-    def late(self) -> bool:
-        """Whether the time is over."""
-        return processor_time() - self.begun > self.seconds
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing more is to be tried."""
-        return self.late or self.optimal
 
     def run(
         self,
@@ -156,15 +146,26 @@ class Trainer:
         sequence: Int32s = NO_TEACHER,
     ) -> tuple[StateTable, int]:
         """One episode on graph `index`: (the table, grown if it had to be, the number of decisions)."""
+        return self.run_in(self.arenas[index], table, alpha, epsilon, greedy, sequence)
+
+    def run_in(
+        self,
+        arena: Arena,
+        table: StateTable,
+        alpha: float = 0.0,
+        epsilon: float = 0.0,
+        greedy: bool = False,
+        sequence: Int32s = NO_TEACHER,
+    ) -> tuple[StateTable, int]:
+        """One episode in an arena: see `run`."""
         while True:
-            arena = self.arenas[index]
             decisions = episode(arena, table, self.encoding, alpha, epsilon, greedy, sequence, self.random)
             if decisions != TABLE_FULL:
                 return table, decisions
             table = table.grown()
 
     def check(self, table: StateTable) -> Candidate:
-        """Follow the table's choices on every graph; states it does not hold enter it by path ratio."""
+        """Follow the table's choices on every graph; states it does not hold enter it by the rule."""
         found = Candidate(table, [0] * len(self.arenas), [Counter()] * len(self.arenas))
         for index in range(len(self.arenas)):
             found = self.check_on(index, found)
@@ -188,15 +189,11 @@ class Trainer:
         before = self.episodes
         self.spent += work / self.work
         self.bar.update(self.episodes - before)
-        if self.seconds < inf and self.bar.disable and processor_time() - self.begun > LONG:
-            nodes = sum(map(len, self.graphs))
-            most = f"{self.seconds:.0f} s of processor time at most"
-            say_once(f"edbatch: learning to batch {nodes:,} nodes, {most}", _said)
 
     def follow_teachers(self) -> None:
         """One table per teacher, by majority vote over its decisions in each state."""
         for teacher in TEACHERS:
-            if self.finished:
+            if self.optimal:
                 return
             table = _empty()
             votes: Counter[tuple[int, int]] = Counter()
@@ -213,12 +210,12 @@ class Trainer:
 
     def explore(self, episodes: int, how: Exploration) -> None:
         """Q-learning proper, on the smaller mini-batches where there are such."""
-        if self.finished:
+        if self.optimal:
             return
         table = _empty()
         small = len(self.arenas) - len(self.graphs)
         number, start = 0, self.spent
-        while self.spent - start < episodes and not self.late:
+        while self.spent - start < episodes:
             index = len(self.graphs) + number % small if small else number % len(self.graphs)
             chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / episodes))
             table, decisions = self.run(table, index, alpha=how.alpha, epsilon=chance, greedy=True)
@@ -235,14 +232,14 @@ class Trainer:
     def improve(self, episodes: int) -> None:
         """Improve the best table; on the graphs alone if what is best elsewhere is worse there than a rule."""
         self.refine(episodes)
-        if not self.able() and not self.late:
+        if not self.able():
             del self.arenas[len(self.graphs) :]
             self.candidates = [self.check(candidate.table) for candidate in self.candidates]
             self.refine(episodes)
 
     def refine(self, episodes: int) -> None:
         """Change what the best table chooses in many states at once, then in fewer, until nothing helps."""
-        if self.finished:
+        if self.optimal:
             return
         now = self.check(self.best.table.copied())
         before = now.cost + 1
@@ -250,17 +247,13 @@ class Trainer:
             before = now.cost
             for level in LEVELS:
                 now = self.improve_at(now, level, episodes)
-        self.candidates.append(now)
+                self.candidates.append(now._replace(table=now.table.copied()))
 
     def improve_at(self, now: Candidate, level: Level, episodes: int) -> Candidate:
-        """What comes of changing the choices in states that are alike at a level; nothing if time is over before."""
-        start, choices = now, now.table.choice[: now.table.size[0]].copy()
+        """What comes of changing the choices in states that are alike at a level."""
         for change in changes(now.table, self.encoding, level, now.decided):
             if self.episodes >= episodes:
                 break
-            if self.late:
-                start.table.choice[: len(choices)] = choices
-                return start
             table, (states, positions) = now.table, change
             kept = table.choice[states]
             if (kept == positions).all():
@@ -303,11 +296,22 @@ class Trainer:
         most = sum(self.taught[self.best_rule()])
         return [candidate for candidate in self.candidates if sum(candidate.batches[: len(self.graphs)]) <= most]
 
-    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Policy:
+    def promise(self, candidate: Candidate) -> tuple[int, int]:
+        """How few batches a table can be expected to make of other mini-batches; the lower, the better."""
+        unseen = 0
+        for arena in self.held_out:
+            self.run_in(arena, candidate.table)
+            unseen += int(arena.record.length[0])
+        return unseen, candidate.cost
+
+    def policy(self, encoding: str, seed: int, how: Exploration, started: Moment) -> Learned:
         """The FSM of the best table that is no worse on the graphs than the run-time heuristics, or one of these."""
         heuristic, own = self.best_rule(), len(self.graphs)
         by_rule = self.taught[heuristic]
-        best = min(self.able(), key=lambda candidate: candidate.cost, default=None)
+        best = min(self.able(), key=self.promise, default=None)
+        if best and self.unseen and self.encoding == AHEAD:  # whose first table is the rule
+            certain = self.promise(best)[0] <= CERTAIN * self.promise(self.candidates[0])[0]
+            best = best if certain else None
         if best:
             self.evaluate(best.table, how)
         training = Training(
@@ -321,10 +325,11 @@ class Trainer:
             heuristic_batches=by_rule,
         )
         if not best:
-            return Heuristic(heuristic, training)
+            rule = Heuristic(heuristic, training)
+            return Learned(rule, "", sum(len(rule.schedule(graph)) for graph in self.unseen or self.graphs))
         fsm = FSM(encoding, self.types, best.table, training)
         fsm.transitions = fsm.observe(self.graphs)
-        return fsm
+        return Learned(fsm, encoding, self.promise(best)[0] or best.cost)
 
 
 def _empty() -> StateTable:

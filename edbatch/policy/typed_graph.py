@@ -139,11 +139,10 @@ class TypedGraph:
         names = tuple(self.names[kind] for kind in present.tolist())
         return TypedGraph(types.astype(np.int32), before[at - at[0]], operands[own] - np.int32(begin), names)
 
-    def columns(self, ordered: bool = True) -> Columns:
-        """The `GraphColumns`, with an order if it is asked for."""
+    def columns(self) -> Columns:
+        """The `GraphColumns`."""
         users = self.successors
-        order = self.topological if ordered else users.nodes[:0]
-        return self.types, self.indptr, self.operands, users.indptr, users.nodes, order
+        return self.types, self.indptr, self.operands, users.indptr, users.nodes, self.topological
 
     @cached_property
     def topological(self) -> Int32s:

@@ -27,7 +27,7 @@ from edbatch.policy.typed_graph import TypedGraph
 from edbatch.runtime.backward.backward import Backward
 from edbatch.runtime.backward.saving import Ran, SavingTable
 from edbatch.runtime.execute import Executor, Timed
-from edbatch.runtime.learned import default_policy, waits
+from edbatch.runtime.learned import RULE, default_policy, waits
 from edbatch.runtime.lower import UNKNOWN, contract, decode
 from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
@@ -77,7 +77,7 @@ class Evaluation:
         self.arenas = store.arenas
         self.done = 0
         self._args_done = 0
-        self._waiting: tuple[frozenset[str], int] | None = None  # types for which no policy was learned yet, and nodes
+        self._waiting: frozenset[str] | None = None  # types for which a policy may yet be learned
         self.key: Hashable = None
         self.plans: Plans | None = None
         self._structure: tuple[Hashable, Places] | None = None  # its key, and the nodes' integers, if it is to be kept
@@ -220,7 +220,7 @@ class Evaluation:
         """Run the nodes that were taken over last.
 
         Args:
-            policy: decides which type runs next; None: one that is learned, and for programs `sufficient`.
+            policy: decides which type runs next; None: the rule `critical-path`, or what was learned.
             inputs: arrays of the input nodes, found by payload.
             saving: keep what a backward run will read.
         """
@@ -307,11 +307,11 @@ class Evaluation:
         if not len(graph):
             return chosen, np.zeros(1, np.int64)
         if policy is None and self.choice is not None:
-            policy = get_policy("sufficient")  # of programs any round may have types of its own
+            policy = get_policy(RULE)  # of programs any round may have types of its own
         if policy is None:  # what is new may have types that the last policy does not know
             policy = default_policy(graph)
             names = frozenset(graph.names)
-            self._waiting = (names, len(graph)) if waits(names) else None
+            self._waiting = names if waits(names) else None
             clock.stop("learning")
         if self.choice is not None:
             policy = self.choice.of(policy, graph)
@@ -462,7 +462,7 @@ class Evaluation:
         alone = sharing.alone()
         made = Evaluation(self.table, replace(self._options, share=False, trace_lines=False), False, Clock({}))
         made.take_over(alone.types, alone.args)
-        made.run(get_policy("sufficient"), self.values(alone.inputs), saving=True)
+        made.run(get_policy(RULE), self.values(alone.inputs), saving=True)
         id, seed = self._went_back_from
         made.backward(id - (id & NODE_MASK) + alone.places.item(id & NODE_MASK), seed, sources=True)
         return made, alone.places

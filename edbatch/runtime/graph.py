@@ -70,11 +70,11 @@ class Graph(Columns):
     what is new. Values live as long as the graph, the graph as long as one of its expressions.
 
     Args:
-        policy: decides which type runs next. None: `sufficient`, until mini-batches with this set of types are large,
-            or many, enough to learn one that is reused (see `edbatch.runtime.learned`); a name ("depth", "agenda",
-            "sufficient", ..., "none" for one node at a time); the path of a policy file; or a `Policy`. With one
+        policy: decides which type runs next. None: the rule `critical-path`, until so many mini-batches with this set
+            of types have come that learning a machine pays (see `edbatch.runtime.learned`); a name ("depth", "agenda",
+            "critical-path", ..., "none" for one node at a time); the path of a policy file; or a `Policy`. With one
             that is given, a graph has the same numbers to the last bit whatever the process ran before it; with None it
-            may be batched, and so rounded, otherwise once a policy was learned.
+            may be batched, and so rounded, otherwise once a machine was learned.
         dtype: float32 or float64, of inputs and constants; parameters bring their own, which must be the same.
         check_nan: raise an error that names the op after the first batch whose result has a NaN.
         device: where it runs ("cpu", "cuda", "cuda:1"). None: where its parameters are; if it has none, on the current
@@ -83,7 +83,7 @@ class Graph(Columns):
 
     Example:
         >>> import edbatch as eb
-        >>> with eb.Graph(policy="sufficient") as graph:
+        >>> with eb.Graph(policy="critical-path") as graph:
         ...     total = eb.sum([eb.square(eb.scalar(x)) for x in (1, 2, 3)])
         >>> total.value()
         np.float32(14.0)
@@ -320,7 +320,7 @@ class Graph(Columns):
 
         Example:
             >>> import pathlib, tempfile, edbatch as eb
-            >>> with eb.Graph(policy="sufficient") as graph:
+            >>> with eb.Graph(policy="critical-path") as graph:
             ...     y = eb.sum([eb.tanh(eb.scalar(x)) for x in (1, 2, 3)])
             >>> graph.run()
             >>> graph.draw(pathlib.Path(tempfile.mkdtemp()) / "graph.svg")
@@ -348,7 +348,7 @@ class Graph(Columns):
 
         Example:
             >>> import json, pathlib, tempfile, edbatch as eb
-            >>> with eb.options(profile=True), eb.Graph(policy="sufficient") as graph:
+            >>> with eb.options(profile=True), eb.Graph(policy="critical-path") as graph:
             ...     y = eb.sum([eb.tanh(eb.scalar(x)) for x in (1, 2, 3)])
             >>> graph.run()
             >>> path = pathlib.Path(tempfile.mkdtemp()) / "timeline.json"

@@ -1,119 +1,106 @@
-"""Policies that nobody asked for: learned when enough of a set of types has been seen, then reused."""
+"""The policy of graphs that name none: the rule `critical-path`, until learning a machine pays."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from edbatch.base.stopwatch import Moment
-from edbatch.errors import warn
-from edbatch.graph.lines import users_line
+from edbatch.base.later import Later
 from edbatch.policy.bounds import lower_bound
 from edbatch.policy.policy import Policy
-from edbatch.policy.qlearning import learn_unasked
 from edbatch.policy.registry import get_policy, schedule_of
 from edbatch.policy.typed_graph import TypedGraph
 
-# A model whose shapes vary per sample has new types in every mini-batch. When this many seconds have gone into
-# policies that never came to use again, learning stops.
-WASTE_LIMIT = 20.0
+qlearning = Later("edbatch.policy.qlearning")
+shown = Later("edbatch.compiling.shown")
 
-# Learning takes 0.1 s, and 20 s of compilation the first time on a machine. A mini-batch that is large enough pays for
-# it; small ones do when so many nodes of the same types have come.
-LARGE = 1_000
-MANY = 20_000
-
-# Batches above the lower bound.
-NEAR = 1
-
-# Sets of types that are remembered; the oldest is forgotten.
-MAX_SETS = 1000
+RULE = "critical-path"
+CLOSE = 1.03  # times the lower bound: there is too little to save
+BATCH_SECONDS = 10e-6  # of a batch besides its arithmetic: planned, gathered, launched (scripts.bench.mini_batches)
+LEARNING_SECONDS = 0.5
+TIMES = 10  # what could have been saved so far, over what learning takes
+FIRST_LOOK = 64  # mini-batches; later looks are at four times as many
+MAX_GRAPHS = 3  # that a machine is learned from
+MAX_SETS = 1000  # of types that are known; the oldest is forgotten
 
 
 @dataclass
-class _Learned:
-    policy: Policy
-    seconds: float
-    reused: bool = False
+class _Types:
+    """The mini-batches with one set of types."""
+
+    policy: Policy = field(default_factory=lambda: get_policy(RULE))
+    came: int = 0
+    look: int = field(default_factory=lambda: FIRST_LOOK)  # the mini-batch that decides anew about learning; 0: none
+    graphs: list[TypedGraph] = field(default_factory=list)
+    learning: threading.Thread | None = None
+    learned: Policy | None = None
+
+    def decide(self, graph: TypedGraph) -> None:
+        """Begin to learn if that pays, or take what was learned."""
+        if self.learning is not None:  # which no clock decides: numbers are the same in each process
+            self.learning.join()
+            self.policy = self.learned or self.policy
+            self.graphs.clear()
+            self.look = 0
+            return
+        self.graphs = [*self.graphs, graph][-MAX_GRAPHS:]
+        if savings([graph], self.came) < TIMES * LEARNING_SECONDS:
+            self.look *= 4
+            return
+        least, taken = lower_bound(graph), len(schedule_of(self.policy, graph))
+        shown.say_once(
+            f"edbatch: learning to batch beside the program, for some {LEARNING_SECONDS:g} s; {RULE} takes {taken} "
+            f"batches where {least} may do",
+            _said,
+        )
+        self.learning = threading.Thread(target=self._learn, args=(self.graphs,), daemon=True)
+        self.learning.start()
+        self.look += max(self.look // 8, FIRST_LOOK)
+
+    def _learn(self, graphs: list[TypedGraph]) -> None:
+        self.learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
 
 
-_learned: dict[frozenset[str], _Learned] = {}
-_seen: dict[frozenset[str], int] = {}  # nodes of mini-batches that were too small to learn from
+_said = threading.Event()
+_known: dict[frozenset[str], _Types] = {}
 
 
 def default_policy(graph: TypedGraph) -> Policy:
-    """The policy learned for a set of types that includes the graph's; `sufficient` as long as learning does not pay.
+    """The rule `critical-path`, or a machine that was learned for the graph's set of types.
 
-    It is learned from the first mini-batch of at least `LARGE` nodes, or when `MANY` nodes of these types have come,
-    in 2 s of processor time at most: what is best then is taken, once and for all;
-    unless `sufficient` leaves at most `NEAR` batches to be saved there: then these types have that, and nothing is
-    learned.
-
-    Where shapes vary per sample, every mini-batch has types of its own and nothing learned is used again: after
-    `WASTE_LIMIT` seconds of that, with a warning, new sets get `sufficient`, which needs no learning.
+    A machine is learned, in a thread, where the rule leaves more than 3 % above the lower bound and the batches that it
+    could have saved in the mini-batches so far are worth ten times the learning.
     """
     names = frozenset(graph.names)
-    found = _learned.get(names) or next((known for types, known in _learned.items() if names <= types), None)
-    if found is None:
-        seen = _seen.pop(names, 0) + len(graph)
-        if len(graph) < LARGE and seen < MANY:
-            _seen[names] = seen
-            if len(_seen) > MAX_SETS:
-                del _seen[next(iter(_seen))]
-            return get_policy("sufficient")
-        found = _learn(graph)
-    else:
-        found.reused = True
-    _learned[names] = found
-    if len(_learned) > MAX_SETS:
-        del _learned[next(iter(_learned))]
-    return found.policy
-
-
-def worth_learning(graphs: Sequence[TypedGraph], coming: float) -> bool:
-    """Whether learning a policy pays: a graph is large, or much is coming, and `sufficient` is not as good.
-
-    Args:
-        graphs: mini-batches, at least one.
-        coming: nodes of their types, these included.
-    """
-    much = coming >= MANY or any(len(graph) >= LARGE for graph in graphs)
-    return much and any(_leaves_batches(graph) for graph in graphs)
-
-
-def _leaves_batches(graph: TypedGraph) -> bool:
-    """Whether another policy than `sufficient` can save more batches than do not matter."""
-    return len(schedule_of(get_policy("sufficient"), graph)) > lower_bound(graph) + NEAR
+    known = _known.get(names)
+    if known is None:
+        if len(_known) >= MAX_SETS:
+            del _known[next(iter(_known))]
+        known = _known[names] = _Types()
+    known.came += 1
+    if known.came == known.look:
+        known.decide(graph)
+    return known.policy
 
 
 def waits(names: frozenset[str]) -> bool:
-    """Whether learning for a set of types does not pay yet, so that another policy may come."""
-    return names not in _learned and not any(names <= types for types in _learned)
+    """Whether another policy may come for a set of types."""
+    known = _known.get(names)
+    return known is None or known.look > 0
 
 
-def still_waits(names: frozenset[str], nodes: int) -> bool:
-    """The same when so many nodes of these types come once more, which are counted as seen."""
-    seen = _seen.get(names, 0) + nodes
-    if nodes >= LARGE or seen >= MANY or not waits(names):
+def still_waits(names: frozenset[str]) -> bool:
+    """The same when one more mini-batch of these types comes; it is counted, unless something is to be decided."""
+    known = _known.get(names)
+    if known is None or known.look == 0 or known.came + 1 == known.look:
         return False
-    _seen[names] = seen
+    known.came += 1
     return True
 
 
-def _learn(graph: TypedGraph) -> _Learned:
-    sufficient = get_policy("sufficient")
-    if not _leaves_batches(graph):
-        return _Learned(sufficient, 0.0)
-    wasted = sum(known.seconds for known in _learned.values() if not known.reused)
-    if wasted > WASTE_LIMIT:
-        warn(
-            f"{wasted:.0f} s went into policies for sets of types that never came again (do shapes vary per sample?); "
-            f"this one, run at {users_line()}, gets what eb.Graph(policy='sufficient') has from the beginning"
-        )
-        return _Learned(sufficient, 0.0)
-    start = Moment.now()
-    policy = learn_unasked(graph)
-    end = Moment.now()
-    return _Learned(
-        policy, end.time - start.time - (end.compiling - start.compiling)
-    )  # that is no fault of the graph's
+def savings(graphs: Sequence[TypedGraph], coming: float) -> float:
+    """The seconds that the best machine could save in `coming` mini-batches like these; 0 where the rule is close."""
+    batches = sum(len(schedule_of(get_policy(RULE), graph)) for graph in graphs)
+    bound = sum(map(lower_bound, graphs))
+    return 0.0 if batches <= CLOSE * bound else coming * (batches - bound) / len(graphs) * BATCH_SECONDS

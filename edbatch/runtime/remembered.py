@@ -66,7 +66,7 @@ class Remembered:
 
     def __init__(
         self, table: TypeTable, nodes: Nodes, plan: GrowingPlan, used: np.ndarray, n_sources: int,
-        policy: Policy | None, waiting: tuple[frozenset[str], int] | None, fallbacks: int, fixes_device: bool,
+        policy: Policy | None, waiting: frozenset[str] | None, fallbacks: int, fixes_device: bool,
         recorded: Nodes | None, integers: Integers | None,
     ) -> None:  # fmt: skip
         self.table, self.fixes_device = ref(table), fixes_device
@@ -109,7 +109,7 @@ class Plans:
             is_current = table is not None and shared_table(table.device) is table
             if table is not None and not found.fixes_device:
                 is_current = is_current and table.device is current_device()
-            if not is_current or (found.waiting is not None and not still_waits(*found.waiting)):
+            if not is_current or (found.waiting is not None and not still_waits(found.waiting)):
                 self._forget(key)
                 return None
             self._plans.move_to_end(key)

@@ -58,7 +58,7 @@ class Report:
 
     Example:
         >>> import edbatch as eb
-        >>> with eb.Graph(policy="sufficient") as graph:
+        >>> with eb.Graph(policy="critical-path") as graph:
         ...     total = eb.sum([eb.tanh(eb.scalar(i)) for i in range(3)])
         >>> total.value().round(2)
         np.float32(1.73)

@@ -43,7 +43,7 @@ class Batcher:
         max_in_flight: requests that run at a time; the others wait.
         max_waiting: requests that may wait; one more is refused.
         deadline: seconds that a request may take, waiting included; None: any time.
-        policy: as of `edbatch.Graph`; None: `sufficient`, so that nobody waits while one is learned.
+        policy: as of `edbatch.Graph`; None: `critical-path`, so that nobody waits while one is learned.
         dtype: as of `edbatch.Graph`.
 
     Raises:
@@ -81,7 +81,7 @@ class Batcher:
         self._max_in_flight = checked_integer("Batcher", "max_in_flight", max_in_flight)
         self._program = program
         self._model = model
-        known = get_policy("sufficient" if policy is None else policy)
+        known = get_policy("critical-path" if policy is None else policy)
         self._worker = Worker(Settings(self._max_in_flight, known, float_dtype(dtype)))
         finalize(self, self._worker.abandon).atexit = False
 

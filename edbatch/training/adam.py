@@ -50,7 +50,7 @@ class Adam(Trainer):
         >>> model = eb.ParameterCollection()
         >>> W, embed = model.add_parameters(2, init=1.0), model.add_lookup_parameters((1000, 2), init=1.0)
         >>> trainer = eb.Adam(model, lr=0.25, clip=5.0)
-        >>> with eb.Graph(policy="sufficient"):
+        >>> with eb.Graph(policy="critical-path"):
         ...     loss = eb.sum(W * embed[7])
         >>> loss.backward()
         >>> trainer.update()  # of the table, only row 7

@@ -86,8 +86,8 @@ class Run:
         settings: what else the curve depends on, as JSON can hold it: a run that began with others is refused, as one
             with another `batch_size`, `seed` or number of samples is.
         save_every: mini-batches from one checkpoint to the next.
-        policy: as of `edbatch.Graph`; None: it is learned from the first two mini-batches of `data`, where they are
-            large, or an epoch is, and "sufficient" leaves batches to be saved; else it is "sufficient".
+        policy: as of `edbatch.Graph`; None: the rule "critical-path"; or one that is learned from the first two
+            mini-batches of `data`, where that saves in each epoch what learning takes.
         progress: show a progress bar; None shows it on a terminal.
 
     Attributes:
@@ -278,9 +278,8 @@ class Run:
         batches = [list(range(at, min(at + size, n))) for at in range(0, n, size)]
         try:
             graphs = [doing.record(batch).typed_graph() for batch in batches]
-            nodes_of_epoch = sum(map(len, graphs)) / n * len(self.data)
-            if not learned.worth_learning(graphs, nodes_of_epoch):
-                return get_policy("sufficient")
+            if learned.savings(graphs, len(self.data) / size) < learned.LEARNING_SECONDS:
+                return get_policy(learned.RULE)
             return qlearning.learn(graphs, progress=False)
         finally:
             draws.restore(drawn)

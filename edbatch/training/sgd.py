@@ -36,7 +36,7 @@ class SGD(Trainer):
         >>> model = eb.ParameterCollection()
         >>> W = model.add_parameters(2, init=1.0)
         >>> trainer = eb.SGD(model, lr=0.1)
-        >>> with eb.Graph(policy="sufficient"):
+        >>> with eb.Graph(policy="critical-path"):
         ...     loss = eb.sum(eb.square(W))
         >>> loss.backward()
         >>> trainer.update()

@@ -74,7 +74,7 @@ class Trainer:
         >>> model = eb.ParameterCollection()
         >>> W, b = model.add_parameters((1, 2), init=1.0), model.add_parameters(1, init=1.0)
         >>> trainer = eb.SGD([{"params": W}, {"params": b, "lr": 0.25}], lr=0.5)
-        >>> with eb.Graph(policy="sufficient"):
+        >>> with eb.Graph(policy="critical-path"):
         ...     loss = eb.sum(W @ eb.ones(2) + b)
         >>> loss.backward()
         >>> trainer.update()

@@ -43,7 +43,7 @@ def test_rows(edbatch_json, learned_here, tmp_path):
     found = edbatch_json("demo", *SMALL, "--svg", path)
     assert (found["samples"], found["hidden"], found["svg"]) == (3, 4, str(path))
     rows = {(row["model"], row["policy"]): row for row in found["rows"]}
-    policies = ["unbatched", "depth", "agenda", "sufficient", "learned"]
+    policies = ["unbatched", "depth", "agenda", "critical-path", "learned"]
     assert list(rows) == [(model, policy) for model in ("trees", "tagger", "lattices") for policy in policies]
     for row in found["rows"]:
         unbatched = rows[row["model"], "unbatched"]
@@ -53,7 +53,7 @@ def test_rows(edbatch_json, learned_here, tmp_path):
     for model in ("trees", "tagger"):
         assert rows[model, "learned"]["batches"] == rows[model, "learned"]["bound"]
     texts = [text.text for text in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
-    assert {"trees", "tagger", "lattices", "depth", "agenda", "sufficient", "learned"} <= set(texts)
+    assert {"trees", "tagger", "lattices", "depth", "agenda", "critical-path", "learned"} <= set(texts)
 
 
 def test_what_it_says_is_so(edbatch, learned_here, monkeypatch, tmp_path):
@@ -95,7 +95,7 @@ def test_another_process_learns(tmp_path):
     demo.Model("tree-lstm", 1, 4).record(path)
     with demo._learner({"trees": path}) as learner:
         assert learner.wait() == 0
-    assert get_policy(path.with_suffix(".json")).name == "fsm-critical"
+    assert get_policy(path.with_suffix(".json")).name == "fsm-ahead"
     with demo._learner({"trees": tmp_path / "none.txt"}) as learner:
         pass  # it ends with the block, whatever it does
     assert learner.returncode is not None

@@ -100,7 +100,7 @@ def test_learns_from_a_recorded_graph(edbatch, chain, tmp_path):
     status, out, err = edbatch("learn", chain, "-o", policy)
     assert (status, err) == (0, "")
     assert out.splitlines()[1].split() == [
-        "graph", "nodes", "edges", "types", "depth", "agenda", "sufficient", "learned", "lower", "bound",
+        "graph", "nodes", "edges", "types", "depth", "agenda", "critical-path", "learned", "lower", "bound",
     ]  # fmt: skip
     assert out.splitlines()[3].split() == [str(chain), "4", "3", "2", "4", "3", "3", "3", "3"]
     assert f"wrote {policy}: fsm-sort with 1 state (" in out

@@ -36,7 +36,7 @@ def test_without_arguments_it_makes_samples_up(edbatch):
     assert lines[1] == f"made up: 3 trees, {nodes} nodes, 5 labels"
     assert lines[2].startswith("1 mini-batch of 3 trees, each run 20 times (the median counts) by every policy")
     assert lines[3].startswith("policy fsm-sort (learned) from 1 mini-batch in ")
-    assert lines[6].split() == ["none", "depth", "agenda", "sufficient", "fsm-sort", "(learned)"]
+    assert lines[6].split() == ["none", "depth", "agenda", "critical-path", "fsm-sort", "(learned)"]
     assert max(map(len, lines[4:])) <= 100
 
 
@@ -48,7 +48,7 @@ def test_json(edbatch_json, trees, tmp_path):
     assert result["learning"]["mini_batches"] == 3
     assert result["predictions"] == str(out)
     policies = {row["policy"]: row for row in result["policies"]}
-    assert list(policies) == ["none", "depth", "agenda", "sufficient", result["policy"]]
+    assert list(policies) == ["none", "depth", "agenda", "critical-path", result["policy"]]
     assert policies["none"]["largest_difference"] == 0
     assert policies["none"]["batches"] > policies["depth"]["batches"] >= policies[result["policy"]]["batches"]
     for row in policies.values():
@@ -100,7 +100,7 @@ def test_predictions_do_not_depend_on_policy_or_batch_size(edbatch_json, trees, 
 def test_a_policy_by_name_or_file_takes_the_place_of_the_learned_one(edbatch_json, edbatch, trees, tmp_path):
     result = edbatch_json("run", "tree-lstm", "--trees", trees, *SMALL, "--policy", "agenda")
     assert result["learning"] is None
-    assert [row["policy"] for row in result["policies"]] == ["none", "depth", "agenda", "sufficient"]
+    assert [row["policy"] for row in result["policies"]] == ["none", "depth", "agenda", "critical-path"]
     script = tmp_path / "script.py"
     script.write_text(
         "import edbatch as eb\n"

@@ -7,7 +7,7 @@ from edbatch.policy import learn, read_graph
 
 def test_default_policies(edbatch_json, chain):
     rows = edbatch_json("schedule", chain)
-    assert [(row["policy"], row["batches"]) for row in rows] == [("depth", 4), ("agenda", 3), ("sufficient", 3)]
+    assert [(row["policy"], row["batches"]) for row in rows] == [("depth", 4), ("agenda", 3), ("critical-path", 3)]
     assert {(row["graph"], row["nodes"], row["edges"], row["types"], row["lower_bound"]) for row in rows} == {
         (str(chain), 4, 3, 2, 3)
     }

@@ -32,10 +32,10 @@ def test_it_runs_programs_with_nothing_interpreted_and_says_what_there_is(edbatc
 
 def test_its_programs_run_what_there_is():
     first, others = ([*programs()] for programs in (warm_up.first_programs, warm_up.other_programs))
-    assert {*NINE, "Adam", "SGD", "the policy sufficient", "learning"} < {name for name, _ in first}
+    assert {*NINE, "Adam", "SGD", "the policy critical-path", "learning"} < {name for name, _ in first}
     assert set(WORKLOADS) - set(NINE) | {"the policy beam", "learning with critical"} < {name for name, _ in others}
     for name, program in (*first, *others):
-        if name in ("vertex functions", "SGD", "the policy beam", "the policy sufficient", "tagger"):
+        if name in ("vertex functions", "SGD", "the policy beam", "the policy critical-path", "tagger"):
             program()
 
 

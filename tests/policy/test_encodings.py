@@ -1,19 +1,21 @@
 import numpy as np
 import pytest
 
-from edbatch.policy.encodings import ENCODINGS, encode
+from edbatch.policy.critical import Critical
+from edbatch.policy.encodings import ENCODINGS, encode, without_choice
 from edbatch.policy.frontier import Frontier
 
 
-def state(encoding, ready, letters, done=0.0, reach=None):
-    """(letters, mark) of a frontier with ready[kind] nodes of each type."""
+def state(encoding, ready, letters, done=0.0, reach=None, last=None):
+    """(letters, mark) of a frontier with ready[kind] nodes of each type, of last[kind] that remain."""
     kinds = np.flatnonzero(ready).astype(np.int32)
     letters = np.int32(letters)[kinds]
     begin = np.zeros(len(ready), np.int32)
     nothing = np.zeros(0, np.int32)
-    frontier = Frontier(nothing, nothing, begin, np.int32(ready))
-    reach = np.zeros((len(ready), len(ready)), np.int32) if reach is None else np.int32(reach)
-    mark = encode(ENCODINGS[encoding], frontier, reach, letters, kinds, len(kinds), done)
+    frontier = Frontier(nothing, nothing, begin, np.int32(ready), np.int32(last or ready))
+    reach = np.zeros((len(ready), len(ready) + 1), np.int32) if reach is None else np.int32(reach)
+    critical = Critical(np.arange(len(ready), dtype=np.int32), np.zeros((0, 0), np.int32), reach)
+    mark = encode(ENCODINGS[encoding], frontier, critical, letters, kinds, len(kinds), done)
     assert sorted(kinds.tolist()) == np.flatnonzero(ready).tolist()
     return letters.tolist(), mark
 
@@ -37,5 +39,17 @@ def test_phase_counts_tenths_of_the_graph():
 
 def test_critical_marks_types_whose_batch_lowers_the_bound():
     # type 0's longest chain starts at its own ready nodes only; type 1's also below those of type 0
-    reach = [[3, 2], [2, 2]]
+    reach = [[3, 2, 5], [2, 2, 4]]
     assert state("critical", [1, 5], [0, 1], reach=reach) == ([1, 0], 0b10)
+
+
+def test_ahead_orders_types_by_the_work_ahead():
+    assert state("ahead", [1, 5, 2], [0, 1, 2], reach=[[3, 2, 0, 5], [2, 2, 0, 4], [2, 3, 0, 5]])[0] == [0, 2, 1]
+
+
+def test_a_type_whose_remaining_nodes_are_all_ready_needs_no_state_of_ahead():
+    nothing = np.zeros(0, np.int32)
+    frontier = Frontier(nothing, nothing, np.int32([0, 2]), np.int32([1, 5]), np.int32([2, 5]))
+    kinds = np.int32([0, 1])
+    assert [without_choice(ENCODINGS[name], frontier, kinds, 2) for name in ("ahead", "sort")] == [1, -1]
+    assert without_choice(ENCODINGS["sort"], frontier, kinds, 1) == 0

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from edbatch.errors import EdBatchError, EdBatchWarning
 from edbatch.policy import FSM, Heuristic, TypedGraph, learn, lower_bound
+from edbatch.policy.encodings import ENCODINGS
 from edbatch.policy.fsm import END
 from edbatch.policy.state_table import insert, new_table
 
@@ -34,7 +35,7 @@ def test_types_are_matched_by_name():
     assert len(machine([([0, 1], 1)]).schedule(renumbered)) == 4
 
 
-def test_an_unseen_state_falls_back_to_the_path_ratio_and_is_counted():
+def test_an_unseen_state_falls_back_to_the_rule_and_is_counted():
     fsm = machine([])
     assert len(fsm.schedule(TREE)) == 3
     assert fsm.fallbacks == 1  # I and O stand on the frontier once
@@ -44,14 +45,14 @@ def test_an_unseen_state_falls_back_to_the_path_ratio_and_is_counted():
 
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_an_empty_table_is_the_sufficient_heuristic(random_graph, seed):
+def test_an_empty_table_over_ahead_is_the_rule_critical_path(random_graph, seed):
     graph = random_graph(seed, 40, 4)
-    schedule = machine([], ("A", "B", "C", "D")).schedule(graph)
-    assert schedule.types.tolist() == Heuristic("sufficient").schedule(graph).types.tolist()
+    schedule = machine([], ("A", "B", "C", "D"), "ahead").schedule(graph)
+    assert schedule.types.tolist() == Heuristic("critical-path").schedule(graph).types.tolist()
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), encoding=st.sampled_from(["base", "max", "sort", "phase", "critical"]))
+@given(seed=st.integers(0, 10**6), encoding=st.sampled_from(list(ENCODINGS)))
 def test_graphs_it_was_not_trained_on_get_valid_schedules(random_graph, seed, encoding):
     fsm = learn([random_graph(1, 60, 4)], encoding=encoding, episodes=0, progress=False)
     graph = random_graph(seed, 60, 4)

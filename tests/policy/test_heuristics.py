@@ -79,6 +79,53 @@ def test_ratios_are_those_of_brute_force(random_graph, seed, types):
     check_rule(graph, Heuristic("sufficient-direct").schedule(graph), ratio_rule(graph, direct(graph)))
 
 
+def work_ahead(graph):
+    """int[n, T]: the most nodes of each type on a path that starts at a node."""
+    ahead = np.zeros((len(graph), len(graph.names)), int)
+    for node in graph.topological[::-1]:
+        users = [user for user in range(len(graph)) if direct(graph)[user, node]]
+        ahead[node] = ahead[users].max(axis=0, initial=0)
+        ahead[node, graph.types[node]] += 1
+    return ahead
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), types=st.integers(1, 6))
+def test_critical_path_lowers_the_bound_and_takes_most_work_ahead(random_graph, seed, types):
+    graph = random_graph(seed, 30, types)
+    ahead, waits, remaining = work_ahead(graph), direct(graph), np.ones(len(graph), bool)
+    repeats = ahead.max(axis=0) > 1
+    schedule = Heuristic("critical-path").schedule(graph)
+    for batch, kind in zip(schedule.batches(), schedule.types, strict=True):
+        ready = remaining & ~(waits & remaining).any(axis=1)
+        kinds = sorted(set(graph.types[ready].tolist()))
+        bound = ahead[ready].max(axis=0).sum()
+        keys = {}
+        for other in kinds:
+            mine = ready & (graph.types == other)
+            left = remaining & ~mine
+            lowers = not left.any() or ahead[left & ~(waits & left).any(axis=1)].max(axis=0).sum() < bound
+            share = mine.sum() / (remaining & (graph.types == other)).sum()
+            keys[other] = (lowers, ahead[mine][:, repeats].sum(axis=1).max(), share)
+        if not any(share == 1 for *_, share in keys.values()):
+            assert keys[kind] == max(keys.values())
+        else:
+            assert keys[kind][2] == 1 or len(kinds) == 1
+        assert sorted(batch.tolist()) == np.flatnonzero(ready & (graph.types == kind)).tolist()
+        remaining[batch] = False
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), types=st.integers(2, 4))
+def test_a_type_of_which_all_that_remains_is_ready_starts_an_optimal_schedule(random_graph, seed, types):
+    graph = random_graph(seed, 12, types)
+    ready = np.diff(graph.indptr) == 0
+    best = minimum_batches(graph)
+    for kind, name in enumerate(graph.names):
+        if ready[graph.types == kind].all():
+            assert minimum_batches(graph, [name]) == best
+
+
 def test_more_than_64_types_are_no_special_case(random_graph):
     names = [f"t{index}" for index in range(130)]
     graph = random_graph(7, 400, 130, names)

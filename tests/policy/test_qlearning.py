@@ -82,7 +82,7 @@ def test_the_counter_example_of_appendix_a4_needs_phases(tree):
 def test_returns_bootstrap_from_the_state_n_steps_on():
     # a chain of decisions x|y: the two-step return of the first ends in Q of the third
     graph = TypedGraph.from_lists(["x", "y"] * 4, [[], [], [0], [1], [2], [3], [4], [5]])
-    arena = new_arena(graph, np.int32([0, 1]), 3)
+    arena = new_arena(graph, np.int32([0, 1]))
     table = new_table(64, 256)
     sequence = np.int32([0, 1] * 4)
     decisions = episode(arena, table, 3, 0.5, 0.0, False, sequence, np.random.default_rng(0))
@@ -102,10 +102,10 @@ def test_returns_bootstrap_from_the_state_n_steps_on():
 
 def test_the_reward_is_equation_1(tree):
     graph = tree(3)
-    arena = new_arena(graph, np.arange(len(graph.names), dtype=np.int32), 2)
+    arena = new_arena(graph, np.arange(len(graph.names), dtype=np.int32))
     table = new_table(64, 512)
     decisions = episode(arena, table, 2, 1.0, 0.0, False, NO_TEACHER, np.random.default_rng(0))
-    # the path ratio decides in new states and is 1 throughout on a tree: -1 + 1 * 1 for every batch
+    # the rule decides in new states; the path ratio of its choices is 1 on a tree: -1 + 1 * 1 for every batch
     assert arena.rewards[:decisions] == pytest.approx(np.zeros(decisions))
 
 
@@ -163,12 +163,12 @@ def test_regular_recorded_graphs_are_learned_in_general(recorded, family):
         assert len(policy.schedule(graph)) <= 1.02 * lower_bound(graph)
 
 
-def test_lattices_are_learned_better_than_any_heuristic(recorded):
+def test_what_is_learned_of_lattices_is_no_worse_than_the_rule_elsewhere(recorded):
     graphs = [recorded("lattice-B64-G0"), recorded("lattice-B64-G1")]
     policy = learn(graphs, progress=False)
-    assert sum(policy.training.batches) < sum(policy.training.heuristic_batches)
+    assert sum(policy.training.batches) <= sum(policy.training.heuristic_batches)
     critical = learn(graphs, encoding="critical", progress=False)
     for name in ("lattice-B128-G0", "lattice-B128-G1", "lattice-B128-G2"):
         graph = recorded(name)
         assert len(critical.schedule(graph)) <= 1.25 * lower_bound(graph)
-        assert len(policy.schedule(graph)) <= 1.33 * lower_bound(graph)
+        assert len(policy.schedule(graph)) <= 1.15 * lower_bound(graph)

@@ -59,15 +59,3 @@ def test_improving_never_costs_batches_and_counts_what_it_tries(trainer):
     assert trainer.best.cost <= before
     assert trainer.best.batches == trainer.check(trainer.best.table.copied()).batches
     assert 0 < trainer.spent < 110
-
-
-@pytest.mark.parametrize("trainer", [SORT, CRITICAL], indirect=True)
-@pytest.mark.parametrize("steps", [0, 1, 5])
-def test_what_a_step_has_found_when_time_is_over_is_left_out(trainer, monkeypatch, steps):
-    now = trainer.check(trainer.best.table.copied())
-    choices = now.table.choice[: int(now.table.size[0])].tolist()
-    left = iter([False] * steps)
-    monkeypatch.setattr(Trainer, "late", property(lambda _: next(left, True)))
-    assert trainer.improve_at(now, LEVELS[-1], 10**6) is now
-    assert now.table.choice[: len(choices)].tolist() == choices
-    assert trainer.check(now.table.copied()).batches == now.batches

@@ -210,7 +210,9 @@ def test_memory_is_bounded(monkeypatch, count):
 def test_until_a_policy_is_learned(count, monkeypatch):
     net = Net()
     net.W = net.model.add_parameters((3, 3), name="a type of its own")
-    monkeypatch.setattr(learned, "MANY", 1000)
+    monkeypatch.setattr(learned, "FIRST_LOOK", 4)
+    monkeypatch.setattr(learned, "CLOSE", 0.0)
+    monkeypatch.setattr(learned, "TIMES", 0.0)
     policies = []
     for _ in range(20):
         with eb.Graph(dtype="float64") as graph:
@@ -218,7 +220,7 @@ def test_until_a_policy_is_learned(count, monkeypatch):
         whole.value()
         policies.append(graph.policy)
         n_learned = len({id(policy) for policy in policies})
-    assert count() == 2
+    assert count() == 3  # at first, when learning began, and when it had ended
     assert n_learned == 2  # counted when it came again, too
 
 

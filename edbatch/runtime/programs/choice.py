@@ -1,4 +1,4 @@
-"""Which policy schedules rounds: the learned one, unless it takes more batches there than `sufficient`."""
+"""Which policy schedules rounds: the learned one, unless it takes more batches there than the rule."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from edbatch.policy.heuristics import Heuristic
 from edbatch.policy.policy import Policy
 from edbatch.policy.registry import get_policy
 from edbatch.policy.typed_graph import TypedGraph
+from edbatch.runtime.learned import RULE
 
 if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
@@ -24,21 +25,21 @@ MAX_SETS = 1000
 class _Tally:
     rounds: int = 0
     learned: int = 0  # batches in them
-    sufficient: int = 0
+    rule: int = 0
 
 
 class Choice:
-    """Between a policy that was learned and `sufficient`, for the rounds of a graph.
+    """Between a policy that was learned and the default rule, for the rounds of a graph.
 
     What was learned from whole graphs meets states in rounds that no whole graph has, and may then decide badly. So the
     first rounds of each set of types are scheduled by both, and the better is taken; later ones by the better of them
     all. Which types come follows from values (which experts are asked, say): where it does not know one of them,
-    `sufficient` decides, without a warning. All this depends on nothing but the graph, so that numbers remain the same
+    the rule decides, without a warning. All this depends on nothing but the graph, so that numbers remain the same
     to the last bit. Other policies are taken as they are.
     """
 
     def __init__(self) -> None:
-        self._sufficient = get_policy("sufficient")
+        self._rule = get_policy(RULE)
         self._tallies: dict[tuple[str, ...], _Tally] = {}
 
     def of(self, policy: Policy, graph: TypedGraph) -> Policy:
@@ -46,16 +47,16 @@ class Choice:
         if isinstance(policy, Heuristic) or not isinstance(policy, fsm.FSM):
             return policy
         if (cast("FSM", policy).letters_of(graph.names) < 0).any():
-            return self._sufficient
+            return self._rule
         tally = self._tallies.get(graph.names)
         if tally is None:
             if len(self._tallies) >= MAX_SETS:  # shapes vary per sample: nothing comes again
                 self._tallies.clear()
             tally = self._tallies[graph.names] = _Tally()
-        learned, sufficient = tally.learned, tally.sufficient
+        learned, rule = tally.learned, tally.rule
         if tally.rounds < TRIALS:
-            learned, sufficient = len(policy.schedule(graph)), len(self._sufficient.schedule(graph))
+            learned, rule = len(policy.schedule(graph)), len(self._rule.schedule(graph))
             tally.rounds += 1
             tally.learned += learned
-            tally.sufficient += sufficient
-        return policy if learned <= sufficient else self._sufficient
+            tally.rule += rule
+        return policy if learned <= rule else self._rule

@@ -54,7 +54,7 @@ def run(
             closed, and it is raised with a note of the program's number.
         progress: show a bar.
         policy, dtype: of the graph of its own, see `Graph`: "float64" for a model of that dtype. Without a policy,
-            here or of the graph that is open, rounds are scheduled by `sufficient`, which needs no learning.
+            here or of the graph that is open, rounds are scheduled by `critical-path`, which needs no learning.
 
     Raises:
         EdBatchError: there is something else than a program among them, one that has begun before, or one that waits

@@ -21,7 +21,7 @@ class Reader:
         self.network = self.workload.network(eb.ParameterCollection(seed=0), *sizes, dim=4)
 
     def whole(self, samples):
-        with eb.Graph(policy="sufficient") as graph:
+        with eb.Graph(policy="critical-path") as graph:
             for k in samples:
                 self.workload.probabilities(self.network, self.samples[k])
         return graph.typed_graph()
@@ -50,7 +50,7 @@ def test_what_was_learned_from_whole_graphs_is_no_worse_than_sufficient(name):
     reader = Reader(name)
     policy = eb.learn([reader.whole(range(30))])
     for begin in (40, 100):
-        learned, sufficient = (reader.rounds(one, begin)[0].report().batches for one in (policy, "sufficient"))
+        learned, sufficient = (reader.rounds(one, begin)[0].report().batches for one in (policy, "critical-path"))
         assert learned <= sufficient
 
 
@@ -60,18 +60,18 @@ def test_the_better_of_two_is_chosen():
     other = TypedGraph.from_lists(["I", "I"], [[], [0]])
     bad = eb.learn([chain])
     bad.schedule = get_policy("depth").schedule
-    assert len(bad.schedule(chain)) == 4 > len(get_policy("sufficient").schedule(chain))
+    assert len(bad.schedule(chain)) == 4 > len(get_policy("critical-path").schedule(chain))
     choice = Choice()
-    assert {choice.of(bad, chain).name for _ in range(TRIALS)} == {"sufficient"}
+    assert {choice.of(bad, chain).name for _ in range(TRIALS)} == {"critical-path"}
     assert choice.of(bad, other) is bad  # as good
     bad.schedule = None  # asked no more
-    assert choice.of(bad, chain).name == "sufficient"
+    assert choice.of(bad, chain).name == "critical-path"
 
 
-def test_types_that_a_policy_does_not_know_are_left_to_sufficient():
+def test_types_that_a_policy_does_not_know_are_left_to_the_rule():
     policy = eb.learn([TypedGraph.from_lists(["I", "O", "I", "O"], [[], [0], [0], [2]])])
     unknown = TypedGraph.from_lists(["I", "J"], [[], [0]])
-    assert Choice().of(policy, unknown).name == "sufficient"  # and it warns of nothing
+    assert Choice().of(policy, unknown).name == "critical-path"  # and it warns of nothing
 
 
 def test_the_better_is_better_over_all_trials():
@@ -80,11 +80,11 @@ def test_the_better_is_better_over_all_trials():
     schedules = [get_policy("depth").schedule] + [policy.schedule] * TRIALS
     policy.schedule = lambda graph: schedules.pop(0)(graph)
     choice = Choice()
-    assert choice.of(policy, chain).name == "sufficient"
+    assert choice.of(policy, chain).name == "critical-path"
     assert choice.of(policy, chain) is policy  # in this round it is as good
     for _ in range(TRIALS - 2):
         choice.of(policy, chain)
-    assert choice.of(policy, chain).name == "sufficient"  # but not in all
+    assert choice.of(policy, chain).name == "critical-path"  # but not in all
 
 
 def test_policies_that_were_not_learned_are_taken_as_they_are(lattices):
@@ -96,10 +96,10 @@ def test_policies_that_were_not_learned_are_taken_as_they_are(lattices):
             return Schedule(found.order, found.offsets, found.types)
 
     batches = {}
-    for policy in ("depth", Own(), "sufficient"):
+    for policy in ("depth", Own(), "critical-path"):
         graph, _ = lattices.rounds(policy, 40)
         batches[getattr(policy, "name", policy)] = graph.report().batches
-    assert batches["own"] == batches["depth"] > batches["sufficient"]
+    assert batches["own"] == batches["depth"] > batches["critical-path"]
 
 
 def test_the_numbers_are_the_same_each_time(lattices):
@@ -110,13 +110,13 @@ def test_the_numbers_are_the_same_each_time(lattices):
 
 
 def test_runs_of_a_graph_are_what_was_scheduled(lattices):
-    graph, _ = lattices.rounds("sufficient", 40)
+    graph, _ = lattices.rounds("critical-path", 40)
     whole = graph.typed_graph()
     runs = whole.runs()
     report = graph.report()
     assert len(runs) == report.rounds == EACH
     assert sum(map(len, runs)) == len(whole) == report.nodes
-    sufficient = get_policy("sufficient")
+    sufficient = get_policy("critical-path")
     assert sum(len(sufficient.schedule(run)) for run in runs) == report.batches
     assert sum(map(lower_bound, runs)) == report.lower_bound
     for run in runs:
@@ -127,7 +127,7 @@ def test_runs_of_a_graph_are_what_was_scheduled(lattices):
 
 
 def test_runs_are_recorded(lattices, tmp_path):
-    graph, _ = lattices.rounds("sufficient", 40)
+    graph, _ = lattices.rounds("critical-path", 40)
     with graph:
         eb.tanh(eb.ones(3))  # pending, and so a run to come
     whole = graph.typed_graph()
