@@ -1,0 +1,135 @@
+"""Batches over the lower bound, and what deciding on them costs: rules, learned machines, and the fewest possible.
+
+    EDBATCH_DATA=... python -m scripts.bench.schedules [--json] [--rounds 9] [--size 64] [--graphs 5]
+
+Machines are learned of three mini-batches and judged by others. The graphs of the folder `graphs` of EDBATCH_DATA, where
+there is one, are judged as they are; their machines are learned of mini-batches of the same kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import edbatch as eb
+from edbatch.experiments.measure import interleaved
+from edbatch.experiments.mini_batches import MiniBatches, samples_of
+from edbatch.experiments.nine import NINE
+from edbatch.policy import TypedGraph, lower_bound, read_graph
+from scripts import data_folder
+from scripts.bench.optimal import fewest
+from scripts.bench.report import Rows, Tables, command
+
+RULES = ("depth", "agenda", "sufficient", "critical-path", "beam:10")
+TIMED = ("agenda", "sufficient", "critical-path", "learned")
+LEARNED = 3  # mini-batches
+OP_BY_OP = {"cells": False}
+SMALL = (1, 2, 4, 8)  # samples
+SMALL_GRAPHS = 6  # of each number
+
+
+class Family(NamedTuple):
+    """Graphs of one kind, and others to learn from."""
+
+    name: str
+    graphs: list[TypedGraph]
+    others: list[TypedGraph]
+
+
+def graphs_of(name: str, size: int, count: int, folder: Path | None, **options: Any) -> list[TypedGraph]:
+    """Mini-batches of a workload."""
+    batches = MiniBatches(name, samples_of(name, size * count, folder), 8, size)
+    with eb.options(**options):
+        return [batches.build(number).typed_graph() for number in range(len(batches.batches))]
+
+
+def families(size: int, count: int, folder: Path | None) -> Iterator[Family]:
+    """The nine workloads, lattices in mini-batches of twice the size too, two types of trees op by op; recorded ones."""
+    kinds: list[tuple[str, int, dict[str, Any]]] = [(name, size, {}) for name in NINE]
+    kinds += [(name, 2 * size, {}) for name in NINE if "lattice" in name]
+    kinds += [("tree-lstm-2type", size, OP_BY_OP)]
+    for name, of, options in kinds:
+        found = graphs_of(name, of, count + LEARNED, folder, **options)
+        yield Family(f"{name}{', op by op' * bool(options)}, {of}", found[LEARNED:], found[:LEARNED])
+    recorded = sorted(folder.glob("graphs/*.txt")) if folder else []
+    for name in sorted({path.stem.rpartition("-")[0] for path in recorded}):
+        found = [read_graph(path) for path in recorded if path.stem.rpartition("-")[0] == name]
+        for index, graph in enumerate(found):  # each is judged by what the others teach
+            yield Family(f"recorded {name} {index}", [graph], found[:index] + found[index + 1 :])
+
+
+def over_bound(policy: eb.Policy, graphs: Sequence[TypedGraph]) -> float:
+    """Batches of all graphs over their bounds."""
+    return sum(len(policy.schedule(graph)) for graph in graphs) / sum(map(lower_bound, graphs))
+
+
+def judged(found: Sequence[Family], rounds: int) -> tuple[Rows, Rows]:
+    """For each family, batches over the bound; and nanoseconds per node of deciding on them."""
+    ratios, times = [], []
+    for family in found:
+        policies = {name: eb.get_policy(name) for name in RULES}
+        if family.others:
+            policies["sort"] = eb.learn(family.others, encoding="sort", progress=False)
+            policies["learned"] = eb.learn(family.others, progress=False)
+        row: dict[str, Any] = {"graphs": family.name, "nodes": sum(len(graph.types) for graph in family.graphs)}
+        row |= {name: over_bound(policy, family.graphs) for name, policy in policies.items()}
+        ratios.append(row)
+        nodes = row["nodes"]
+        functions = {
+            name: lambda policy=policy, graphs=family.graphs: [policy.schedule(graph) for graph in graphs]
+            for name, policy in policies.items()
+            if name in TIMED
+        }
+        runs = interleaved(functions, rounds)
+        times.append({"graphs": family.name} | {name: 1e9 * of.seconds / nodes for name, of in runs.items()})
+    return ratios, times
+
+
+def proven(folder: Path | None) -> Rows:
+    """Small mini-batches: the rule, a search of ten, and the fewest batches that there can be."""
+    rows = []
+    kinds: list[tuple[str, dict[str, Any]]] = [(name, {}) for name in NINE] + [("tree-lstm-2type", OP_BY_OP)]
+    for name, options in kinds:
+        for size in SMALL:
+            graphs = graphs_of(name, size, SMALL_GRAPHS, folder, **options)
+            least = [fewest(graph) for graph in graphs]
+            known = [graph for graph, one in zip(graphs, least, strict=True) if one.proven]
+            batches = sum(one.batches for one in least if one.proven) or math.nan
+            bound = sum(map(lower_bound, known))
+            by = {rule: sum(len(eb.get_policy(rule).schedule(one)) for one in known) for rule in RULES[2:]}
+            row = {"graphs": f"{name}{', op by op' * bool(options)}", "samples": size}
+            row |= {"proven": f"{len(known)} of {len(graphs)}", "bound reached": _reached(known, least)}
+            row |= {"fewest / bound": batches / bound if bound else math.nan}
+            rows.append(row | {f"{rule} / fewest": count / batches for rule, count in by.items()})
+    return rows
+
+
+def _reached(known: Sequence[TypedGraph], least: Sequence[Any]) -> str:
+    bounds = [lower_bound(graph) for graph in known]
+    fewest_of = [one.batches for one in least if one.proven]
+    return f"{sum(a == b for a, b in zip(bounds, fewest_of, strict=True))} of {len(known)}"
+
+
+def tables(given: argparse.Namespace) -> Tables:
+    """Everything."""
+    folder = data_folder()
+    ratios, times = judged(list(families(given.size, given.graphs, folder)), given.rounds)
+    return {
+        "Batches over the lower bound": ratios,
+        "Deciding on them, ns per node": times,
+        "Small mini-batches, by branch and bound": proven(folder),
+    }
+
+
+main = command(
+    __doc__,
+    tables,
+    size={"type": int, "default": 64, "help": "samples of a mini-batch (default: 64)"},
+    graphs={"type": int, "default": 5, "help": "mini-batches that are judged (default: 5)"},
+)
+
+if __name__ == "__main__":
+    main()
