@@ -18,7 +18,7 @@ from edbatch.policy import Heuristic, Policy, TypedGraph, get_policy, lower_boun
 if TYPE_CHECKING:
     from edbatch.policy.fsm import FSM
 
-encodings = Later("edbatch.policy.encodings")
+qlearning = Later("edbatch.policy.qlearning")
 tqdm = Later("tqdm")
 
 RULES = ("depth", "agenda", "critical-path")
@@ -45,12 +45,15 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="policy file to write")
     parser.add_argument(
         "--encoding",
-        default="sort",
+        default="auto",
         metavar="NAME",
-        help="what a state is: base, max, sort, ... (default: %(default)s)",
+        help="what a state is: base, max, sort, phase, critical, ahead; auto: the better of sort and ahead (default)",
     )
     parser.add_argument(
         "--episodes", type=integer(0), default=1000, help="of Q-learning, at most (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="about how long episodes may take (default: %(default)s)"
     )
     parser.add_argument("--seed", type=integer(0), default=0, help="of the exploration (default: %(default)s)")
     add_json(parser)
@@ -64,12 +67,16 @@ def run(arguments: argparse.Namespace) -> None:
             there stays as it was.
     """
     check_output(arguments.output, *(re.sub(r":\w+$", "", source) for source in arguments.sources))
-    if arguments.encoding not in encodings.ENCODINGS:
-        raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {', '.join(encodings.ENCODINGS)}")
+    if arguments.encoding not in qlearning.ENCODING_NAMES:
+        raise EdBatchError(f"--encoding {arguments.encoding}: expected one of {qlearning.KNOWN}")
     bar = tqdm.tqdm(_graphs(arguments.sources), "reading", unit=" graphs", delay=1, leave=False, disable=None)
     named = list(bar)
     policy = eb.learn(
-        [graph for _, graph in named], encoding=arguments.encoding, episodes=arguments.episodes, seed=arguments.seed
+        [graph for _, graph in named],
+        encoding=arguments.encoding,
+        episodes=arguments.episodes,
+        seed=arguments.seed,
+        seconds=arguments.seconds,
     )
     policy.save(arguments.output)
     rows = [_row(name, graph, policy) for name, graph in named]

@@ -1,3 +1,5 @@
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -162,6 +164,22 @@ def test_nothing_beats_the_exact_search(random_graph, seed):
     best = minimum_batches(graph)
     assert all(len(Heuristic(name).schedule(graph)) >= best for name in RULES)
     assert len(Heuristic("beam:1000").schedule(graph)) == best
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
+def test_all_small_graphs_of_two_types(nodes):
+    """The rule is one batch above the fewest at most, and seldom."""
+    pairs = list(combinations(range(nodes), 2))
+    above = []
+    for edges in product((False, True), repeat=len(pairs)):
+        operands = [[u for (u, v), on in zip(pairs, edges, strict=True) if on and v == node] for node in range(nodes)]
+        for types in product("ab", repeat=nodes - 1):
+            graph = TypedGraph.from_lists(["a", *types], operands)
+            best = minimum_batches(graph)
+            assert len(Heuristic("beam:10").schedule(graph)) == best
+            above.append(len(Heuristic("critical-path").schedule(graph)) - best)
+    assert max(above) <= 1
+    assert sum(above) < 0.02 * len(above)
 
 
 def test_schedules_are_the_same_every_time(random_graph):

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from edbatch.errors import EdBatchError
-from edbatch.policy import FSM, Heuristic, get_policy, learn
+from edbatch.policy import FSM, Heuristic, TypedGraph, get_policy, learn
 from edbatch.policy.policy_file import VERSION
 
 
@@ -48,6 +48,28 @@ def test_the_file_names_its_types(saved):
     _, _, content = saved
     assert content["edbatch_policy"] == VERSION
     assert set(content["states"][0]["frontier"]) <= set(content["types"])
+
+
+TRAINING = {
+    "graphs": 1, "episodes": 0, "seconds": 0.051, "seed": 0, "batches": [4], "bounds": [4], "heuristic": "sufficient",
+    "heuristic_batches": [4],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("encoding", "marks"), [("sort", (0, 0)), ("critical", (1, 2))])
+def test_policies_that_were_saved_when_sufficient_was_the_rule_still_decide(tmp_path, encoding, marks):
+    content = {
+        "edbatch_policy": 1, "kind": "fsm", "encoding": encoding, "types": ["I", "O", "M"], "training": TRAINING,
+        "states": [
+            {"frontier": ["I", "O"], "choice": "I", "q": [-1.27, 0.0], "mark": marks[0], "next": {"1": 1}},
+            {"frontier": ["O", "M"], "choice": "M", "q": [0.0, -0.88], "mark": marks[1], "next": {"end": 1}},
+        ],
+    }  # fmt: skip
+    policy = get_policy(change(content, tmp_path / "policy.json"))
+    graph = TypedGraph.from_lists(["I", "O", "I", "O", "M", "O"], [[], [0], [0], [2], [2, 0], [4]])
+    assert [graph.names[kind] for kind in policy.schedule(graph).types] == ["I", "I", "M", "O"]
+    assert policy.training.heuristic == "sufficient"
+    assert policy.fallbacks == 0
 
 
 def change(content, path):
