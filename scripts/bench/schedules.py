@@ -2,8 +2,8 @@
 
     EDBATCH_DATA=... python -m scripts.bench.schedules [--json] [--rounds 9] [--size 64] [--graphs 5]
 
-Machines are learned of three mini-batches and judged by others. The graphs of the folder `graphs` of EDBATCH_DATA, where
-there is one, are judged as they are; their machines are learned of mini-batches of the same kind.
+Machines are learned of three mini-batches and judged by others. The graphs of the folder `graphs` of EDBATCH_DATA,
+where there is one, are judged as they are; their machines are learned of the others of their kind.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def graphs_of(name: str, size: int, count: int, folder: Path | None, **options: 
 
 
 def families(size: int, count: int, folder: Path | None) -> Iterator[Family]:
-    """The nine workloads, lattices in mini-batches of twice the size too, two types of trees op by op; recorded ones."""
+    """The nine workloads, lattices in twice the size too, trees of two types op by op; recorded graphs."""
     kinds: list[tuple[str, int, dict[str, Any]]] = [(name, size, {}) for name in NINE]
     kinds += [(name, 2 * size, {}) for name in NINE if "lattice" in name]
     kinds += [("tree-lstm-2type", size, OP_BY_OP)]

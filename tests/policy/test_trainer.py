@@ -3,7 +3,6 @@ from tqdm import tqdm
 
 from edbatch.policy import TypedGraph
 from edbatch.policy.encodings import CRITICAL, SORT
-from edbatch.policy.refinement import LEVELS
 from edbatch.policy.trainer import HOPELESS, Trainer
 
 
