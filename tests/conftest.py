@@ -45,14 +45,13 @@ def data_folder() -> Path:
     return Path(folder)
 
 
-@pytest.fixture
-def no_old_garbage():
-    """Garbage is collected among what the test makes, and not among all that a process of tests keeps, which takes two
-    seconds.
+@pytest.fixture(autouse=True)
+def _no_old_garbage():
+    """Garbage is collected among what a test makes, and not among all that a process of tests keeps, which takes
+    seconds; and no finalizers of other tests run in it.
     """
+    gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def pytest_runtest_setup(item):

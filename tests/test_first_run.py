@@ -180,7 +180,6 @@ def test_errors_in_interpreted_functions_leave_it_usable(interpreted):
     assert type(read(np.arange(3), 1)) is int, "not as within another"
 
 
-@pytest.mark.usefixtures("no_old_garbage")  # finalizers of other tests have lines, too
 @pytest.mark.cpu
 def test_an_interrupt_at_any_line_leaves_interpreted_functions_usable(interpreted):
     @compiled.compiled(small=True)

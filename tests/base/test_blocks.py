@@ -225,7 +225,6 @@ def opened():
     return [one for one in found if one]
 
 
-@pytest.mark.usefixtures("no_old_garbage")  # finalizers of other tests have lines, too
 @pytest.mark.cpu
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <function Graph.__del__")  # before its first statement
 @pytest.mark.parametrize("kind", INTERRUPTED)

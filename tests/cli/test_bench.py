@@ -8,7 +8,7 @@ from edbatch.experiments.registry import experiments
 
 
 @pytest.fixture(autouse=True)
-def made_up(monkeypatch, no_old_garbage):
+def made_up(monkeypatch):
     monkeypatch.delenv("EDBATCH_DATA", raising=False)
 
 

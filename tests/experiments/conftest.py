@@ -4,6 +4,6 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path, monkeypatch, no_old_garbage):
+def _alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EDBATCH_DATA", raising=False)

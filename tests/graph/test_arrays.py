@@ -209,7 +209,6 @@ def test_arrays_are_lists_where_a_list_is_taken():
             np.testing.assert_array_equal(one.value(), other.value())
 
 
-@pytest.mark.usefixtures("no_old_garbage")  # finalizers of other tests have lines, too
 def test_an_interrupt_leaves_a_graph_that_is_right_or_says_that_it_is_damaged():
     X, chosen = np.arange(140.0).reshape(70, 2), np.arange(70) < 34
     outcomes, at = set(), 1

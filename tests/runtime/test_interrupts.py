@@ -162,18 +162,15 @@ def warm():
     return make
 
 
-@pytest.mark.usefixtures("no_old_garbage")
 def test_interrupts_of_a_warm_step():
     interrupt_everywhere(Case(), warm(), 60)
 
 
-@pytest.mark.usefixtures("no_old_garbage")
 def test_interrupts_of_a_first_step():
     """Traced, stacked, compiled: tables are filled while the interrupt comes."""
     interrupt_everywhere(Case(), Model, 20)
 
 
-@pytest.mark.usefixtures("no_old_garbage")
 def test_an_update_that_goes_on_after_an_interrupt_at_any_line():
     """By the constants of this update: whoever kept the address of others reads NaN, see `interrupts.reuse_memory`."""
 

@@ -12,8 +12,6 @@ import edbatch as eb
 from edbatch.graph import node_type
 from edbatch.runtime import type_table
 
-pytestmark = pytest.mark.usefixtures("no_old_garbage")
-
 
 class Net:
     def __init__(self, scale=1.0):

@@ -287,7 +287,6 @@ def test_nothing_holds_a_graph():
         gc.enable()
 
 
-@pytest.mark.usefixtures("no_old_garbage")  # finalizers of other tests have lines, too
 @pytest.mark.cpu
 def test_interrupts():
     """The next graph is right, whenever one comes, and so is what was recorded before in the same one, or refused."""

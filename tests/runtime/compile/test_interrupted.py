@@ -12,8 +12,6 @@ from edbatch.runtime.compile.scattered import ScatteredKernels
 from edbatch.runtime.type_table import shared_table
 from tests.interrupts import Interrupt
 
-pytestmark = pytest.mark.usefixtures("no_old_garbage")  # finalizers of other tests have lines, too
-
 
 def interrupted_everywhere(make, use):
     """What is made, each interrupted at another line of its use."""

@@ -70,6 +70,11 @@ def draw(model):
     return program
 
 
+def flat(found):
+    """The words and numbers in lists and tuples."""
+    return [x for part in found for x in flat(part)] if isinstance(found, list | tuple) else [found]
+
+
 @pytest.mark.parametrize("make", [parse, translate, ponder, mix, draw])
 def test_results_are_those_of_a_graph_that_keeps_all(make, always):
     program = make(eb.ParameterCollection(seed=0))
@@ -78,7 +83,8 @@ def test_results_are_those_of_a_graph_that_keeps_all(make, always):
         kept = eb.run([program(k) for k in range(9)])
     assert not always
     eb.seed(5)
-    assert eb.run([program(k) for k in range(9)], limit=4) == kept
+    # The last bits of a product depend on its rows.
+    assert flat(eb.run([program(k) for k in range(9)], limit=4)) == pytest.approx(flat(kept), rel=1e-6)
     assert len(always) > 3
 
 

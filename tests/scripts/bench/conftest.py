@@ -5,11 +5,6 @@ import json
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def _quick(no_old_garbage):
-    """Garbage is collected before each run that is timed."""
-
-
 @pytest.fixture
 def tables_of(capsys, monkeypatch):
     """What a benchmark prints of made-up data: rows by title."""
