@@ -357,7 +357,7 @@ def checked_index(index: Any, size: int, place: str) -> Any:
         hint = ""
         if isinstance(index, Expression) and isinstance(index.graph, Trace):
             hint = "; an index of a cell is given as an integer"
-        elif isinstance(index, list | tuple | np.ndarray):
+        elif isinstance(index, list | tuple) or hasattr(index, "__array__"):
             hint = "; one for each of several expressions is given as an array of integers, np.array(labels)"
         elif isinstance(index, Expression):
             hint = "; for an index that is computed see eb.gather, or read its value()"

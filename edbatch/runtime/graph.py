@@ -456,6 +456,7 @@ class Graph(Columns):
 
     def type_of(self, expression: Expression) -> NodeType:
         """The type of an expression's node."""
+        self._check_own("type_of", expression)
         node, evaluation = expression.id & NODE_MASK, self._evaluation
         taken = 0 if evaluation is None else evaluation.nodes.n
         if evaluation is not None and node < taken:

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 
@@ -113,7 +114,8 @@ class EmulatedDriver:
         begin = FENCE + -memory.ctypes.data % FENCE
         memory[begin : begin + bytes] = 0xFF  # NaN
         number = self.allocations
-        self._memory[number] = weakref.ref(memory, lambda _: self._memory.pop(number, None)), begin, bytes
+        # Not Python code, which a trace that is made at that moment would watch.
+        self._memory[number] = weakref.ref(memory, partial(self._memory.pop, number)), begin, bytes
         return memory[begin : begin + bytes].view(dtype).view(DeviceArray)
 
     def check_memory(self):

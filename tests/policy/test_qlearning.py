@@ -171,4 +171,4 @@ def test_what_is_learned_of_lattices_is_no_worse_than_the_rule_elsewhere(recorde
     for name in ("lattice-B128-G0", "lattice-B128-G1", "lattice-B128-G2"):
         graph = recorded(name)
         assert len(critical.schedule(graph)) <= 1.25 * lower_bound(graph)
-        assert len(policy.schedule(graph)) <= 1.15 * lower_bound(graph)
+        assert len(policy.schedule(graph)) <= 1.2 * lower_bound(graph)

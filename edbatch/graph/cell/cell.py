@@ -38,6 +38,7 @@ from edbatch.graph.missing_operators import KEYWORD_ONLY
 from edbatch.graph.model.parameters import Parameter
 from edbatch.graph.record import checked_index, checked_label, fits, graph_of, to_operand
 from edbatch.graph.watch.guard import MISSING
+from edbatch.graph.watch.parts import CELL_PREFIX
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -167,7 +168,7 @@ class Cell(Described):
         named: Any = function.func if isinstance(function, partial) else function
         self.name = getattr(named, "__qualname__", type(named).__qualname__).replace("<locals>.", "")
         # Two cells may have one name: in a class and in another that inherits from it, say.
-        self.attribute = re.sub(r"\W", "_", f"_cell_{self.name}_{next(_numbers)}")
+        self.attribute = re.sub(r"\W", "_", f"{CELL_PREFIX}{self.name}_{next(_numbers)}")
         self.signature = signature_of(function)
         self.parameters = list(self.signature.parameters.values())
         self.is_method = bool(self.parameters) and self.parameters[0].name in ("self", "cls")

@@ -26,7 +26,7 @@ from edbatch.errors import EdBatchError
 from edbatch.graph.expression import Expression
 from edbatch.graph.model.collection import ParameterCollection
 from edbatch.graph.model.parameters import Parameter
-from edbatch.graph.watch.parts import is_python
+from edbatch.graph.watch.parts import CELL_PREFIX, is_python
 
 #: What marshal writes by class and bits.
 _PLAIN = frozenset([type(None), bool, int, float, complex, str, bytes, type(Ellipsis)])
@@ -222,7 +222,7 @@ def _bits_of_array(value: Any) -> bytes:
 
 
 def _attributes_of(value: Any) -> tuple[Any, ...]:
-    own = getattr(value, "__dict__", {})
+    own = {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith(CELL_PREFIX)}
     return (*own, *own.values(), *slots_of(value))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from edbatch.graph.watch.guard import CONTENTS
 
+CELL_PREFIX = "_edbatch_cell_"  # begins the names of attributes in which objects keep the traces of their cells
 LARGE = 1000  # parts of a container whose name a code does not mention
 
 

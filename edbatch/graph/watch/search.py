@@ -37,7 +37,7 @@ from edbatch.graph.watch.classes import SPECIAL, Registered, arrivals, holders, 
 from edbatch.graph.watch.getters import Get, closure_get, there_get, weak_get, weak_vars_get
 from edbatch.graph.watch.guard import ATOMS, CONTENTS, MISSING, Read
 from edbatch.graph.watch.modules import is_pure, is_standard
-from edbatch.graph.watch.parts import LARGE, Remembered, cached, inner, is_python, opened, parts, size
+from edbatch.graph.watch.parts import CELL_PREFIX, LARGE, Remembered, cached, inner, is_python, opened, parts, size
 from edbatch.graph.watch.state import GLOBAL, draws, draws_by_name
 
 # Names of code that reads attributes whose names may be computed.
@@ -348,7 +348,7 @@ class _Sight:
         in_vain = kind in self._dynamic or self._in_vain or hasattr(kind, "__getattr__")
         names = dict.fromkeys([*self._names, *self._matched(kind)])
         if kind in self._dynamic and own is not None:
-            names |= dict.fromkeys([*self._texts, *(name for name in own if not name.startswith("_cell_"))])
+            names |= dict.fromkeys([*self._texts, *(name for name in own if not name.startswith(CELL_PREFIX))])
         self._search.lacks(kind, SPECIAL.union(names), path)
         for name in SPECIAL.difference(names):
             if any(map(is_changeable, holders(kind, name, every=False))):

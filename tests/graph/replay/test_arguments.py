@@ -252,3 +252,19 @@ def test_results_that_are_none():
 def test_a_key_is_a_function():
     with pytest.raises(eb.EdBatchError, match="replay: key: expected a function of the arguments, got 3"):
         eb.replay(key=3)
+
+
+def test_an_object_whose_cell_has_run_is_a_sample_as_before():
+    class Sample:
+        @eb.cell
+        def double(self, x):
+            return x * 2.0
+
+    @eb.replay
+    def loss(q, sample):
+        return sample.double(eb.input([1.0, 2.0])) * q
+
+    sample = Sample()
+    for q in (1, 2, 1):
+        with eb.Graph():
+            np.testing.assert_array_equal(loss(q, sample).value(), [2.0 * q, 4.0 * q])

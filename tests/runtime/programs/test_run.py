@@ -507,7 +507,7 @@ def test_rounds_learn_nothing_by_themselves(monkeypatch):
     assert eb.run([program(500) for _ in range(4)]) == [500] * 4
     with eb.Graph() as graph:
         eb.run([program(500) for _ in range(4)])
-    assert graph.report().policy == "sufficient"
+    assert graph.report().policy == "critical-path"
 
 
 def test_arrays_of_expressions_are_values():
