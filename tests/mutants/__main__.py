@@ -107,6 +107,10 @@ def judge(fault: Fault, sound: dict[str, str]) -> tuple[str, float]:
     return "caught" if status == FAILED else others.get(status, f"ERROR ({status})\n{said[-3000:]}"), seconds
 
 
+def _columns(fault: Fault) -> tuple[str, str, str]:
+    return fault.name, fault.kind, fault.test.removeprefix("tests/")
+
+
 def main() -> int:
     """Judge the mutants that are named, or all; 0 if all are caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
@@ -121,13 +125,14 @@ def main() -> int:
     chosen = [fault for fault in FAULTS if not given.names or fault.name in given.names]
     sound: dict[str, str] = {}
     missed = 0
-    row = "{:26} {:30} {:95} {:>7}  {}"
-    print(row.format("mutant", "class", "caught by", "seconds", ""), flush=True)
+    widths = [max(map(len, column)) for column in zip(*map(_columns, FAULTS), strict=True)]
+    row = "| " + " | ".join(f"{{:{width}}}" for width in widths) + " | {:>7} |"
+    print(row.format("mutant", "class", "caught by", "seconds"))
+    print(row.format(*("-" * width for width in widths), "------:"), flush=True)
     for fault in chosen:
         outcome, seconds = judge(fault, sound)
         missed += outcome != "caught"
-        note = "" if outcome == "caught" else outcome
-        print(row.format(fault.name, fault.kind, fault.test, f"{seconds:.0f}", note).rstrip(), flush=True)
+        print(row.format(*_columns(fault), f"{seconds:.0f}"), "" if outcome == "caught" else outcome, flush=True)
     print(f"{len(chosen) - missed} of {len(chosen)} are caught")
     return int(missed > 0)
 

@@ -216,7 +216,7 @@ FAULTS = (
         "states-confused", "policy states confused", "policy/state_table.py",
         "states of a machine that differ in their mark alone are one",
         "if table.mark[state] == mark and table.start", "if table.start",
-        "tests/policy/test_state_table.py::test_it_behaves_like_a_dictionary",
+        "tests/policy/test_state_table.py::test_marks_tell_states_apart",
     ),
     Fault(
         "fallbacks-miscounted", "FSM fallback miscounted", "policy/fsm_loop.py",
