@@ -132,7 +132,9 @@ def main() -> int:
     for fault in chosen:
         outcome, seconds = judge(fault, sound)
         missed += outcome != "caught"
-        print(row.format(*_columns(fault), f"{seconds:.0f}"), "" if outcome == "caught" else outcome, flush=True)
+        print(
+            row.format(*_columns(fault), f"{seconds:.0f}") + ("" if outcome == "caught" else f" {outcome}"), flush=True
+        )
     print(f"{len(chosen) - missed} of {len(chosen)} are caught")
     return int(missed > 0)
 
