@@ -21,6 +21,13 @@ def test_it_behaves_like_a_dictionary(states):
     assert find(table, np.int32([99]), 1, 0)[0] == -1
 
 
+def test_marks_tell_states_apart():
+    """However many there are: some share a slot of the table."""
+    table, letters = new_table(64, 128), np.int32([1, 2])
+    assert [insert(table, letters, 2, mark) for mark in range(64)] == list(range(64))
+    assert [find(table, letters, 2, mark)[0] for mark in range(64)] == list(range(64))
+
+
 def test_a_copy_keeps_values_and_can_leave_rare_states_out():
     table = new_table(4, 16)
     for number, letters in enumerate(([1, 2], [2, 1], [3])):

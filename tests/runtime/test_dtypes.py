@@ -102,3 +102,12 @@ def test_layouts_that_other_graphs_have_made(dtype):
             eb.forward([eb.tanh(eb.zeros((2, 31))), eb.mean([eb.zeros(37), eb.ones(37)])])
     total.backward(np.ones(DIM))
     np.testing.assert_array_equal([x.gradient() for x in xs], [np.full(DIM, 2.0 * at) for at in range(3)])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_have_the_digits_of_the_graph(dtype):
+    tenth = np.dtype(dtype).type(0.1)
+    with eb.Graph(dtype=dtype):
+        one = eb.scalar(1.0)
+        found = [one * 0.1, eb.cell(lambda x: x * 0.1)(one), (eb.array([one, one]) * 0.1)[1]]
+    assert [x.value() for x in found] == [tenth] * 3

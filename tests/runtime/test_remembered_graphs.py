@@ -135,6 +135,25 @@ def typed(graph, net, hs):
     return [len(types), types.operands, repr(graph) and 0]
 
 
+def test_a_way_is_of_its_root(plans, planned):
+    net = Net()
+
+    def of(root):
+        with eb.Graph(dtype="float64"):
+            x = eb.input(np.arange(1.0, DIM + 1))
+            roots = eb.sum(net.b * x), eb.sum(eb.square(net.b) * x)
+            total = eb.add(*roots)
+        total.value()
+        roots[root].backward()
+        return net.gradients()[2]
+
+    net.b.set_value([1.0, 2.0, 3.0])
+    for known in (False, False, True):
+        for root in (0, 1):
+            np.testing.assert_array_equal(of(root), np.arange(1.0, DIM + 1) * [1, 2 * net.b.value()][root])
+        assert bool(planned()) != known
+
+
 def test_graphs_go_on(plans):
     net = Net()
     for after in ([scaled], [again, again], [typed, scaled, typed, again], [again, scaled]):

@@ -89,6 +89,8 @@ def test_a_sample_that_is_changed_in_place_is_recorded_again():
     words[0] = True
     with eb.Graph():
         assert f(words).value() == 5
+        words[1] = 6
+        assert f(words).value() == 7
 
 
 def test_what_cannot_be_kept_is_refused():
