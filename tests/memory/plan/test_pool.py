@@ -3,6 +3,7 @@ from threading import Thread
 import numpy as np
 
 from edbatch.memory.plan.pool import BufferPool
+from edbatch.testing import poisoned_memory
 
 F32 = np.dtype("float32")
 
