@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import re
+from inspect import signature
 from random import Random
 
 import numpy as np
 
-from edbatch.graph.options import Options
-from edbatch.policy.heuristics import RULES
+import edbatch as eb
 from tests.fuzz import oracle
 from tests.fuzz.calls import CALLS
 from tests.fuzz.cells import Cell
-from tests.fuzz.program import Program, Statement
-from tests.fuzz.scope import Scope
+from tests.fuzz.loops import Coroutine, Forest, Loop
+from tests.fuzz.program import NAME, Program, Statement
+from tests.fuzz.scope import UNFIT, Scope
 
-POLICIES = [*RULES, "beam:2", None]
-SWITCHES = [field.name for field in fields(Options) if isinstance(field.default, bool)]
+POLICIES = [
+    "depth", "agenda", "agenda-remaining", "critical-path", "sufficient", "sufficient-direct", "standard-sort",
+    "improved-sort", "none", "greedy", "beam", "beam:2", None,
+]  # fmt: skip
+OTHERS = {"threads": [1, 2, 3], "precision": ["tf32", "bf16"]}
+#: Per option what it may be but its default.
+SWITCHES = {name: OTHERS.get(name, [not option.default]) for name, option in signature(eb.options).parameters.items()}
+#: What happens, and how often.
+EVENTS = {
+    "op": 44, "call": 20, "recurrence": 4, "again": 4, "vertices": 6, "replayed": 6, "programs": 5, "recorded_anew": 4,
+    "read": 6, "backward": 6, "gradients": 2, "change": 3, "leave": 3,
+}  # fmt: skip
+# Where integers stand that are no part of a node's type: words, labels, masks, arguments of functions.
+INTEGER = re.compile(
+    r"((?:eb\.(?:lookup|pick|cross_entropy)\(\w+|eb\.dropout\(\w+, [\d.]+|\bf\d+\([^()]*), "
+    r"|\be\d+\[|\(\(|, \(|\[\()\d\b(?!\.)"
+)
+ARRAY, FLOAT = re.compile(r"np\.array\([^()]*\)"), re.compile(r"-?\d+\.\d+")
 
 
 def generate(seed, cells=40):
@@ -40,9 +57,16 @@ class Maker:
     def program(self):
         for _ in range(self.random.choice([1, 1, 2])):
             self.add_model()
-        self.cells = []
+        self.cells, self.loops, self.coroutines, self.forests = [], [], [], []
         for _ in range(self.random.choice([0, 1, 2, 3])):
-            self.add_cell()
+            self.add_function(Cell, self.cells)
+        if self.random.random() < 0.4:
+            self.add_function(Loop, self.loops)
+        if self.random.random() < 0.4:
+            self.add_function(Coroutine, self.coroutines)
+        if self.random.random() < 0.4:
+            forest = Forest(self.chosen(), self)
+            self.forests += [forest] * (forest.kinds[:1] != [] and forest.kinds[0].children == 0)
         for _ in range(self.random.choice([1, 1, 2, 3])):
             self.add_graph()
         for name in [list(CALLS)[(self.seed + at) % len(CALLS)] for at in (0, len(CALLS) // 2)]:
@@ -87,52 +111,45 @@ class Maker:
     def named(self, letter):
         return [name for name in self.names if name[0] == letter and name[1:].isdigit()]
 
-    def add_cell(self):
+    def chosen(self):
         """One of the pool: equal numbers give equal bodies."""
-        cell = Cell(Random(self.random.randrange(self.pool)), self, self.fresh("f"))
-        if cell.statement is not None:
-            self.statements.append(cell.statement)
-            self.cells.append(cell)
+        return Random(self.random.randrange(self.pool))
 
-    def add_graph(self):
-        options = {name: not default for name in SWITCHES for default in [getattr(Options(), name)]}
-        chosen = [name for name in options if self.random.random() < 0.12]
-        switched = ", ".join(f"{name}={options[name]}" for name in chosen)
+    def add_function(self, kind, known):
+        made = kind(self.chosen(), self, self.fresh(kind.letter))
+        if made.statement is not None:
+            self.statements.append(made.statement)
+            known.append(made)
+
+    def add_graph(self, like=None):
+        """With inputs; or opened as another was, with nothing in it."""
+        if like is None:
+            chosen = [name for name in SWITCHES if self.random.random() < 0.12]
+            switched = ", ".join(f"{name}={self.random.choice(SWITCHES[name])!r}" for name in chosen)
+            more = ", check_nan=True" if self.random.random() < 0.1 else ""
+            made = f"eb.Graph(policy={self.random.choice(POLICIES)!r}, dtype={self.dtype!r}{more})"
+        else:
+            switched, made = like.switched, like.made
         before = f"with eb.options({switched}): " if switched else ""
         name = self.fresh("g")
-        policy = self.random.choice(POLICIES)
-        self.say(f"{name} = eb.Graph(policy={policy!r}, dtype={self.dtype!r})", before)
+        self.say(f"{name} = {made}", before)
         inside = f"with eb.options({switched}), {name}: " if switched else f"with {name}: "
         graph = self.scope(inside, "v")
         graph.name, graph.options, graph.stale, graph.went_back, graph.silent = name, before, False, False, set()
-        graph.statements, graph.inlines = self.statements, "cells" in chosen
+        graph.switched, graph.made, graph.held = switched, made, []
+        graph.statements, graph.inlines = self.statements, "cells=False" in switched
+        graph.is_checked = "check_nan" in made
         self.graphs.append(graph)
-        for shape in [(self.dim,), (self.dim,), (), (2, self.dim)]:
-            graph.state(f"eb.input({graph.array(shape)})")
+        if like is None:
+            for shape in [(self.dim,), (self.dim,), (), (2, self.dim)]:
+                graph.state(f"eb.input({graph.array(shape)})")
+        return graph
 
     # What happens.
 
     def event(self):
-        graph = self.random.choice(self.graphs)
-        what = self.random.random()
-        if what < 0.25 and self.cells:
-            self.call(graph)
-        elif what < 0.29 and self.cells:
-            self.recurrence(graph)
-        elif what < 0.33:
-            self.again(graph)
-        elif what < 0.82:
-            self.op(graph)
-        elif what < 0.88:
-            self.read(graph)
-        elif what < 0.94 and not graph.stale:
-            self.backward(graph)
-        elif what < 0.97:
-            self.change()
-        elif len(self.graphs) > 1:
-            self.graphs.remove(graph)
-            self.say(f"{graph.name}.run()", graph.options)
-            self.say(f"del {', '.join([graph.name, *graph.values])}")
+        (what,) = self.random.choices(list(EVENTS), EVENTS.values())
+        getattr(self, what)(self.random.choice(self.graphs))
 
     def op(self, graph):
         often = ["operator", "matmul", "index", "shaped", "stop_gradient"]
@@ -148,18 +165,29 @@ class Maker:
                 graph.silent.add(name)
         return new
 
+    def leave(self, graph):
+        if len(self.graphs) > 1:
+            self.graphs.remove(graph)
+            self.say(f"{graph.name}.run()", graph.options)
+            self.say(f"del {', '.join([graph.name, *graph.held, *graph.values])}")
+
     def call(self, graph):
+        if not self.cells:
+            return
         cell = self.random.choice(self.cells)
         text = cell.call(graph)
         self.made(graph, text and cell.state(graph, text))
 
     def again(self, graph):
         """What was computed before, of the same values: by `share`, once."""
-        for text, many in self.random.sample(graph.said, min(len(graph.said), 3)):
-            self.made(graph, graph.state(text, many))
+        said = [(text, new) for text, new in graph.said if new[0][0] == "v"]
+        for text, new in self.random.sample(said, min(len(said), 3)):
+            self.made(graph, graph.state(text, len(new)))
 
     def recurrence(self, graph):
         """A cell's first result is its next first argument."""
+        if not self.cells:
+            return
         cell = self.random.choice(self.cells)
         first = None
         for _ in range(self.random.choice([2, 3, 8])):
@@ -169,26 +197,111 @@ class Maker:
                 return
             first = new[0]
 
+    def vertices(self, graph):
+        """Vertex functions over structures, and some of their results."""
+        if not self.forests:
+            return
+        forest, name = self.random.choice(self.forests), graph.fresh("o")
+        try:
+            text = forest.call(graph)
+        except LookupError:
+            return
+        if graph.bind(text, [name]):
+            graph.held.append(name)
+            for found in forest.results(self.random, name):
+                new = graph.state(found)
+                if new and "pushed" in found:  # of what is no vertex's own, perhaps
+                    graph.silent.add(new[0])
+
+    def replayed(self, graph):
+        """A function of the same sample, and of others."""
+        if not self.loops:
+            return
+        loop = self.random.choice(self.loops)
+        text = loop.call(graph)
+        for _ in range(self.random.choice([1, 2, 3])):
+            self.made(graph, text and loop.state(graph, text))
+            if self.random.random() < 0.5:
+                text = self.other(graph, text) if text and self.random.random() < 0.5 else loop.call(graph)
+
+    def programs(self, graph):
+        """Programs over values, in a graph or in none."""
+        if not self.coroutines:
+            return
+        program = self.random.choice(self.coroutines)
+        if self.random.random() < 0.7:
+            text, many = program.run(graph)
+            self.made(graph, text and graph.state(f"[x for one in {text} for x in one]", many))
+            return
+        text, _ = program.run(self.scope("", "v"), is_open=False)
+        if text:
+            policy = self.random.choice([None, "depth", "sufficient"])
+            shown = f"[one[0].value() for one in {text[:-1]}, policy={policy!r}, dtype={self.dtype!r})]"
+            try:
+                numbers = eval(shown, self.names)
+            except UNFIT:
+                return
+            if np.isfinite(numbers).all():
+                self.say(f"show('run', np.array({shown}))", graph.options)
+
+    def recorded_anew(self, graph):
+        """What a graph has recorded once more in others: of the same sample, or of one that differs."""
+        if len(graph.said) > 60 or len(self.graphs) > 3:
+            return
+        said = list(graph.said)
+        for _ in range(self.random.choice([1, 2])):
+            how = self.random.choice(["same", "other", "other", "structure"])
+            new, known = self.add_graph(graph), {}
+            for text, names in said:
+                text = NAME.sub(lambda found, known=known: known.get(found[0], found[0]), text)
+                if any(name[0] in "vo" and name not in known.values() for name in NAME.findall(text)):
+                    continue
+                if how == "structure" and self.random.random() < 0.15:
+                    continue
+                fresh = [new.fresh(name[0]) for name in names]
+                if how == "same" or not (made := new.bind(self.other(new, text), fresh)):
+                    made = new.bind(text, fresh)
+                if made:
+                    known |= zip(names, made, strict=True)
+                    new.held += [name for name in made if name[0] == "o"]
+                    new.silent |= {known[name] for name in names if name in graph.silent}
+            self.read(new, everything=True)
+            self.backward(new)
+
+    def other(self, graph, text):
+        """The same call with other integers and numbers."""
+        text = INTEGER.sub(lambda found: found[1] + str(self.random.randrange(graph.dim)), text)
+        return ARRAY.sub(lambda array: FLOAT.sub(lambda _: str(self.random.randrange(-64, 65) / 32), array[0]), text)
+
     def read(self, graph, everything=False):
         some = graph.values if everything else self.random.sample(graph.values, min(3, len(graph.values)))
         for name in some:
             self.say(f"show({name!r}, {name}.value())", graph.options)
 
     def backward(self, graph):
-        """From a value with a gradient of its own, or from a sum of several."""
+        """From a value with a gradient of its own, or from a sum of several; sometimes once more."""
+        if graph.stale or not graph.values:
+            return
         some = self.random.sample(graph.values, min(self.random.choice([1, 6, 12]), len(graph.values)))
         if len(some) == 1 or not (new := graph.state(f"eb.sum([{', '.join(map(self.scalar(graph), some))}])")):
-            seed = graph.array(graph.shape_of(some[0]))
-            self.say(f"{some[0]}.backward({seed})", graph.options)
+            text = f"{some[0]}.backward({graph.array(graph.shape_of(some[0]))})"
         else:
-            self.say(f"{new[0]}.backward()", graph.options)
-        asked = [name for name in graph.values if name not in graph.silent]
-        for name in self.random.sample(asked, min(8, len(asked))):
-            self.say(f'show("{name}\'", {name}.gradient())', graph.options)
+            text = f"{new[0]}.backward()"
+        for _ in range(self.random.choice([1, 1, 1, 2])):
+            self.say(text, graph.options)
+        graph.went_back = True
+        self.gradients(graph)
         for name in self.named("p") + self.named("e"):
             self.say(f'show("{name}\'", {name}.grad())')
         if self.random.random() < 0.3:
             self.say("m0.zero_grad()")
+
+    def gradients(self, graph):
+        """Of what was there when the graph went back, or has been recorded since."""
+        if graph.went_back and not graph.stale:
+            asked = [name for name in graph.values if name not in graph.silent]
+            for name in self.random.sample(asked, min(8, len(asked))):
+                self.say(f'show("{name}\'", {name}.gradient())', graph.options)
 
     def scalar(self, graph):
         def text(name):
@@ -198,7 +311,7 @@ class Maker:
 
         return text
 
-    def change(self):
+    def change(self, _):
         """Another value for parameters; what was recorded runs before, and cannot go back after."""
         trainers, fresh = self.named("t"), [graph for graph in self.graphs if not graph.stale]
         if trainers and fresh and self.random.random() < 0.5:

@@ -9,9 +9,13 @@ import numpy as np
 
 from tests.fuzz.collection import SGD, ParameterCollection
 from tests.fuzz.rounding import rounding
+from tests.fuzz.structured import InputGraph, Vertices, all, array, run, values, vertex
 from tests.fuzz.tape import Expression, Graph, Operand, Parameter, apply, current
 
-__all__ = ["SGD", "Graph", "ParameterCollection", "rounding"]
+__all__ = [
+    "SGD", "Graph", "InputGraph", "ParameterCollection", "Vertices", "all", "array", "rounding", "run", "values",
+    "vertex",
+]  # fmt: skip
 
 
 def _function(name, operands, *attributes):

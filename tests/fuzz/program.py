@@ -6,24 +6,31 @@ import re
 from dataclasses import dataclass, field, replace
 
 NAME = re.compile(r"\b[a-z]\d+\b")
+CELL = """\
+@eb.cell
+def {head}:
+    {body}
+    return {returns}"""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, or the definition of a cell.
+    """One statement, or the definition of a function.
 
     Args:
         text: Python, without what stands in front (the graph that is open, indentation).
         before: what stands in front: "with g0: ".
-        body: of a cell, its statements; `text` is then its first line, without decorator.
-        returns: of a cell, what it returns.
-        method: whether the cell is a method of an object that holds the parameters.
+        body: of a function, statements; `text` is then its name and arguments.
+        returns: of a function, what it returns.
+        frame: of a function, what stands around its body.
+        method: whether the function is a method of an object that holds the parameters.
     """
 
     text: str
     before: str = ""
     body: tuple[Statement, ...] = ()
     returns: str = ""
+    frame: str = CELL
     method: bool = False
 
     @property
@@ -43,15 +50,19 @@ class Statement:
         """As Python."""
         if not self.returns:
             return self.before + self.text
-        lines = [*(line.source() for line in self.body), f"return {self.returns}"]
-        head = ["@eb.cell", f"def {self.text}:", *("    " + line for line in lines)]
+        lines = []
+        for line in self.frame.replace("{head}", self.text).replace("{returns}", self.returns).split("\n"):
+            space, found, _ = line.partition("{body}")
+            lines += [space + inner.source() for inner in self.body] if found else [line]
         if not self.method:
-            return "\n".join(head)
+            return "\n".join(lines)
         owned = sorted(set(re.findall(r"\bp\d+\b", "\n".join(lines))))
         name = next(iter(self.makes))
         attributes = "; ".join(f"self.{p} = {p}" for p in owned) or "pass"
-        head = [head[0], head[1].replace("(", "(self, ", 1), *(re.sub(r"\b(p\d+)\b", r"self.\1", x) for x in head[2:])]
-        inside = [f"def __init__(self): {attributes}", *head]
+        for at, line in enumerate(lines):
+            is_head = line.endswith(f"def {self.text}:")
+            lines[at] = line.replace("(", "(self, ", 1) if is_head else re.sub(r"\b(p\d+)\b", r"self.\1", line)
+        inside = [f"def __init__(self): {attributes}", *lines]
         return "\n".join([f"class N{name}:", *("    " + line for line in inside), f"{name} = N{name}().{name}"])
 
 

@@ -28,3 +28,7 @@ def rounding(epsilon, seed):
 
 def rounded(x, exact=False):
     return x if exact or _round is None else _round(x)
+
+
+def is_exact():
+    return _round is None

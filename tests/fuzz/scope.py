@@ -9,6 +9,8 @@ from tests.fuzz.program import Statement
 
 LARGEST = 8.0  # no value goes beyond it, so that programs are well conditioned
 
+UNFIT = (ValueError, IndexError, TypeError, ZeroDivisionError, np.exceptions.AxisError)  # raised by what is no program
+
 
 class Scope:
     """A graph, or the body of a cell; its statements run on the oracle as they are made.
@@ -25,13 +27,16 @@ class Scope:
         values: names of expressions.
         integers, numbers: in a cell, arguments that are not.
         inlines: whether bodies of cells are recorded op by op.
-        said: what values were computed by, and how many at a time.
+        is_of_many: whether it is computed for many at once, which takes no array that is larger than theirs.
+        is_checked: whether a NaN in a gradient is an error.
+        said: what values were computed by, and their names.
     """
 
     def __init__(self, random, names, dim, before, letter, parameters, tables):
         self.random, self.names, self.dim, self.before, self.letter = random, names, dim, before, letter
         self.parameters, self.tables = parameters, tables
         self.values, self.integers, self.numbers, self.inlines = [], [], [], False
+        self.is_checked = self.is_of_many = False
         self.statements, self.said = [], []
 
     # What is there.
@@ -95,8 +100,8 @@ class Scope:
             return "2.0"
         raise LookupError("no such operand")
 
-    def parameter(self):
-        return self.random.choice(self.parameters)
+    def parameter(self, shape=None):
+        return self.random.choice([p for p in self.parameters if shape is None or self.shape_of(p) == shape])
 
     def listed(self, shape=None, count=None):
         """Values of one shape, some more than once."""
@@ -111,7 +116,8 @@ class Scope:
     def array(self, shape):
         """Numbers that float32 holds exactly, as text."""
         numbers = np.array([self.random.randrange(-64, 65) / 32 for _ in range(int(np.prod(shape)))])
-        return f"np.array({numbers.reshape(shape).tolist()})"
+        text = f"np.array({numbers.reshape(shape).tolist()})"
+        return f"eb.input({text})" if self.is_of_many else text
 
     def constant(self, symbol=""):
         if self.numbers and self.random.random() < 0.5:
@@ -143,27 +149,39 @@ class Scope:
 
     def state(self, text, many=1):
         """Bind new names to the results; None where a number would be too large or too close to nothing."""
-        new = [self.fresh() for _ in range(many)]
+        return self.bind(text, [self.fresh(self.letter) for _ in range(many)])
+
+    def bind(self, text, new):
+        """Bind these names, if all that they stand for is fit."""
         statement = Statement(f"{', '.join(new)} = {text}", self.before)
         try:
             self.run(statement)
-        except (ValueError, IndexError, TypeError, ZeroDivisionError, np.exceptions.AxisError):
+        except UNFIT:
             return None
-        for name in new:
-            numbers = self.names[name].data
-            if not isinstance(self.names[name], oracle.Expression):
-                return None  # computed without a graph
-            if numbers.size == 0 or not np.isfinite(numbers).all() or np.abs(numbers).max() > LARGEST:
-                return None
-        self.values += new
-        self.said.append((text, many))
+        if not all(map(fit, (self.names[name] for name in new))):
+            return None
+        self.values += [name for name in new if name[0] == self.letter]
+        self.said.append((text, new))
         self.statements.append(statement)
         return new
 
-    def fresh(self):
+    def fresh(self, letter):
         self.names["count"] = self.names.get("count", 0) + 1
-        return f"{self.letter}{self.names['count']}"
+        return f"{letter}{self.names['count']}"
 
     def run(self, statement):
         with np.errstate(all="ignore"):
             exec(statement.source(), self.names)
+
+
+def fit(found):
+    """Whether it is of a graph, and has numbers that are neither too large nor none."""
+    if isinstance(found, oracle.Vertices):
+        return all(all(map(fit, leaves(x.scattered))) and (x.pushed is None or fit(x.pushed)) for x in found.vertices)
+    if not isinstance(found, oracle.Expression):
+        return False  # computed without a graph
+    return found.data.size > 0 and np.isfinite(found.data).all() and np.abs(found.data).max() <= LARGEST
+
+
+def leaves(x):
+    return x if isinstance(x, tuple) else (x,)

@@ -16,6 +16,19 @@ def current():
     return _graphs[-1]
 
 
+def is_open():
+    return bool(_graphs)
+
+
+class Rows(list):
+    """Expressions as one array: an op on it is of each."""
+
+    def __getitem__(self, key):
+        if isinstance(key, list):
+            return Rows(self[at] for at in key)
+        return Rows(super().__getitem__(key)) if isinstance(key, slice) else super().__getitem__(key)
+
+
 class Operand:
     """What expressions and parameters share."""
 
@@ -83,6 +96,9 @@ class Expression(Operand):
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
+
+    def __await__(self):
+        return (yield self)
 
     def value(self):
         self.graph.run()
@@ -163,6 +179,8 @@ class Graph:
 
 def apply(name, operands, **attributes):
     """An op on operands: its value now, and how gradients will go back."""
+    if operands and isinstance(operands[0], Rows):
+        return Rows(apply(name, (x, *operands[1:]), **attributes) for x in operands[0])
     op = DEFINITIONS[name]
     plain = [isinstance(x, int | float) for x in operands]  # it is what it is: 2 or 0.5
     operands = [x if isinstance(x, Operand) else Expression(x) for x in operands]

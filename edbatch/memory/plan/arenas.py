@@ -89,6 +89,10 @@ class Arenas:
     def clear(self) -> None:
         """Have no row in use, and the same room; the values are gone."""
         self.rows["used"] = 0
+        if self._pool.poisons:
+            for flat in self.flats:
+                if flat is not None:
+                    self._pool.poison(flat)
 
     def release(self) -> None:
         """Give all buffers back to the pool; the values are gone."""

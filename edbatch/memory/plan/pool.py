@@ -31,6 +31,8 @@ class BufferPool:
         True
     """
 
+    poisons = False  # fills what is free with NaN: see `edbatch.testing`
+
     def __init__(
         self,
         limit: int = 1 << 30,
@@ -49,10 +51,12 @@ class BufferPool:
         """An array of at least `entries` entries with unspecified contents."""
         size = 1 << max(10, (entries - 1).bit_length())
         try:
-            return heapq.heappop(self._free[size, dtype])[1]
+            buffer = heapq.heappop(self._free[size, dtype])[1]
         except (KeyError, IndexError):  # none is free
-            pass
-        return self._empty(size, dtype)
+            buffer = self._empty(size, dtype)
+        if self.poisons:
+            self.poison(buffer)
+        return buffer
 
     def release(self, buffer: Any) -> None:
         """Take back an array from `acquire`; nobody may use it any more.
@@ -60,11 +64,18 @@ class BufferPool:
         Who gives back takes the array out of where it was held first: an interrupt between the two then loses a buffer
         (which goes back to the system), while the other way round it would be given back twice, and have two owners.
         """
+        if self.poisons:
+            self.poison(buffer)
         self._room -= buffer.nbytes  # before it is kept: an interrupt in between leaves less room than there is
         if self._room < 0:
             self._room = self._limit - self.kept - buffer.nbytes
         if self._room >= 0:
             heapq.heappush(self._free.setdefault((len(buffer), buffer.dtype), []), (self.address(buffer), buffer))
+
+    def poison(self, buffer: Any) -> None:
+        """Fill an array of numbers with NaN."""
+        if buffer.dtype.kind == "f":
+            buffer.fill(np.nan)
 
     @property
     def kept(self) -> int:

@@ -3,6 +3,7 @@ from threading import Thread
 import numpy as np
 
 from edbatch.memory.plan.pool import BufferPool
+from edbatch.testing import poisoned_memory
 
 F32 = np.dtype("float32")
 
@@ -81,3 +82,17 @@ def test_what_is_kept_is_counted_again_where_room_might_be_short():
     pool.release(pool.acquire(2048, F32))
     pool.release(held[0])
     assert pool.kept == 3 * 4096
+
+
+def test_free_memory_is_full_of_nan():
+    """Inside the block: what is handed out, and what is given back."""
+    pool = BufferPool()
+    with poisoned_memory():
+        buffer = pool.acquire(1000, np.dtype("float32"))
+        assert np.isnan(buffer).all()
+        buffer.fill(1)
+        pool.release(buffer)
+        assert np.isnan(buffer).all()
+    buffer.fill(1)
+    assert pool.acquire(1000, np.dtype("float32")) is buffer
+    assert (buffer == 1).all()
