@@ -19,6 +19,7 @@ def test_list(edbatch):
     assert "table 5" in out
 
 
+@pytest.mark.slow
 def test_one_experiment_printed_saved_and_drawn(edbatch, tmp_path):
     pytest.importorskip("matplotlib")
     path, picture = tmp_path / "found.json", tmp_path / "found.png"

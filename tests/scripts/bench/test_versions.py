@@ -20,5 +20,5 @@ def test_a_version_beside_itself(tables_of):
 
 
 def test_a_folder_without_a_checkout(tables_of, tmp_path):
-    with pytest.raises(SystemExit, match="ended: see above"):
+    with pytest.raises(SystemExit, match="no checkout"):
         tables_of(main, "--before", str(tmp_path), "--after", str(tmp_path))
