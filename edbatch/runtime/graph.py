@@ -248,8 +248,12 @@ class Graph(Columns):
         self._check()
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+        evaluation = self._evaluation
+        if expression.id & NODE_MASK >= evaluation.nodes.n:  # a view or a cell may show what was there before
+            with Failing(self._fail):
+                evaluation = self._taken_over()
         with Fitting():
-            return self._evaluation.gradient(expression.id, expression.spec)
+            return evaluation.gradient(expression.id, expression.spec)
 
     def run(self, saving: bool = False) -> None:
         """Run what is pending.

@@ -169,9 +169,8 @@ class Backward:
 
     def gradient(self, id: int, spec: Spec) -> Any:
         """The gradient with respect to an expression, as an array of its own."""
-        node = id & NODE_MASK
-        if node < len(self.sets):
-            found = self._of_expressions.made_at(id)
+        found = self._of_expressions.made_at(id)
+        if found.node < len(self.sets):
             if not self.has_sources and not self.requires[found.node]:
                 self.run(sources=True)
             if self.sets[found.node] >= 0:
