@@ -577,7 +577,7 @@ class Graph(Columns):
         if self.repeatable and len(types):
             evaluation.recorded.append((first, types, args))
         evaluation.key, evaluation.plans = key, kept
-        if plans and is_first and self.n and not self.options.share:
+        if plans and is_first and self.n:
             evaluation.find_structure(taken, self._policy, self.options.split, self._device)
         return evaluation
 
@@ -588,7 +588,7 @@ class Graph(Columns):
         """What the plan of the first run follows from."""
         if self.n != (taken.n if isinstance(taken, Pieces) else len(taken.types)):
             raise EdBatchError(DAMAGED)
-        return remembering.key_of(taken, self._policy, (self.options.split, self.options.share), self._device)
+        return remembering.key_of(taken, self._policy, self.options.split, self._device)
 
 
 def _present(types: np.ndarray) -> list[int]:

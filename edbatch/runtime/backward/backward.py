@@ -177,10 +177,6 @@ class Backward:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
 
-    def trail_of(self, id: int) -> tuple[int, ...]:
-        """The nodes by which an expression is found: what is seen by a view, or given back by a cell, comes later."""
-        return self._of_expressions.made_at(id).trail
-
     def release(self) -> None:
         """Give the memory of the gradients back."""
         self.gradients.release()
