@@ -86,7 +86,6 @@ def other_programs() -> Iterator[tuple[str, Callable[[], object]]]:
     for name in workloads.WORKLOADS:
         if name not in workloads.NINE:
             yield name, partial(_train, name)
-    yield "equal subgraphs", _compute_once
     yield "vertex functions", _gather
 
 
@@ -143,13 +142,6 @@ def _op_by_op() -> None:
 def _share() -> None:
     with eb.options(threads=2), eb.Graph(policy="critical-path"):
         eb.tanh(eb.ones(3)).value()
-
-
-def _compute_once() -> None:
-    W = eb.ParameterCollection(seed=0).add_parameters((4, 4), name="W")
-    with eb.options(share=True), eb.Graph(policy="critical-path"):
-        for n in (2, 1024):  # so many that the table of those that are known grows
-            eb.forward([eb.tanh(W @ eb.ones(4)) for _ in range(n)])
 
 
 def _gather() -> None:

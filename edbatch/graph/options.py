@@ -16,7 +16,7 @@ from edbatch.graph.opened import graphs
 if TYPE_CHECKING:
     from edbatch.graph.columns import Columns
 
-_NOT_OF_TRACES = ("cells", "split", "recompute", "record", "share", "trace_lines", "profile", "threads")
+_NOT_OF_TRACES = ("cells", "split", "recompute", "record", "trace_lines", "profile", "threads")
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,6 @@ class Options:
         recompute: going back through a cell computes all of its intermediate values again; off: a forward run that
             `backward` starts saves those that cost more than element-wise ops. Less memory, more time.
         record: on a GPU, mini-batches whose plan comes again are recorded (as CUDA graphs), and enqueued by one call.
-        share: nodes of a graph that compute the same - of one type, with the same operands and integers - are
-            computed once, also those that are recorded after the other has run: common parts of trees, prefixes of
-            beams, repeated words. Two inputs are never the same, nor are two masks of `dropout`. Values and gradients
-            mean what they do without: `x.gradient()` is of this expression, not of all that are equal to it (for the
-            first of these all is run once more, as it was recorded). Takes some 25 ns a node.
         training: off: `dropout` gives its operand back, in cells too (which have a trace of their own for it).
         trace_lines: errors while a graph runs (a NaN under `check_nan`) say the file and the line where the node was
             recorded; of a cell, where it was called. Recording takes about three times as long.
@@ -65,7 +60,6 @@ class Options:
     split: bool = True
     recompute: bool = False
     record: bool = True
-    share: bool = False
     training: bool = True
     trace_lines: bool = False
     profile: bool = False
@@ -91,7 +85,7 @@ PRECISIONS = ("float32", "tf32", "bf16")
 _DEFAULT = Options()
 _Changes: TypeAlias = tuple[tuple[str, bool | str | int], ...]
 # Those that a graph has from where it was opened.
-_OF_GRAPHS = ("cells", "merge", "batch", "stack", "layout", "share", "training", "trace_lines")
+_OF_GRAPHS = ("cells", "merge", "batch", "stack", "layout", "training", "trace_lines")
 
 #: What each changes, so that one that ends takes its changes with it, and no others.
 _blocks: Blocks[_Changes] = Blocks("edbatch_options")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from edbatch.base.stopwatch import Clock
 from edbatch.errors import EdBatchError
 from edbatch.graph.columns import DAMAGED, Pieces, Recorded
 from edbatch.graph.model.source import Source, running
-from edbatch.graph.model.writes import expect_unwritten, now
+from edbatch.graph.model.writes import now
 from edbatch.graph.node_type import NodeType
 from edbatch.graph.options import Options, current_options
 from edbatch.graph.spec import Spec
@@ -33,7 +32,6 @@ from edbatch.runtime.nodes import Nodes
 from edbatch.runtime.planning import FEW, plan_batches, plan_few
 from edbatch.runtime.programs.choice import Choice
 from edbatch.runtime.remembered import Plans, Remembered, has_structure, of_structures, structure_key
-from edbatch.runtime.sharing import Sharing
 from edbatch.runtime.split import split_nodes
 from edbatch.runtime.state import GraphState
 from edbatch.runtime.structures import Integers, Places, integers_in, places_of_all, tagged_in
@@ -65,7 +63,6 @@ class Evaluation:
         key, plans: under which, and where, the plan of what was taken over is to be remembered, if it is; fixes_device:
             whether the device follows from the key.
         recorded: of a graph that is repeatable, what was taken over: the id of the first node, types and integers.
-        sharing: which nodes stand for which, under `options(share=True)`.
     """
 
     def __init__(
@@ -97,19 +94,12 @@ class Evaluation:
         self.profile: list[Timed] | None = [] if options.profile else None
         self._executor = Executor(self._state, store, self.profile)
         self._backward: Any = None
-        if options.share and store.sharing is None:
-            store.sharing = Sharing(table)
-        self.sharing = store.sharing if options.share else None
-        self._went_back_from: tuple[int, Any] = (0, None)  # and the gradient that was given
-        self._unshared: tuple[Evaluation, np.ndarray] | None = None  # and per node its place there
         if known is not None:
             self.policy, self.fallbacks = known.policy, known.fallbacks
-            if self.sharing is not None and known.recorded is not None:
-                self.sharing.restore(known.recorded)
 
     def release(self, whole: bool) -> None:
         """Give all buffers back; the values are gone. `whole`: nothing failed, so the records may be used again."""
-        self._forget_ways_back()
+        self._forget_way_back()
         for ran in self.ran:
             for saved in ran.saved.values():
                 saved.release()
@@ -172,13 +162,10 @@ class Evaluation:
 
     def split(self) -> Nodes:
         """What has run, and what is pending as it would run now."""
-        if not self._options.split and self.sharing is None:
+        if not self._options.split:
             return self.nodes
         nodes = self.nodes.copy()  # the graph may grow, and then be split otherwise
-        if self.sharing is not None:
-            self.sharing.copy().share(nodes, self.done, self._args_done)
-        if self._options.split:
-            split_nodes(nodes, self.done, self.table)
+        split_nodes(nodes, self.done, self.table)
         return nodes
 
     def typed_graph(self, nodes: Nodes, first: int, end: int | None = None) -> tuple[np.ndarray, TypedGraph]:
@@ -244,9 +231,6 @@ class Evaluation:
         first, nodes, plan = self.done, self.nodes, self.plan
         n_sources, has_room, key = -1, True, self.key
         integers = self._tagged()
-        if self.sharing is not None:
-            self.sharing.share(nodes, first, self._args_done)
-            self.clock.stop("lowering")
         if nodes.n - first <= FEW and (policy is None or is_known(policy)):
             plan.reserve(nodes.n - first, nodes.n_args - self._args_done)
             n_sources, has_room = plan_few(self._options.split, first, *self._tables())
@@ -286,10 +270,8 @@ class Evaluation:
     def _remembered(self, n_sources: int, integers: Integers | None) -> Remembered:
         """What has been planned, as it is kept."""
         found = self.policy, self._waiting, self.fallbacks
-        used, recorded = self.arenas.rows["used"], None if self.sharing is None else self.sharing.recorded
-        return Remembered(
-            self.table, self.nodes, self.plan, used, n_sources, *found, self.fixes_device, recorded, integers
-        )
+        used = self.arenas.rows["used"]
+        return Remembered(self.table, self.nodes, self.plan, used, n_sources, *found, self.fixes_device, integers)
 
     def _tables(self) -> tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """What a plan is made of, see `planner.extend_plan`."""
@@ -335,8 +317,6 @@ class Evaluation:
 
     def value(self, id: int) -> Any:
         """The value of an expression with this id, that has run."""
-        if self.sharing is not None:
-            id = self.sharing.stands_for(id)
         node, code, table, nodes = id & NODE_MASK, id >> NODE_BITS, self.table, self.nodes
         if not code:
             window = table.window.item(nodes.types.item(node))
@@ -366,8 +346,6 @@ class Evaluation:
 
     def _by_window(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The positions of expressions that are seen through one window, and a copy of their values: a row for each."""
-        if self.sharing is not None:
-            ids = self.sharing.stand_for(ids)
         self.table.see(ids)
         table, nodes, codes = self.table, ids & NODE_MASK, ids >> NODE_BITS
         windows = np.where(codes > 0, table.view_windows[codes], table.window[self.nodes.types[nodes]])
@@ -377,35 +355,27 @@ class Evaluation:
 
     def type_of(self, node: int) -> NodeType:
         """The type of a node that was taken over."""
-        if self.sharing is not None:
-            node = self.sharing.stands_for(node)
         return self.table.bound[self.nodes.types[node]].type
 
-    def backward(self, id: int, seed: np.ndarray, sources: bool = False) -> None:
-        """Compute the gradients of an expression that has run, given its own; `sources`: see `Backward.run`."""
-        self._forget_ways_back()
-        self._went_back_from = id, seed
-        if self.sharing is not None:
-            id = self.sharing.stands_for(id)
+    def backward(self, id: int, seed: np.ndarray) -> None:
+        """Compute the gradients of an expression that has run, given its own."""
+        self._forget_way_back()
         backward = Backward(self._state, self._store, self.ran, id, seed)
         clock = self.clock
         clock.restart()
         token = running.set(Source(clock.seconds))
         try:
             with self._computing():
-                backward.run(sources)
+                backward.run()
         finally:
             running.reset(token)
         clock.stop("backward")
         self._backward = backward  # once it is whole: gradients are read of it
 
-    def _forget_ways_back(self) -> None:
+    def _forget_way_back(self) -> None:
         before, self._backward = self._backward, None
         if before is not None:
             before.release()
-        unshared, self._unshared = self._unshared, None
-        if unshared is not None:
-            unshared[0].release(whole=True)
 
     @property
     def is_behind(self) -> bool:
@@ -424,48 +394,10 @@ class Evaluation:
         backward, self._backward = self._backward, None
         clock = Clock(self.clock.seconds, self.clock.passed)
         with self._computing():
-            if self.sharing is None:
-                found = backward.gradient(id, spec)
-            else:
-                found = self._gradient_as_recorded(self.sharing, backward, id, spec)
+            found = backward.gradient(id, spec)
         clock.stop("backward")
         self._backward = backward
         return found
-
-    def _gradient_as_recorded(self, sharing: Sharing, backward: Backward, id: int, spec: Spec) -> Any:
-        """The same where nodes stand for others: of what stands for several, only what flows to this one of them.
-
-        What flows to several is the sum of what flows to each, so all but these gradients are what they would be.
-        """
-        computed = sharing.stands_for(id)
-        if self._unshared is None:
-            is_late = computed & NODE_MASK >= len(backward.sets)
-            if is_late or not sharing.is_one_of_several(backward.trail_of(computed)):
-                return backward.gradient(computed, spec)
-            self._unshared = self._run_unshared(sharing, backward)
-        unshared, places = self._unshared
-        node = id & NODE_MASK
-        if node >= len(places):  # it was recorded later
-            return np.zeros(spec.shape, spec.dtype)[()]
-        return unshared.gradient(id - node + places.item(node), spec)
-
-    def _run_unshared(self, sharing: Sharing, backward: Backward) -> tuple[Evaluation, np.ndarray]:
-        """What was recorded, in a graph in which no node stands for another, after it has run and gone back the same
-        way; and per node its place there.
-
-        Raises:
-            EdBatchError: parameters were written to since.
-        """
-        for ran in self.ran:
-            kinds = np.unique(self.nodes.types[ran.begin.nodes : ran.end.nodes]).tolist()
-            expect_unwritten([spec for kind in kinds for spec in self.table.bound[kind].type.parameters], ran.time)
-        alone = sharing.alone()
-        made = Evaluation(self.table, replace(self._options, share=False, trace_lines=False), False, Clock({}))
-        made.take_over(alone.types, alone.args)
-        made.run(get_policy(RULE), self.values(alone.inputs), saving=True)
-        id, seed = self._went_back_from
-        made.backward(id - (id & NODE_MASK) + alone.places.item(id & NODE_MASK), seed, sources=True)
-        return made, alone.places
 
     @property
     def batches(self) -> int:

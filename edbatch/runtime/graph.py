@@ -248,8 +248,12 @@ class Graph(Columns):
         self._check()
         if self._evaluation is None:
             raise EdBatchError("gradient: expected a call of backward() on an expression of this graph before")
+        evaluation = self._evaluation
+        if expression.id & NODE_MASK >= evaluation.nodes.n:  # a view or a cell may show what was there before
+            with Failing(self._fail):
+                evaluation = self._taken_over()
         with Fitting():
-            return self._evaluation.gradient(expression.id, expression.spec)
+            return evaluation.gradient(expression.id, expression.spec)
 
     def run(self, saving: bool = False) -> None:
         """Run what is pending.
@@ -573,7 +577,7 @@ class Graph(Columns):
         if self.repeatable and len(types):
             evaluation.recorded.append((first, types, args))
         evaluation.key, evaluation.plans = key, kept
-        if plans and is_first and self.n and not self.options.share:
+        if plans and is_first and self.n:
             evaluation.find_structure(taken, self._policy, self.options.split, self._device)
         return evaluation
 
@@ -584,7 +588,7 @@ class Graph(Columns):
         """What the plan of the first run follows from."""
         if self.n != (taken.n if isinstance(taken, Pieces) else len(taken.types)):
             raise EdBatchError(DAMAGED)
-        return remembering.key_of(taken, self._policy, (self.options.split, self.options.share), self._device)
+        return remembering.key_of(taken, self._policy, self.options.split, self._device)
 
 
 def _present(types: np.ndarray) -> list[int]:

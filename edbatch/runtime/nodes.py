@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 
 from edbatch.compiling.directory import Directory
@@ -24,7 +22,7 @@ class Nodes:
         args: operand ids (node and view) and payloads of all nodes.
     """
 
-    PER_NODE: tuple[str, ...] = ("types", "starts", "counts", "row")
+    PER_NODE = ("types", "starts", "counts", "row")
 
     def __init__(self) -> None:
         self.n = 0
@@ -76,19 +74,17 @@ class Nodes:
 
     @property
     def directory(self) -> np.ndarray:
-        """Of types, starts, counts, args and whatever else there is, as compiled code is given it: of types and args
-        those in use."""
+        """Of types, starts, counts, args and row, as compiled code is given it: of types and args those in use."""
         self._lengths[0], self._lengths[3] = self.n, self.n_args
         return self._entries
 
     def _renew(self) -> None:
-        types, starts, counts, *more = [getattr(self, name) for name in self.PER_NODE]
-        self._entries = Directory((types, starts, counts, self.args, *more)).entries
+        self._entries = Directory((self.types, self.starts, self.counts, self.args, self.row)).entries
         self._lengths = self._entries["length"]
 
-    def copy(self) -> Self:
+    def copy(self) -> Nodes:
         """The same nodes in arrays of their own, without room for more."""
-        made = type(self)()
+        made = Nodes()
         made.n, made.n_args, made.args = self.n, self.n_args, self.args[: self.n_args].copy()
         for name in self.PER_NODE:
             setattr(made, name, getattr(self, name)[: self.n].copy())

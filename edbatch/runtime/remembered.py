@@ -48,7 +48,6 @@ class Remembered:
         used: rows in use of each arena.
         n_sources, policy, fallbacks: see `Evaluation`.
         waiting: types for which a better policy may be learned later, and how many nodes there are; None: nothing will.
-        recorded: all nodes as they were recorded, where equal ones are computed once; copied, too.
         fixes_device: whether its device follows from what was recorded, and is not the one in force then.
         integers: of a structure, where integers are in its records, which have tags there; None: they are the same.
 
@@ -61,24 +60,22 @@ class Remembered:
 
     __slots__ = (
         "bytes", "fallbacks", "fixes_device", "integers", "n_sources", "nodes", "plan", "plans", "policy", "ready",
-        "recorded", "table", "used", "waiting", "ways",
+        "table", "used", "waiting", "ways",
     )  # fmt: skip
 
     def __init__(
         self, table: TypeTable, nodes: Nodes, plan: GrowingPlan, used: np.ndarray, n_sources: int,
         policy: Policy | None, waiting: frozenset[str] | None, fallbacks: int, fixes_device: bool,
-        recorded: Nodes | None, integers: Integers | None,
+        integers: Integers | None,
     ) -> None:  # fmt: skip
         self.table, self.fixes_device = ref(table), fixes_device
         self.nodes, self.plan, self.used = nodes.copy(), plan.copy(), used.copy()
         self.n_sources, self.policy, self.waiting, self.fallbacks = n_sources, policy, waiting, fallbacks
-        self.recorded = None if recorded is None else recorded.copy()
         self.integers = integers
         self.ready: Ready | None = None
         self.ways: dict[Hashable, Flowed] = {}
         self.plans: Plans | None = None
-        copied = 0 if self.recorded is None else self.recorded.bytes
-        self.bytes = 4000 + copied + 2 * self.nodes.bytes + self.plan.bytes + self.used.nbytes
+        self.bytes = 4000 + 2 * self.nodes.bytes + self.plan.bytes + self.used.nbytes
 
 
 class Plans:

@@ -53,7 +53,6 @@ class Report:
         rounds: of programs of `edbatch.run`; `waited` counts the programs that waited in them, `in_flight` is the most
             that ran at a time, `seconds_of_rounds` all that they took.
         uses: by name of the type what has run of it; see `by_type`.
-        shared: by name of the type how many nodes were equal to another, and not computed, under `options(share=True)`.
         advice: what keeps nodes from running together and what to do about it, in sentences; mostly none.
 
     Example:
@@ -89,7 +88,6 @@ class Report:
     seconds_of_rounds: float = 0.0
     seconds: dict[str, float] = field(default_factory=dict)
     uses: dict[str, Use] = field(default_factory=dict)
-    shared: dict[str, int] = field(default_factory=dict)
     advice: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -103,7 +101,7 @@ class Report:
         return table._repr_html_() + sentences + (self.by_type()._repr_html_() if self.uses else "")
 
     def by_type(self) -> Table:
-        """Per type the batches and the nodes that ran, the most batches first; if some were shared, how many.
+        """Per type the batches and the nodes that ran, the most batches first.
 
         Under `edbatch.options(profile=True)`, which runs batches one by one, also the milliseconds of execution
         (forward), and the types that took most of them come first.
@@ -114,14 +112,13 @@ class Report:
                 short(name, 80),
                 f"{use.batches:,}",
                 f"{use.nodes:,}",
-                *([f"{self.shared.get(name, 0):,}"] if self.shared else []),
                 *([f"{1e3 * (use.seconds or 0):,.3f}"] if timed else []),
             )
             for name, use in sorted(
                 self.uses.items(), key=lambda entry: (entry[1].seconds or 0, *entry[1]), reverse=True
             )
         ]
-        headers = ("type", "batches", "nodes", *(["shared"] if self.shared else []), *(["ms"] if timed else []))
+        headers = ("type", "batches", "nodes", *(["ms"] if timed else []))
         return Table(headers, rows, ("left", *["right"] * (len(headers) - 1)))
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -138,8 +135,6 @@ class Report:
         ]
         if self.device != "cpu":
             rows.insert(1, ("device", self.device))
-        if self.shared:
-            rows.insert(-1, ("nodes shared with equal ones", f"{sum(self.shared.values()):,}"))
         if self.threads:
             rows.insert(1, ("threads", self.threads))
         if self.fallbacks:

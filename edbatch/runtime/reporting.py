@@ -37,8 +37,6 @@ def report_of(evaluation: Evaluation, policy: Policy | None) -> Report:
     report.types = len({name for graph in graphs for name in graph.names})
     report.memory_bytes = evaluation.arenas.bytes
     report.uses = _uses(evaluation)
-    if evaluation.sharing is not None:
-        report.shared = evaluation.sharing.counts(evaluation.done)
     if getattr(policy, "name", "") != "none":
         scheduled = [graph for graph in graphs if len(graph)]
         once = [_cells_once(evaluation.table, present, graph) for present, _, graph in found if len(graph)]

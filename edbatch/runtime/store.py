@@ -14,7 +14,6 @@ from edbatch.memory.plan.windows import Windows
 from edbatch.runtime.backward.flow import Flow
 from edbatch.runtime.kept_buffer import KeptBuffer
 from edbatch.runtime.nodes import Nodes
-from edbatch.runtime.sharing import Sharing
 
 MOST_BYTES = 1 << 26  # of a store that is kept
 MOST = 4  # stores that are kept for graphs of one table
@@ -35,11 +34,10 @@ class Store:
         memory: where they are, as compiled code was told last.
         flow, back: where gradients flow, and the plan of the way back.
         gradients: what is computed on the way back.
-        sharing: which nodes stand for which, once that is asked for.
         scratch: for what is computed of one run, there or back; the next uses it again.
     """
 
-    __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch", "sharing")
+    __slots__ = ("arenas", "back", "flow", "gradients", "memory", "nodes", "number", "plan", "scratch")
 
     def __init__(self, number: int, windows: Windows, pool: BufferPool) -> None:
         self.number = number
@@ -51,7 +49,6 @@ class Store:
         self.back = GrowingPlan()
         self.scratch = KeptBuffer(pool)
         self.gradients = KeptBuffer(pool)
-        self.sharing: Sharing | None = None
 
     def release(self) -> None:
         """Give all that is a device's memory to others; the values are gone."""
@@ -64,16 +61,13 @@ class Store:
         self.arenas.clear()
         self.nodes.clear()
         self.plan.clear()
-        if self.sharing is not None:
-            self.sharing.clear()
         self.scratch.shrink()
         self.gradients.shrink()
 
     @property
     def bytes(self) -> int:
         """Of all records and values, with their room."""
-        shared = 0 if self.sharing is None else self.sharing.bytes
-        return self.nodes.bytes + self.plan.bytes + self.arenas.room + self.flow.bytes + self.back.bytes + shared
+        return self.nodes.bytes + self.plan.bytes + self.arenas.room + self.flow.bytes + self.back.bytes
 
 
 class Stores:

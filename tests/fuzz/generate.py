@@ -25,7 +25,7 @@ OTHERS = {"threads": [1, 2, 3], "precision": ["tf32", "bf16"]}
 SWITCHES = {name: OTHERS.get(name, [not option.default]) for name, option in signature(eb.options).parameters.items()}
 #: What happens, and how often.
 EVENTS = {
-    "op": 44, "call": 20, "recurrence": 4, "again": 4, "vertices": 6, "replayed": 6, "programs": 5, "recorded_anew": 4,
+    "op": 44, "call": 20, "recurrence": 4, "vertices": 6, "replayed": 6, "programs": 5, "recorded_anew": 4,
     "read": 6, "backward": 6, "gradients": 2, "change": 3, "leave": 3,
 }  # fmt: skip
 # Where integers stand that are no part of a node's type: words, labels, masks, arguments of functions.
@@ -177,12 +177,6 @@ class Maker:
         cell = self.random.choice(self.cells)
         text = cell.call(graph)
         self.made(graph, text and cell.state(graph, text))
-
-    def again(self, graph):
-        """What was computed before, of the same values: by `share`, once."""
-        said = [(text, new) for text, new in graph.said if new[0][0] == "v"]
-        for text, new in self.random.sample(said, min(len(said), 3)):
-            self.made(graph, graph.state(text, len(new)))
 
     def recurrence(self, graph):
         """A cell's first result is its next first argument."""

@@ -104,7 +104,7 @@ def test_types_of_one_name_are_told_apart():
     assert {box.text.split()[0] for box in diagram(graph).boxes} == {"tanh'1", "tanh'2", "sum'1", "sum'2", "add"}
 
 
-@pytest.mark.parametrize("options", [{"share": True}, {"cells": False}, {"split": False}, {"recompute": True}])
+@pytest.mark.parametrize("options", [{"cells": False}, {"split": False}, {"recompute": True}])
 def test_options(model, tmp_path, options):
     network = eb.models.LSTM(model, 3, 3)
     with eb.options(**options), eb.Graph() as graph:

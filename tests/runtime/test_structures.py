@@ -152,9 +152,6 @@ def test_other_structures(plans):
     with eb.options(split=False):
         check(lambda: whole(net, Net.of_cells, mini_batch(2)))
     assert plans.hits == 0
-    with eb.options(share=True):
-        check(lambda: whole(net, Net.of_cells, mini_batch(2)))
-    assert plans.hits == 0
     for seed in (3, 4, 5):
         check(lambda seed=seed: whole(net, Net.of_cells, mini_batch(seed)))
     assert plans.hits == 2

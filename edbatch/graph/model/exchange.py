@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
@@ -12,21 +11,6 @@ from edbatch.errors import EdBatchError, missing_memory
 
 #: What libraries raise that do not give their numbers away: on a GPU, say, or where a gradient is recorded.
 UNREADABLE = (TypeError, ValueError, RuntimeError, BufferError, AttributeError)
-
-
-_exports: list[ref[Any]] = []
-
-
-def exported(array: Any) -> ref[Any]:
-    """Note that another library gets an array of a parameter: a reference to it, which ends when nobody holds it."""
-    made = ref(array, _exports.remove)
-    _exports.append(made)
-    return made
-
-
-def any_exported() -> bool:
-    """Whether other libraries hold arrays of parameters, and may write to them unseen."""
-    return bool(_exports)
 
 
 def from_dlpack(value: Any, place: str = "from_dlpack") -> np.ndarray:

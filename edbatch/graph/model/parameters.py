@@ -12,7 +12,7 @@ import numpy as np
 from edbatch.base.exclusive import Whole, lock
 from edbatch.devices import Device, current_device
 from edbatch.errors import EdBatchError, checked_flag, shown
-from edbatch.graph.model.exchange import cast, exported, from_dlpack
+from edbatch.graph.model.exchange import cast, from_dlpack
 from edbatch.graph.model.source import Source, running
 from edbatch.graph.model.writes import note_write
 from edbatch.graph.operand import Operand
@@ -153,7 +153,7 @@ class Parameter(Operand):
             array = None if self._export is None else self._export()
             if array is None:
                 array = self.array[...]  # an object of its own, which lives as long as it is held elsewhere
-                self._export = exported(array)
+                self._export = ref(array)
         return array.__dlpack__(**arguments)
 
     def __dlpack_device__(self) -> tuple[int, int]:

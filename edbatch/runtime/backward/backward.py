@@ -169,18 +169,13 @@ class Backward:
 
     def gradient(self, id: int, spec: Spec) -> Any:
         """The gradient with respect to an expression, as an array of its own."""
-        node = id & NODE_MASK
-        if node < len(self.sets):
-            found = self._of_expressions.made_at(id)
+        found = self._of_expressions.made_at(id)
+        if found.node < len(self.sets):
             if not self.has_sources and not self.requires[found.node]:
                 self.run(sources=True)
             if self.sets[found.node] >= 0:
                 return self._backend.to_host(self._of_expressions.gradient(found, self.sets)[0]).copy()[()]
         return np.zeros(spec.shape, spec.dtype)[()]
-
-    def trail_of(self, id: int) -> tuple[int, ...]:
-        """The nodes by which an expression is found: what is seen by a view, or given back by a cell, comes later."""
-        return self._of_expressions.made_at(id).trail
 
     def release(self) -> None:
         """Give the memory of the gradients back."""

@@ -34,14 +34,12 @@ class Made(NamedTuple):
         steps: the views that it is seen through.
         output: of a cell, which of its outputs it is.
         call: if the node is a part that several calls share: the call that is meant, and which of its operands it is.
-        trail: the nodes by which it was found, of which it is the last.
     """
 
     node: int
     steps: Steps
     output: int | None
     call: tuple[int, int] | None
-    trail: tuple[int, ...]
 
 
 class ExpressionGradients:
@@ -80,22 +78,20 @@ class ExpressionGradients:
         """
         node, steps = id & NODE_MASK, steps_of(id >> NODE_BITS)
         call: tuple[int, int] | None = None
-        trail: tuple[int, ...] = ()
         while True:
-            trail += (node,)
             type = self._table.bound[self._nodes.types[node]].type
             if type.op.kind is Kind.VIEW:  # a copy, because memory did not allow a view, and still the other
                 given = int(self._nodes.args[self._nodes.starts[node]])
                 node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), (type.op, type.attributes), *steps)
                 continue
             if not isinstance(type.op, CellOp):
-                return Made(node, steps, None, None, trail)
+                return Made(node, steps, None, None)
             body, _, outputs = body_of_type(type)
             begins = [steps_of(step >> NODE_BITS) for step in outputs]
             output = next(at for at, begin in enumerate(begins) if steps[: len(begin)] == begin)
             (inside, shown), further = origin(body, body.outputs[output]), steps[len(begins[output]) :]
             if body.nodes[inside].type.op is not ARGUMENT:
-                return Made(node, further, output, call, trail)
+                return Made(node, further, output, call)
             given = int(self._nodes.args[self._nodes.starts[node] + inside])
             call = (node, inside) if self._is_shared(node, inside, given & NODE_MASK) else None
             node, steps = given & NODE_MASK, (*steps_of(given >> NODE_BITS), *shown, *further)

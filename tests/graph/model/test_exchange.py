@@ -225,14 +225,3 @@ def test_a_cell_says_which_parameters_it_does_not_stack():
     exported(stacking.W)  # which nobody holds
     stacking.run()
     assert "another library" not in stacking.step.explain(stacking)
-
-
-@pytest.mark.cpu
-@pytest.mark.skipif(NUMPY < (2, 3), reason="NumPy's view is read-only")
-def test_equal_nodes_are_not_shared_across_a_write_from_outside():
-    W = eb.ParameterCollection().add_parameters(2, init=1.0)
-    array = np.from_dlpack(W)
-    with eb.options(share=True), eb.Graph():
-        for number in (1.0, 5.0):
-            array[...] = number
-            assert (W * eb.ones(2)).value().tolist() == [number, number]

@@ -264,3 +264,19 @@ def test_views_of_what_is_transposed(called):
     loss.backward()
     assert y.gradient().tolist() == z.gradient().tolist() == [3, 17, 104, 1008]
     assert x.gradient().tolist() == [[3, 104], [17, 1008]]
+
+
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("called", [lambda f: f, eb.cell])
+def test_what_is_recorded_after_the_way_back(called, runs):
+    """It is what it shows, too; what is computed then has no gradient."""
+    shown = called(lambda x: (x, x.T.reshape(-1), eb.exp(x)))
+    with eb.Graph():
+        x = eb.input([[1.0, 2.0], [3.0, 4.0]])
+        eb.sum(x * np.array([[1.0, 10.0], [100.0, 1000.0]])).backward()
+        same, flat, new = shown(x)
+        if runs:
+            new.value()
+        assert same.gradient().tolist() == x.gradient().tolist() == [[1, 10], [100, 1000]]
+        assert flat.gradient().tolist() == [1, 100, 10, 1000]
+        assert not new.gradient().any()
