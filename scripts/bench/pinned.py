@@ -34,19 +34,12 @@ Measure = Callable[[Random], float]  # seconds of one of what is measured; equal
 
 
 class Pin(NamedTuple):
-    """A figure that may not get worse.
-
-    Attributes:
-        unit: of the figure.
-        make: what is made once, and measured in every round.
-        warm_ups: rounds that are not timed.
-        rounds: for each one that is asked for.
-    """
+    """A figure that may not get worse: what is made once, then measured in every round."""
 
     unit: str
     make: Callable[[], Measure]
-    warm_ups: int = 2
-    rounds: float = 1.0
+    warm_ups: int = 2  # rounds that are not timed
+    rounds: float = 1.0  # for each one that is asked for
 
 
 def seconds(run: Callable[[], Any], clock: Callable[[], float] = thread_time) -> float:
@@ -108,30 +101,22 @@ def recording(form: Callable[[Small, Any], tuple[Any, ...]]) -> Pin:
     return Pin("ns", lambda: measure, rounds=4)
 
 
-def _steps(random: Random) -> list[tuple[int, int]]:
-    return [(random.randrange(3), random.randrange(4 + step)) for step in range(15)]
-
-
 def reading(new_words: bool, new_steps: bool) -> Pin:
     """Small graphs, one after another."""
 
     def make() -> Measure:
         small = Small()
 
+        def graph(random: Random) -> tuple[list[int], list[tuple[int, int]]]:
+            for_words, for_steps = (random if is_new else Random(0) for is_new in (new_words, new_steps))
+            steps = [(for_steps.randrange(3), for_steps.randrange(4 + step)) for step in range(15)]
+            return for_words.choices(range(WORDS), k=4), steps
+
         def measure(random: Random, graphs: int = GRAPHS) -> float:
-            same = Random(0)
-            given = [
-                (
-                    random.choices(range(WORDS), k=4) if new_words else [1, 2, 3, 4],
-                    _steps(random if new_steps else same),
-                )
-                for _ in range(graphs)
-            ]
-            if not new_steps:
-                given = [(words, given[0][1]) for words, _ in given]
+            given = [graph(random) for _ in range(graphs)]
             return seconds(lambda: [small.read(*one) for one in given]) / graphs
 
-        measure(Random("many"), 1500)  # after so many in vain, fewer plans are kept
+        measure(Random(0), 1500)  # after so many in vain, fewer plans are kept
         return measure
 
     return Pin("us", make, rounds=4)
@@ -165,9 +150,9 @@ def tree(random: Random, n: int) -> tuple[Any, ...]:
 
     def grow(n: int) -> int:
         left = random.randrange(1, n) if n > 1 else 0
-        children_of = (grow(left), grow(n - left)) if left else ()
+        below = (grow(left), grow(n - left)) if left else ()
         words.append(None if left else random.randrange(WORDS))
-        children.append(children_of)
+        children.append(below)
         return len(words) - 1
 
     grow(n)
@@ -183,8 +168,8 @@ def lattice(random: Random, n: int) -> tuple[Any, ...]:
     """Of `n` characters, with a word for two of them: arcs and tags."""
     arcs: list[list[tuple[int, int]]] = [[]]
     for node in range(1, n + 1):
-        word = [(random.randrange(max(0, node - 4), node - 1), random.randrange(WORDS))] if node % 2 == 0 else []
-        arcs.append([(node - 1, random.randrange(WORDS)), *word])
+        begins = [node - 1] if node % 2 else [node - 1, random.randrange(max(0, node - 4), node - 1)]
+        arcs.append([(begin, random.randrange(WORDS)) for begin in begins])
     return arcs, random.choices(range(LABELS), k=n + 1)
 
 

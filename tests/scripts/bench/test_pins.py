@@ -1,24 +1,47 @@
-"""Two versions beside each other."""
+"""The pinned figures of two checkouts beside each other."""
 
 from pathlib import Path
 
 import pytest
 
 import edbatch
-
-pytest.importorskip("torch")  # of the models that it times, there are peers beside
-from scripts.bench.versions import main
+from scripts.bench.pinned import PINS
+from scripts.bench.pins import main
 
 ROOT = str(Path(edbatch.__file__).parent.parent)
 
 
-def test_a_version_beside_itself(tables_of):
-    found = tables_of(main, "--before", ROOT, "--after", ROOT, "--hidden", "4", "--batch", "2", "--model", "TreeLSTM")
-    rows = found["Before and after"]
-    assert {row[""] for row in rows} == {"forward", "train"}
-    assert all(row["before, ms"] > 0 and row["after / before"] > 0 for row in rows)
+@pytest.mark.cpu  # other processes
+def test_a_checkout_beside_itself(tables_of):
+    pins = ("record-op", "read-again", "new-list-length", "one-tree-train", "import")
+    rows = tables_of(main, "--before", ROOT, "--after", ROOT, "--pin", *pins)["Pins"]
+    assert tuple(row["pin"] for row in rows) == pins
+    assert all(row["before"] > 0 and row["after / before"] > 0 for row in rows)
 
 
 def test_a_folder_without_a_checkout(tables_of, tmp_path):
     with pytest.raises(SystemExit, match="no checkout"):
         tables_of(main, "--before", str(tmp_path), "--after", str(tmp_path))
+
+
+def test_a_name_that_no_pin_has(tables_of):
+    with pytest.raises(SystemExit, match="expected the beginning of one of record-op"):
+        tables_of(main, "--before", ROOT, "--after", ROOT, "--pin", "no-such-pin")
+
+
+@pytest.mark.cpu
+def test_a_checkout_with_another_library(tables_of, tmp_path, capfd):
+    (tmp_path / "edbatch").mkdir()  # is none: what is installed would be imported
+    with pytest.raises(SystemExit, match="without an answer"):
+        tables_of(main, "--before", str(tmp_path), "--after", ROOT, "--pin", "record-op")
+    assert "expected its own library" in capfd.readouterr().err
+
+
+def test_samples_are_those_of_a_seed():
+    from random import Random
+
+    from scripts.bench.pinned import MODELS
+
+    for _, sample, lengths in MODELS.values():
+        assert sample(Random(1), lengths[3]) == sample(Random(1), lengths[3])
+    assert {"record-cell", "lattice-train-256", "cold-start"} <= PINS.keys()
