@@ -20,19 +20,18 @@ class Process:
 
     Args:
         command: what runs, in one thread.
-        root: of the checkout whose library it has, and where it runs; what it says of errors is shown then. None: here.
+        root: of the checkout whose library it has, and where it runs; its errors are shown then. None: here.
+        environment: what it has besides.
     """
 
-    def __init__(self, command: Sequence[str], root: Path | None = None) -> None:
-        environment = (
-            measured(os.environ)
-            | {"NUMBA_NUM_THREADS": "1"}
-            | ({"PYTHONPATH": str(root), "PYTHONHASHSEED": "0"} if root else {})
-        )
+    def __init__(self, command: Sequence[str], root: Path | None = None, **environment: str) -> None:
+        self._command = command[0]
+        if root:
+            environment["PYTHONPATH"] = str(root)
         self._process = subprocess.Popen(
             command,
             text=True,
-            env=environment,
+            env=measured(os.environ) | {"NUMBA_NUM_THREADS": "1"} | environment,
             cwd=root,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -47,7 +46,7 @@ class Process:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            sys.exit(f"{self._process.args[0]} ended without an answer to {question}")
+            sys.exit(f"{self._command} ended without an answer to {question}")
         return json.loads(line)
 
     def timed(self, *question: Any) -> dict[str, float]:
