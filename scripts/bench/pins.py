@@ -23,6 +23,7 @@ from scripts.bench.process import Process
 from scripts.bench.report import Tables, command
 
 ASKED = 1.03
+PAIRS = 3  # of processes, one after another: two of the same code differ by 2 %, for as long as they live
 
 
 def process(root: Path, folder: str) -> Process:
@@ -33,21 +34,24 @@ def process(root: Path, folder: str) -> Process:
     return Process([sys.executable, "-P", pinned.__file__, first_example()], root.resolve(), **environment)
 
 
-def compared(name: str, before: Process, after: Process, rounds: int) -> dict[str, Any]:
-    """A row of the table."""
+def timed(name: str, both: dict[str, Process], rounds: float, first: int) -> list[tuple[float, float]]:
+    """The figures of both in each round."""
     pin = pinned.PINS[name]
-    both = {"before": before, "after": after}
     asked = {of: lambda seed, one=one: {"": one.ask(name, seed)} for of, one in both.items()}
-    runs = interleaved(asked, max(1, round(rounds * pin.rounds)), lambda number: number, pin.warm_ups)
+    runs = interleaved(asked, max(1, round(rounds * pin.rounds)), lambda number: first + number, pin.warm_ups)
     old, new = (of.figures[""] for of in runs.values())
-    medians = statistics.median(old), statistics.median(new)
-    print(f"{name}: {medians[1] / medians[0]:.3f}", file=sys.stderr)  # all of them take minutes
+    return list(zip(old, new, strict=True))
+
+
+def row(name: str, rounds: list[tuple[float, float]]) -> dict[str, Any]:
+    """A row of the table. Both of a round were measured at once: their ratio varies less than that of medians does."""
+    old, new = zip(*rounds, strict=True)
     return {
         "pin": name,
-        "unit": pin.unit,
-        "before": medians[0],
-        "after": medians[1],
-        "after / before": medians[1] / medians[0],
+        "unit": pinned.PINS[name].unit,
+        "before": statistics.median(old),
+        "after": statistics.median(new),
+        "after / before, median": statistics.median(after / before for before, after in rounds),
         "of the fastest rounds": min(new) / min(old),
         "asked": ASKED,
     }
@@ -58,11 +62,17 @@ def tables(options: argparse.Namespace) -> Tables:
     names = [name for name in pinned.PINS if name.startswith(tuple(options.pin or [""]))]
     if not names:
         sys.exit(f"--pin {' '.join(options.pin)}: expected the beginning of one of {', '.join(pinned.PINS)}")
-    with ExitStack() as stack:
-        folder = stack.enter_context(TemporaryDirectory())
-        before, after = (stack.enter_context(process(Path(root), folder)) for root in (options.before, options.after))
-        rows = [compared(name, before, after, options.rounds) for name in names]
-    return {"Pins": rows}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    pairs = min(PAIRS, options.rounds)
+    with TemporaryDirectory() as folder:
+        for pair in range(pairs):
+            with ExitStack() as stack:
+                roots = {"before": Path(options.before), "after": Path(options.after)}
+                both = {of: stack.enter_context(process(root, folder)) for of, root in roots.items()}
+                for name in names:
+                    print(f"{pair + 1} of {pairs}: {name}", file=sys.stderr)  # all of them take minutes
+                    found[name] += timed(name, both, options.rounds / pairs, 1000 * pair)
+    return {"Pins": [row(name, rounds) for name, rounds in found.items()]}
 
 
 _CHECKOUT = {"required": True, "help": "folder of a checkout"}

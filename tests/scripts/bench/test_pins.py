@@ -1,11 +1,12 @@
 """The pinned figures of two checkouts beside each other."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import edbatch
-from scripts.bench.pinned import PINS
+from scripts.bench.pinned import MODELS, PINS
 from scripts.bench.pins import main
 
 ROOT = str(Path(edbatch.__file__).parent.parent)
@@ -13,10 +14,10 @@ ROOT = str(Path(edbatch.__file__).parent.parent)
 
 @pytest.mark.cpu  # other processes
 def test_a_checkout_beside_itself(tables_of):
-    pins = ("record-op", "read-again", "new-list-length", "one-tree-train", "import")
+    pins = ("record-op", "read-again", "one-tree-train", "import")
     rows = tables_of(main, "--before", ROOT, "--after", ROOT, "--pin", *pins)["Pins"]
     assert tuple(row["pin"] for row in rows) == pins
-    assert all(row["before"] > 0 and row["after / before"] > 0 for row in rows)
+    assert all(row["before"] > 0 and row["after / before, median"] > 0 for row in rows)
 
 
 def test_a_folder_without_a_checkout(tables_of, tmp_path):
@@ -30,18 +31,13 @@ def test_a_name_that_no_pin_has(tables_of):
 
 
 @pytest.mark.cpu
-def test_a_checkout_with_another_library(tables_of, tmp_path, capfd):
+def test_a_checkout_with_another_library(tables_of, tmp_path):
     (tmp_path / "edbatch").mkdir()  # is none: what is installed would be imported
     with pytest.raises(SystemExit, match="without an answer"):
         tables_of(main, "--before", str(tmp_path), "--after", ROOT, "--pin", "record-op")
-    assert "expected its own library" in capfd.readouterr().err
 
 
 def test_samples_are_those_of_a_seed():
-    from random import Random
-
-    from scripts.bench.pinned import MODELS
-
     for _, sample, lengths in MODELS.values():
         assert sample(Random(1), lengths[3]) == sample(Random(1), lengths[3])
     assert {"record-cell", "lattice-train-256", "cold-start"} <= PINS.keys()
