@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from edbatch.experiments.measure import Runs
-
-THREADS = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+from scripts import measured
 
 
 class Process:
@@ -19,11 +20,23 @@ class Process:
 
     Args:
         command: what runs, in one thread.
+        root: of the checkout whose library it has, and where it runs; its errors are shown then. None: here.
+        environment: what it has besides.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, text=True, env=os.environ | THREADS, **pipes)
+    def __init__(self, command: Sequence[str], root: Path | None = None, **environment: str) -> None:
+        self._command = command[0]
+        if root:
+            environment["PYTHONPATH"] = str(root)
+        self._process = subprocess.Popen(
+            command,
+            text=True,
+            env=measured(os.environ) | {"NUMBA_NUM_THREADS": "1"} | environment,
+            cwd=root,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=None if root else subprocess.DEVNULL,
+        )
 
     def ask(self, *question: Any) -> Any:
         """The answer."""
@@ -31,7 +44,10 @@ class Process:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(f"{self._command} ended without an answer to {question}")
+        return json.loads(line)
 
     def timed(self, *question: Any) -> dict[str, float]:
         """Of an answer that is seconds by the clock and of its thread: figures for `interleaved`."""
