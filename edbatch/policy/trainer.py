@@ -137,27 +137,15 @@ class Trainer:
 
     def run(
         self,
+        arena: Arena,
         table: StateTable,
-        index: int,
         *,
         alpha: float = 0.0,
         epsilon: float = 0.0,
         greedy: bool = False,
         sequence: Int32s = NO_TEACHER,
     ) -> tuple[StateTable, int]:
-        """One episode on graph `index`: (the table, grown if it had to be, the number of decisions)."""
-        return self.run_in(self.arenas[index], table, alpha, epsilon, greedy, sequence)
-
-    def run_in(
-        self,
-        arena: Arena,
-        table: StateTable,
-        alpha: float = 0.0,
-        epsilon: float = 0.0,
-        greedy: bool = False,
-        sequence: Int32s = NO_TEACHER,
-    ) -> tuple[StateTable, int]:
-        """One episode in an arena: see `run`."""
+        """One episode in an arena: (the table, grown if it had to be, the number of decisions)."""
         while True:
             decisions = episode(arena, table, self.encoding, alpha, epsilon, greedy, sequence, self.random)
             if decisions != TABLE_FULL:
@@ -173,7 +161,7 @@ class Trainer:
 
     def check_on(self, index: int, now: Candidate) -> Candidate:
         """Follow the table's choices on one graph, where they have changed."""
-        table, decisions = self.run(now.table, index)
+        table, decisions = self.run(self.arenas[index], now.table)
         batches, met = now.batches.copy(), now.met.copy()
         batches[index] = int(self.arenas[index].record.length[0])
         met[index] = Counter(self.arenas[index].states[:decisions].tolist())
@@ -200,7 +188,7 @@ class Trainer:
             self.taught[teacher] = []
             for index, graph in enumerate(self.graphs):
                 sequence = Heuristic(teacher).schedule(graph).types
-                table, decisions = self.run(table, index, sequence=sequence)
+                table, decisions = self.run(self.arenas[index], table, sequence=sequence)
                 states, positions = self.arenas[index].states, self.arenas[index].positions
                 votes.update(zip(states[:decisions].tolist(), positions[:decisions].tolist(), strict=True))
                 self.taught[teacher].append(len(sequence))
@@ -218,7 +206,7 @@ class Trainer:
         while self.spent - start < episodes:
             index = len(self.graphs) + number % small if small else number % len(self.graphs)
             chance = max(LEAST_EPSILON, how.epsilon * (1 - (self.spent - start) / episodes))
-            table, decisions = self.run(table, index, alpha=how.alpha, epsilon=chance, greedy=True)
+            table, decisions = self.run(self.arenas[index], table, alpha=how.alpha, epsilon=chance, greedy=True)
             learn_from(self.arenas[index], table, decisions, how.rate, how.discount, how.steps)
             self.count(work_of(self.arenas[index]))
             number += 1
@@ -281,7 +269,7 @@ class Trainer:
         """Let a table's Q tell the value of its choices, however it came by them."""
         for _ in range(EVALUATIONS):
             for index in range(len(self.graphs)):
-                table, decisions = self.run(table, index, alpha=how.alpha)
+                table, decisions = self.run(self.arenas[index], table, alpha=how.alpha)
                 learn_from(self.arenas[index], table, decisions, how.rate, how.discount, how.steps)
 
     def best_rule(self) -> str:
@@ -300,7 +288,7 @@ class Trainer:
         """How few batches a table can be expected to make of other mini-batches; the lower, the better."""
         unseen = 0
         for arena in self.held_out:
-            self.run_in(arena, candidate.table)
+            self.run(arena, candidate.table)
             unseen += int(arena.record.length[0])
         return unseen, candidate.cost
 

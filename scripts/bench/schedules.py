@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from time import thread_time
 from typing import Any, NamedTuple
 
 import edbatch as eb
@@ -67,7 +69,7 @@ def over_bound(policy: eb.Policy, graphs: Sequence[TypedGraph]) -> float:
 
 
 def judged(found: Sequence[Family], rounds: int) -> tuple[Rows, Rows]:
-    """For each family, batches over the bound; and nanoseconds per node of deciding on them."""
+    """For each family, batches over the bound; and the least nanoseconds of this thread per node."""
     ratios, times = [], []
     for family in found:
         policies = {name: eb.get_policy(name) for name in RULES}
@@ -78,14 +80,17 @@ def judged(found: Sequence[Family], rounds: int) -> tuple[Rows, Rows]:
         row |= {name: over_bound(policy, family.graphs) for name, policy in policies.items()}
         ratios.append(row)
         nodes = row["nodes"]
-        functions = {
-            name: lambda policy=policy, graphs=family.graphs: [policy.schedule(graph) for graph in graphs]
-            for name, policy in policies.items()
-            if name in TIMED
-        }
+        functions = {name: partial(_timed, policies[name], family.graphs) for name in TIMED if name in policies}
         runs = interleaved(functions, rounds)
-        times.append({"graphs": family.name} | {name: 1e9 * of.seconds / nodes for name, of in runs.items()})
+        times.append({"graphs": family.name} | {name: min(of.figures["ns"]) / nodes for name, of in runs.items()})
     return ratios, times
+
+
+def _timed(policy: eb.Policy, graphs: Sequence[TypedGraph]) -> dict[str, float]:
+    begun = thread_time()
+    for graph in graphs:
+        policy.schedule(graph)
+    return {"ns": 1e9 * (thread_time() - begun)}
 
 
 def proven(folder: Path | None) -> Rows:
