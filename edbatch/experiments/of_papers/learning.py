@@ -33,9 +33,10 @@ def thousand_episodes(graph: TypedGraph, rounds: int) -> float:
 
     def learn_anew(given: tuple[Trainer, Any]) -> None:
         trainer, table = given
+        (arena,) = trainer.arenas
         for number in range(1000):
-            table, decisions = trainer.run(table, 0, alpha=0.5, epsilon=0.5 * (1 - number / 1000), greedy=True)
-            learn_from(trainer.arenas[0], table, decisions, 0.1, 0.95, 5)
+            table, decisions = trainer.run(arena, table, alpha=0.5, epsilon=0.5 * (1 - number / 1000), greedy=True)
+            learn_from(arena, table, decisions, 0.1, 0.95, 5)
 
     def given(_: int) -> tuple[Trainer, Any]:
         return Trainer([graph], ENCODINGS["sort"], 0), new_table(64, 512)
