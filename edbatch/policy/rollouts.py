@@ -85,7 +85,7 @@ def restart(arena: Arena) -> None:
     arena.record.length[0] = 0
 
 
-@compiled
+@compiled(nogil=True)  # learned beside a program, which goes on
 def episode(
     arena: Arena,
     table: StateTable,

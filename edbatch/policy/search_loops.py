@@ -81,7 +81,7 @@ def rank(
             score[extension] = prefixes.wasted[index] + waste + len(batch) / (nodes + 1)
 
 
-@compiled
+@compiled(nogil=True)
 def beam_search(columns: Columns, type_count: int, width: int, code: np.ndarray) -> np.ndarray:
     """int32[batches]: the shortest sequence of types found, keeping the `width` best prefixes at each step.
 

@@ -56,10 +56,12 @@ class _Types:
         )
         self.learning = threading.Thread(target=self._learn, args=(self.graphs,), daemon=True)
         self.learning.start()
-        self.look += max(self.look // 8, FIRST_LOOK)
+        self.look *= 2  # by then it has long been learned, so that nobody waits
 
     def _learn(self, graphs: list[TypedGraph]) -> None:
-        self.learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
+        learned = qlearning.learn(graphs, encoding="ahead", seconds=LEARNING_SECONDS, progress=False)
+        learned.schedule(graphs[0])  # what that needs is compiled here, so that no mini-batch waits for it
+        self.learned = learned
 
 
 _said = threading.Event()
