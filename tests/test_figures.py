@@ -15,7 +15,7 @@ N = r"\**(\d+(?:\.\d+)?)\**"  # a figure, which may be bold
 BATCHES = "### Batches over the lower bound"
 TREES = "#### Training a TreeLSTM on SST, 250 trees a round"
 PEERS = "#### Nine models, geometric means over the points"
-CURVES = "| script "
+CURVES = "| model  "
 CELLS = "#### Cells: TreeLSTM on SST"
 
 
@@ -35,7 +35,7 @@ def batches(name):
 
 def by_batch_256(hidden):
     """Times as fast as PyTorch tree by tree, and by level."""
-    return [row(TREES, str(hidden), "256", f"PyTorch {peer}")[1] for peer in ("per sample", "by level")]
+    return [row(TREES, str(hidden), "256", f"pytorch {peer}")[1] for peer in ("per sample", "by hand")]
 
 
 def over_peers(which):
@@ -59,11 +59,11 @@ OF_README = [
      lambda: over_peers("training")),
     (rf"forward {N} and {N}, {N} and {N}", lambda: over_peers("forward")),
     (rf"takes {N} times the time of its bare matrix\nproducts\*\* with cells, {N} times op by op",
-     lambda: row(CELLS, "256", "64")[4:1:-2]),
+     lambda: row(CELLS, "256", "64")[3:0:-2]),
 ]  # fmt: skip
 OF_TRAINING = [
     (rf"a TreeLSTM reaches {N} % root accuracy",
-     lambda: row(CURVES, "sentiment: SST, 5 classes, random embeddings")[:1]),
+     lambda: row(CURVES, "tree-lstm: SST, 5 classes, random embeddings")[:1]),
 ]  # fmt: skip
 QUOTED = [(page, *quote) for page, quotes in
           ((README, TABLE + OF_README), (INDEX, TABLE), (TRAINING, OF_TRAINING)) for quote in quotes]  # fmt: skip

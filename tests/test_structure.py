@@ -18,18 +18,6 @@ MAY_IMPORT = {
     "runtime": {"base", "compiling", "graph", "policy", "memory", "kernels"},
     "vertices": {"base", "compiling", "graph"},
     "data": {"base"},
-    "experiments": {
-        "base",
-        "compiling",
-        "graph",
-        "policy",
-        "memory",
-        "kernels",
-        "runtime",
-        "vertices",
-        "data",
-        "models",
-    },
 }
 MOST_PARAMETERS, MOST_LINES = 8, 80
 SMALL = (
@@ -44,7 +32,6 @@ SMALL = (
     "training",
     "vertices",
     "dynet",
-    "experiments",
     "distributed",
 )  # folders all of whose functions are
 
@@ -83,12 +70,6 @@ def test_folders_import_what_lies_below(folder):
         if name.split(".")[1:2] == [folder]:
             above = {other.split(".")[1] for other in imported(tree, inside=True) if "." in other} & neighbours
             assert above <= MAY_IMPORT[folder], name
-
-
-def test_nothing_imports_the_experiments_but_the_command():
-    for name, tree in parsed().items():
-        if not name.startswith(("edbatch.experiments", "edbatch.cli")):
-            assert not any(other.startswith("edbatch.experiments") for other in imported(tree, inside=True)), name
 
 
 def test_no_files_import_one_another():

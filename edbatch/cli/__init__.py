@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import edbatch
 from edbatch.base.text import printable
-from edbatch.cli import bench, demo, inspect, learn, run, schedule, serve, train, warm_up
+from edbatch.cli import demo, inspect, learn, run, schedule, serve, train, warm_up
 from edbatch.errors import EdBatchError
 
 BAD_INPUT = 2  # as argparse exits on a bad argument
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"edbatch {edbatch.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (demo, run, train, learn, schedule, inspect, bench, serve, warm_up):
+    for command in (demo, run, train, learn, schedule, inspect, serve, warm_up):
         command.add_parser(commands)
     return parser
 

@@ -17,7 +17,7 @@ shown = Later("edbatch.compiling.shown")
 
 RULE = "critical-path"
 CLOSE = 1.03  # times the lower bound: there is too little to save
-BATCH_SECONDS = 10e-6  # of a batch besides its arithmetic: planned, gathered, launched (scripts.bench.mini_batches)
+BATCH_SECONDS = 10e-6  # of a batch besides its arithmetic: planned, gathered, launched
 LEARNING_SECONDS = 0.5
 TIMES = 10  # what could have been saved so far, over what learning takes
 FIRST_LOOK = 64  # mini-batches; later looks are at four times as many

@@ -1,1 +1,1 @@
-"""Measures what EdBatch costs, beside what it is compared with."""
+"""What is measured: `python -m scripts.bench` lists it."""

@@ -1,42 +1,115 @@
-"""Cells: what one node a call, blocks that stay in the cache, fused kernels and planned layouts are worth.
+"""ED-Batch's tables 2 and 4: how its cells reach memory with and without a planned layout, and what compiling takes.
 
-    EDBATCH_DATA=... python -m scripts.bench.cells [--json] [--rounds 9]
-
-TreeLSTM: total is construction to values; products are the same matrix products alone, same shapes, same process. The
-paper's cells are measured by `edbatch bench memory` and `edbatch bench compiling`.
+A batch is 8 calls, size 64. A memory kernel is every copy that computes nothing: the gather of one operand of a batch
+whose variables do not lie side by side in its order, the scatter of a result, a concatenation. Its bytes are those of
+the operand, once: variables of a call times 8, parameters once. One variable for a whole batch (the x of W_i x, W_f x)
+is a broadcast and counts nothing; the paper counts it, and has nothing else left. "unplanned" is without the compiler's
+layout, results and parameters side by side as they are traced. The paper's latencies are of its own kernels, on a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
-from edbatch.experiments.mini_batches import MiniBatches
-from scripts.bench.mini_batches import over_products, samples, source
-from scripts.bench.report import Tables, command
+import numpy as np
 
-VARIANTS = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
+import edbatch as eb
+from edbatch.memory.layout import RESULT
+from edbatch.policy import Schedule, TypedGraph
+from scripts.bench.contest import compare
+from scripts.bench.measure import interleaved
+from scripts.bench.paper_cells import CASES, Case
+from scripts.bench.report import Chart, Tables, command
+
+CALLS, SIZE = 8, 64
+REPEATED = 200  # batches in one measurement of latency
+WAYS: dict[str, dict[str, bool]] = {"planned": {}, "unplanned": {"layout": False}}
 
 
-def ratios(trees: list[Any], hidden: int, size: int, rounds: int) -> dict[str, Any]:
-    """Total over products of every variant, on a few mini-batches."""
-    found = over_products(MiniBatches("tree-lstm", trees[: 4 * size], hidden, size), VARIANTS, rounds)
-    fused = {f"{name}, fused": found["cells, fused"][name] for name in ("ms", "CPU ms")}
-    over = {f"{name} / products": row["total / products"] for name, row in found.items()}
-    return {"hidden": hidden, "batch": size, **fused, **over}
+class Batches:
+    """A policy that runs nodes in batches of so many, in the order in which they were recorded."""
+
+    name = "batches"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def schedule(self, graph: TypedGraph) -> Schedule:
+        """See `Policy.schedule`."""
+        n = len(graph)
+        offsets = np.arange(0, n + 1, self.size)
+        return Schedule(np.arange(n, dtype=np.int32), offsets, graph.types[offsets[:-1]])
+
+    def save(self, path: Any) -> None:
+        """There is nothing to save."""
 
 
-def tables(options: argparse.Namespace) -> Tables:
+def compiled_cell(case: Case, **options: bool) -> Any:
+    """A new model's cell as it is compiled with these options."""
+    owner = case.make(eb.ParameterCollection(), SIZE)
+    with eb.options(**options), eb.Graph():
+        getattr(owner, case.cell)(*(eb.input(value[0]) for value in case.values(1, SIZE)))
+    ((_, compiled),) = getattr(owner, case.cell).compiled(owner)
+    return compiled
+
+
+def moved(compiled: Any) -> tuple[int, float]:
+    """Memory kernels, and kilobytes, of a batch of calls."""
+    parameters = {row["variable"] for row in compiled.storage if row["is"] == "parameter"}
+    kernels, size = 0, 0
+    for verdict in compiled.layout.verdicts:
+        op = compiled.layout.ops[verdict.op]
+        slot = op.result if verdict.slot == RESULT else op.operands[verdict.slot]
+        kernels += verdict.moved > 0
+        size += verdict.moved * 4 * (1 if compiled.layout.variables[slot[0]].name in parameters else CALLS)
+    return kernels, size / 1000
+
+
+def latencies(case: Case, rounds: int) -> dict[str, float]:
+    """Microseconds of a batch of calls, inside the execution of a graph of many, by layout; values are compared."""
+    owner = case.make(eb.ParameterCollection(seed=0), SIZE)
+    cell, values = getattr(owner, case.cell), case.values(CALLS, SIZE)
+
+    def answers(options: dict[str, bool]) -> dict[str, np.ndarray]:
+        with eb.options(**options), eb.Graph(policy="sufficient"):
+            found = [cell(*map(eb.input, call)) for call in zip(*values, strict=True)]
+            flat = [x for result in found for x in (result if isinstance(result, tuple) else (result,))]
+            return {str(at): value for at, value in enumerate(eb.forward(flat))}
+
+    def run(options: dict[str, bool]) -> dict[str, float]:
+        with eb.options(**options), eb.Graph(policy=Batches(CALLS)) as graph:
+            given = [[eb.input(row) for row in rows] for rows in values]
+            graph.run()
+            for _ in range(REPEATED):
+                for arguments in zip(*given, strict=True):
+                    cell(*arguments)
+            before = graph.report().seconds["execution"]
+            graph.run()
+            return {"us": 1e6 * (graph.report().seconds["execution"] - before) / REPEATED}
+
+    for way, options in WAYS.items():
+        compare(f"{case.name}, {way}", answers(options), answers({"cells": False}))
+    runs = interleaved({way: partial(run, options) for way, options in WAYS.items()}, rounds)
+    return {way: of.medians()["us"] for way, of in runs.items()}
+
+
+def tables(given: argparse.Namespace) -> Tables:
     """Everything."""
-    trees = samples("tree-lstm", 1024)
-    return {
-        f"TreeLSTM on {source()}": [
-            ratios(trees, hidden, size, options.rounds) for hidden in options.hidden for size in options.batch
-        ],
-    }
+    memory, compiling = [], []
+    for case in CASES:
+        us = latencies(case, given.rounds)
+        found = {way: (*moved(compiled_cell(case, **options)), us[way]) for way, options in WAYS.items()}
+        for at, side in enumerate(("the paper's, DyNet's allocation", "the paper's, PQ tree")):
+            found[side] = case.kernels[at], case.kilobytes[at], case.latency[at]
+        names = ("memory kernels", "kB moved", "latency, us")
+        memory += [{"cell": case.name, "side": side, **dict(zip(names, of, strict=True))} for side, of in found.items()]
+        steps = interleaved({"": lambda case=case: dict(compiled_cell(case).seconds)}, given.rounds)[""].medians()
+        ms = {f"{step}, ms": 1e3 * seconds for step, seconds in steps.items()}
+        row = {"cell": case.name, "ms": sum(ms.values()), "the paper's ms": case.compiling}
+        compiling.append(row | ms)
+    return {"Memory (table 2)": memory, "Compiling (table 4), but for kernels, which LLVM compiles": compiling}
 
 
-main = command(__doc__, tables, hidden=(64, 256, 512), batch=(1, 32, 64, 256))
-
-if __name__ == "__main__":
-    main()
+main = command(__doc__, tables, rounds=5, chart=Chart("cell", ("ms", "the paper's ms")))

@@ -1,116 +1,113 @@
-"""Programs in DyNet's style: what recording costs beside EdBatch's own functions, and updates beside real DyNet.
+"""Three models beside the same in real DyNet, batched by it: forward, and a step of training by Adam.
 
-    DYNET_PYTHON=/path/to/python3.8 python -m scripts.bench.dynet [--json] [--rounds 9] [--new-words]
-
-`DYNET_PYTHON` is a Python that has DyNet 2.1.2; without it, only recording is measured. Of real DyNet the best of its
-settings counts: without autobatch, and with each of both. All run in processes of one thread, and take turns. With
-`--new-words`, no sample comes twice, as in a first epoch: lengths stay, all words are others in each round.
+DYNET_PYTHON names a Python that has DyNet 2.1.2; see docs/benchmarks.md for how one is built for this machine, as the
+wheels use no more than SSE. One thread each, thread CPU time, in turns, from samples to the value of the loss, or to
+parameters that Adam has updated; losses and gradients are compared before. Of DyNet the best counts, of its settings
+(without autobatch, and with each of both) and of the ways to write a model. Of EdBatch "recorded" is by a Python
+function for each sample, every graph a new one; "again" the same where plans are remembered, as they are in programs;
+"replayed" with samples that were recorded before, mixed anew each time.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import sys
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-import edbatch as eb
-import edbatch.dynet as dy
-from edbatch.experiments.measure import interleaved
-from scripts.bench.dynet_programs import PROGRAMS
+import numpy as np
+from tqdm import tqdm
+
+from edbatch.runtime.remembered import afresh
+from scripts import data_folder
+from scripts.bench.contest import LR, Own, Task, compare, run_of
+from scripts.bench.measure import Runs, interleaved
 from scripts.bench.process import Process
-from scripts.bench.report import Tables, command, figure
+from scripts.bench.report import Tables, command, source
+from scripts.dynet import in_dynet
 
-FILE = Path(__file__).with_name("dynet_programs.py")
-SETTINGS = {"EdBatch": [], "DyNet": [], "DyNet, autobatch 1": ["--dynet-autobatch", "1"],
-            "DyNet, autobatch 2": ["--dynet-autobatch", "2"]}  # fmt: skip
-CALLS, WARM_UPS = 2000, 8
-
-
-def recording(given: argparse.Namespace) -> Tables:
-    """Nanoseconds of a call, of the module's and of EdBatch's own."""
-    model = dy.ParameterCollection()
-    W, V = model.add_parameters((8, 8)), eb.ParameterCollection().add_parameters((8, 8))
-    dy.close_cg()
-    runs = {}
-    calls = {
-        "*": (lambda x: W * x, lambda x: V @ x),
-        "+": (lambda x: x + x, lambda x: x + x),
-        "tanh": (dy.tanh, eb.tanh),
-    }
-
-    def of_module(call):
-        def run() -> None:
-            dy.renew_cg()
-            x = dy.inputVector([1.0] * 8)
-            for _ in range(CALLS):
-                call(x)
-            dy.close_cg()
-
-        return run
-
-    def of_edbatch(call):
-        def run() -> None:
-            with eb.Graph():
-                x = eb.input([1.0] * 8)
-                for _ in range(CALLS):
-                    call(x)
-
-        return run
-
-    for name, (ours, own) in calls.items():
-        runs[name], runs[f"{name}, EdBatch"] = of_module(ours), of_edbatch(own)
-    found = interleaved(runs, 3 * given.rounds, warm_ups=3)
-    seconds = {name: statistics.median(run.cpu) / CALLS for name, run in found.items()}
-    rows = [
-        {"": name, "ns": 1e9 * seconds[name], "EdBatch's own, ns": 1e9 * seconds[f"{name}, EdBatch"]} for name in calls
-    ]
-    figures = [
-        figure(f"{name}: times of EdBatch's own", seconds[name] / seconds[f"{name}, EdBatch"], "<= 1.2")
-        for name in calls
-    ]
-    return {"Recording a call": rows, "Recording": figures}
+AUTOBATCH = ("0", "1", "2")
+MINI_BATCHES = {1: 64, 64: 4}  # of a round
+NEAR = 1.2  # times the fastest of DyNet's settings in a trial: what is slower is not timed
 
 
-def started(setting: str, python: str, more: list[str]) -> Process:
-    """A process that goes through samples when it is told: milliseconds per sample, by the clock and of its thread."""
-    if setting == "EdBatch":
-        return Process([sys.executable, str(FILE), "edbatch", *more])
-    return Process([python, str(FILE), "dynet", *more, *SETTINGS[setting], "--dynet-mem", "1000"])
+def started(task: Task, own: Own, python: str, first: list[int], stack: ExitStack) -> dict[str, Process]:
+    """DyNet's processes, by setting, whose numbers of a mini-batch are those of EdBatch."""
+    folder = Path(stack.enter_context(TemporaryDirectory()))
+    np.savez(folder / "parameters.npz", **{given.name: given.value() for given in own.model})
+    (folder / "samples.json").write_text(json.dumps(task.samples))
+    expected = own.values([task.samples[number] for number in first])
+    found = {}
+    for style in in_dynet.MODELS[task.name]:
+        for autobatch in AUTOBATCH:
+            flags = ["--dynet-autobatch", autobatch, "--dynet-mem", "512"]
+            process = stack.enter_context(Process([python, in_dynet.__file__, *flags]))
+            process.ask("task", task.name, style, str(folder), LR)
+            loss = np.asarray(process.ask("checked", first))
+            with np.load(folder / "gradients.npz") as gradients:
+                compare(f"{task.name}, DyNet, {style}", {**gradients, "loss": loss, "": expected[""]}, expected)
+            found[f"{style}, autobatch {autobatch}"] = process
+    return found
 
 
-def updates(given: argparse.Namespace, python: str) -> Tables:
-    """Milliseconds of an update, by program, beside real DyNet's."""
-    rows, figures = [], []
+def rows_of(name: str, hidden: int, size: int, rounds: int, python: str) -> list[dict[str, Any]]:
+    """Milliseconds of a mini-batch, and how many times as fast as DyNet EdBatch is."""
+    task = Task(name, MINI_BATCHES.get(size, 4) * size, data_folder())
+    own, count = Own(task, hidden, adam=True), len(task.samples) // size
+    batches = [list(range(at, at + size)) for at in range(0, count * size, size)]
+    rows = []
     with ExitStack() as stack:
-        more = ["--new-words"] if given.new_words else []
-        processes = {setting: stack.enter_context(started(setting, python, more)) for setting in SETTINGS}
-        for program in PROGRAMS:
-            cpu: dict[str, list[float]] = {setting: [] for setting in SETTINGS}
-            for number in range(given.rounds + WARM_UPS):
-                for setting, process in processes.items():
-                    _, of_thread = process.ask(program)
-                    if number >= WARM_UPS:
-                        cpu[setting].append(of_thread)
-            medians = {setting: statistics.median(found) for setting, found in cpu.items()}
-            best = min(ms for setting, ms in medians.items() if setting != "EdBatch")
-            times = best / medians["EdBatch"]
-            rows.append({"": program, **medians, "times as fast": times})
-            asked = ">= 2" if "batched" in program else ">= 1"
-            figures.append(figure(f"{program}: times as fast as DyNet at its best", times, asked))
-    return {"An update, milliseconds of the thread": rows, "Beside DyNet": figures}
+        processes = started(task, own, python, batches[0], stack)
+        for what in ("forward", "train"):
+            trial = {name: [process.timed(what, batches) for _ in "12"][1] for name, process in processes.items()}
+            fastest = min(of["cpu"] for of in trial.values())
+            kept = [name for name, of in trial.items() if of["cpu"] < NEAR * fastest]
+
+            def step(given: Any, replays: bool = False, trains: bool = what == "train") -> None:
+                if trains:
+                    own.step(given, replays)
+                else:
+                    own.loss(given, replays).value()
+
+            again = run_of(step, task.samples, size)
+
+            def new(again: Any = again) -> None:
+                with afresh():
+                    again()
+
+            replayed = run_of(lambda given, step=step: step(given, replays=True), task.samples, size)
+            sides: dict[str, Any] = {"recorded": new, "again": again, "replayed": replayed}
+            sides |= {name: lambda of=processes[name], what=what: of.timed(what, batches) for name in kept}
+            runs = interleaved(sides, rounds, warm_ups=3)
+            ms = {name: runs[name].ms(count) for name in ("recorded", "again", "replayed")}
+            theirs = {name: _answered(runs[name]) for name in kept}
+            best = min(theirs, key=lambda name: theirs[name])
+            row = {"model": name, "hidden": hidden, "batch": size, "": what, "DyNet, CPU ms": theirs[best]}
+            row |= {"DyNet's best": best, **ms}
+            rows.append(row | {f"{side}, times as fast": theirs[best] / of for side, of in ms.items()})
+    return rows
+
+
+def _answered(runs: Runs) -> float:
+    """The median of what `Process.timed` was told, in milliseconds, in the place of what was waited for."""
+    return 1e3 * statistics.median(runs.figures["cpu"])
 
 
 def tables(given: argparse.Namespace) -> Tables:
     """Everything."""
     python = os.environ.get("DYNET_PYTHON")
-    return recording(given) | (updates(given, python) if python else {})
+    if python is None:
+        sys.exit("DYNET_PYTHON names no Python with DyNet; nothing was measured")
+    points = list(product(given.model, given.hidden, given.batch))
+    rows = [row for point in tqdm(points, disable=None) for row in rows_of(*point, given.rounds, python)]
+    return {f"Beside DyNet, {source()}": rows}
 
 
-main = command(__doc__, tables, **{"new-words": {"action": "store_true", "help": "samples of which none comes twice"}})
-
-
-if __name__ == "__main__":
-    main()
+models = tuple(in_dynet.MODELS)
+main = command(__doc__, tables, rounds=5, remembers=True, hidden=(64, 256), batch=(1, 64), model=models)

@@ -1,61 +1,91 @@
-"""Mini-batches of the data that EDBATCH_DATA names, and how long they take beside their matrix products alone."""
+"""Mini-batches of a workload: recorded, run, learned from."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import edbatch as eb
-from edbatch.experiments.measure import interleaved
-from edbatch.experiments.mini_batches import MiniBatches, samples_of
-from scripts import data_folder
-from scripts.bench.products import products
+from edbatch.models.workloads import WORKLOADS
+from edbatch.policy import TypedGraph
+from scripts.bench.measure import STAGES
+
+CHAINS = ("tagger", "tagger-characters", "encoder-decoder")
+TREES = ("tree-lstm", "tree-gru", "mv-rnn", "tree-lstm-2type")
+NINE = (*CHAINS, *TREES, "lattice-lstm", "lattice-gru")  # ED-Batch's workloads
+LEARNED, HELD_OUT = 3, 3  # mini-batches that something is learned from, and those that it is measured on
 
 
-def samples(name: str, n: int) -> list[Any]:
-    """The first samples of a workload, made up where there is no data."""
-    return samples_of(name, n, data_folder())
+def samples_of(name: str, n: int, folder: Path | None) -> list[Any]:
+    """The first samples of a workload: of the data in a folder, and made up where there is none.
+
+    Raises:
+        EdBatchError: the folder has not the workload's files, or they are malformed.
+    """
+    workload = WORKLOADS[name]
+    if folder is None or not workload.folder:
+        return workload.generate(n, 0)
+    return workload.open_files(*(folder / path for path in workload.folder)).take(n)
 
 
-def source() -> str:
-    """What `samples` are, for the title of a table."""
-    return "made-up data" if data_folder() is None else "real data"
+def as_tuples(sample: Any) -> Any:
+    """A sample in which nothing can change: one that is replayed need not be compared.
+
+    Example:
+        >>> as_tuples([[1, 2], [3, None]])
+        ((1, 2), (3, None))
+    """
+    if isinstance(sample, tuple) and hasattr(sample, "_fields"):
+        return type(sample)(*map(as_tuples, sample))
+    return tuple(map(as_tuples, sample)) if isinstance(sample, (list, tuple)) else sample
 
 
-def over_products(
-    mini_batches: MiniBatches, variants: Mapping[str, Mapping[str, bool]], rounds: int, most: int = 4
-) -> dict[str, dict[str, float]]:
-    """By variant, medians over mini-batches: milliseconds, construction to values, their ratio to products, stages.
+class MiniBatches:
+    """A model, and mini-batches of samples with a softmax at every place.
 
     Args:
-        mini_batches: what is run.
-        variants: by name, options; the products are those of the last one's graphs.
-        rounds: runs of each.
-        most: mini-batches that are measured.
+        name: of the workload.
+        given: samples, as they are read.
+        hidden: size of the model's states.
+        size: samples of a mini-batch.
+
+    Attributes:
+        batches: samples as the model takes them.
     """
-    policies = {}
-    for name, options in variants.items():
-        with eb.options(**options):
-            policies[name] = mini_batches.learned()
 
-    def run(name: str, number: int) -> eb.Graph:
-        with eb.options(**variants[name]):
-            return mini_batches.run(number, policies[name])
+    def __init__(self, name: str, given: list[Any], hidden: int, size: int) -> None:
+        self._workload = WORKLOADS[name]
+        numbered, sizes, _ = self._workload.number(given)
+        self._network = self._workload.network(eb.ParameterCollection(seed=0), *sizes, hidden)
+        self.batches = [list(map(as_tuples, numbered[at : at + size])) for at in range(0, len(numbered), size)]
 
-    def stages(name: str, number: int) -> dict[str, float]:
-        with eb.options(**variants[name]):
-            return mini_batches.stages(number, policies[name])
+    def build(self, number: int, policy: eb.Policy | None = None) -> eb.Graph:
+        """The graph of one mini-batch, with the options in force."""
+        with eb.Graph(policy=policy) as graph:
+            for sample in self.batches[number]:
+                self._workload.probabilities(self._network, sample)
+        return graph
 
-    last = list(variants)[-1]
-    rows: dict[str, list[dict[str, float]]] = {name: [] for name in variants}
-    for number in range(min(most, len(mini_batches.batches))):
-        with eb.options(**variants[last]):
-            alone = products(mini_batches.build(number, policies[last]), policies[last])
-        timed = {name: lambda name=name, number=number: run(name, number) for name in variants}
-        found = interleaved(timed | {"products": alone}, rounds)
-        for name in variants:
-            ratio = found[name].seconds / found["products"].seconds
-            by_stage = {f"{stage} ms": 1e3 * value for stage, value in stages(name, number).items()}
-            rows[name].append({**found[name].ms(), "total / products": ratio, **by_stage})
-    return {name: {key: statistics.median(row[key] for row in of) for key in of[0]} for name, of in rows.items()}
+    def run(self, number: int, policy: eb.Policy | None = None) -> eb.Graph:
+        """Build and run it."""
+        graph = self.build(number, policy)
+        graph.run()
+        return graph
+
+    def graphs(self, numbers: Iterable[int]) -> list[TypedGraph]:
+        """Of some mini-batches, as a policy sees them."""
+        return [self.build(number).typed_graph() for number in numbers]
+
+    def stages(self, number: int, policy: eb.Policy | None) -> dict[str, float]:
+        """Build and run it; milliseconds by stage. Not to be timed: a report takes as long as a small mini-batch."""
+        seconds = self.run(number, policy).report().seconds
+        return {stage: 1e3 * seconds.get(stage, 0.0) for stage in STAGES}  # few nodes are neither lowered nor scheduled
+
+
+def split(name: str, hidden: int, size: int, folder: Path | None) -> tuple[MiniBatches, range, range]:
+    """Mini-batches of so many samples, the numbers of those to learn from, and of the others."""
+    found = MiniBatches(name, samples_of(name, (LEARNED + HELD_OUT) * size, folder), hidden, size)
+    n = len(found.batches)
+    learned = min(LEARNED, n - 1)
+    return found, range(learned), range(learned, n)

@@ -9,6 +9,7 @@ processor time: of the thread; of a new cell, of all threads; of whole processes
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
 import sys
 from contextlib import ExitStack
@@ -16,14 +17,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from edbatch.experiments.measure import interleaved
+from scripts import ROOT
 from scripts.bench import pinned
-from scripts.bench.first_hour import first_example
+from scripts.bench.measure import interleaved
 from scripts.bench.process import Process
 from scripts.bench.report import Tables, command
 
 ASKED = 1.03
 PAIRS = 3  # of processes, one after another: two of the same code differ by 2 %, for as long as they live
+
+
+def first_example() -> str:
+    """The first block of code in README."""
+    found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    return found[1]
 
 
 def process(root: Path, folder: str) -> Process:

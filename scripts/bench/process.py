@@ -11,7 +11,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from edbatch.experiments.measure import Runs
 from scripts import measured
 
 
@@ -58,8 +57,3 @@ class Process:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.communicate()
-
-
-def as_answered(runs: Runs) -> Runs:
-    """With the seconds that `Process.timed` was told in the place of those that were waited for."""
-    return Runs(wall=runs.figures["wall"], cpu=runs.figures["cpu"])

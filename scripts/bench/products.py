@@ -1,15 +1,29 @@
-"""The matrix products of a graph and nothing else: what the time of everything is divided by."""
+"""A TreeLSTM over its bare matrix products: op by op, in cells, and with fused kernels.
+
+Total is construction in Python to values; products are the same matrix products alone, same shapes, same process.
+"""
 
 from __future__ import annotations
 
+import argparse
+import statistics
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 import edbatch as eb
 from edbatch.graph.cell.entry import CellOp
 from edbatch.graph.spec import ParameterSpec, Spec
+from scripts import data_folder
+from scripts.bench.measure import interleaved
+from scripts.bench.mini_batches import MiniBatches, samples_of
+from scripts.bench.report import Chart, Tables, command, source
+
+VARIANTS: dict[str, dict[str, bool]] = {"op by op": {"cells": False}, "cells": {"fuse": False}, "cells, fused": {}}
+MEASURED = 4  # mini-batches
 
 
 def products(graph: eb.Graph, policy: eb.Policy) -> Callable[[], None]:
@@ -26,7 +40,7 @@ def products(graph: eb.Graph, policy: eb.Policy) -> Callable[[], None]:
     def filled(*shape: int) -> Any:
         return random.standard_normal(shape, np.float32)
 
-    for a, b, out, size in _products(graph, policy):
+    for a, b, out, size in products_of(graph, policy):
         if isinstance(a, ParameterSpec) and len(b.shape) == 1:
             if a not in weights:
                 weights[a] = filled(*a.shape[::-1])
@@ -44,7 +58,7 @@ def products(graph: eb.Graph, policy: eb.Policy) -> Callable[[], None]:
     return run
 
 
-def _products(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec, Spec, int]]:
+def products_of(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec, Spec, int]]:
     """Left, right, result of every product of every batch, and the size of the batch."""
     # Names do not tell apart the types of two layers of one class, so the graph's own table is asked.
     evaluation = graph._taken_over()
@@ -59,3 +73,37 @@ def _products(graph: eb.Graph, policy: eb.Policy) -> Iterator[tuple[Spec, Spec, 
         for found in inside:
             if found.op.name in ("matmul", "affine"):
                 yield found.operands[0], found.operands[1], found.out, size
+
+
+def row_of(trees: list[Any], hidden: int, size: int, rounds: int) -> dict[str, Any]:
+    """Medians over a few mini-batches."""
+    found = MiniBatches("tree-lstm", trees[: MEASURED * size], hidden, size)
+    policies = {}
+    for name, options in VARIANTS.items():
+        with eb.options(**options):
+            policies[name] = eb.learn(found.graphs(range(1)), progress=False)
+
+    def run(name: str, number: int) -> None:
+        with eb.options(**VARIANTS[name]):
+            found.run(number, policies[name])
+
+    last = list(VARIANTS)[-1]
+    rows: list[dict[str, float]] = []
+    for number in range(len(found.batches)):
+        sides = {name: lambda name=name, number=number: run(name, number) for name in VARIANTS}
+        alone = products(found.build(number, policies[last]), policies[last])
+        ms = {name: of.ms() for name, of in interleaved(sides | {"products": alone}, rounds).items()}
+        rows.append({"CPU ms, fused": ms[last]} | {f"{name} / products": ms[name] / ms["products"] for name in sides})
+    return {"hidden": hidden, "batch": size} | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+
+
+def tables(given: argparse.Namespace) -> Tables:
+    """Everything."""
+    trees = samples_of("tree-lstm", MEASURED * max(given.batch), data_folder())
+    points = list(product(given.hidden, given.batch))
+    rows = [row_of(trees, *point, given.rounds) for point in tqdm(points, disable=None)]
+    return {f"TreeLSTM, {source()}": rows}
+
+
+chart = Chart("batch", tuple(f"{name} / products" for name in VARIANTS), panel="hidden")
+main = command(__doc__, tables, chart=chart, hidden=(64, 256, 512), batch=(1, 32, 64, 256))

@@ -17,17 +17,15 @@ from time import thread_time
 from typing import Any, NamedTuple
 
 import edbatch as eb
-from edbatch.experiments.measure import interleaved
-from edbatch.experiments.mini_batches import MiniBatches, samples_of
-from edbatch.experiments.nine import NINE
 from edbatch.policy import TypedGraph, lower_bound, read_graph
 from scripts import data_folder
+from scripts.bench.measure import interleaved
+from scripts.bench.mini_batches import LEARNED, NINE, MiniBatches, samples_of
 from scripts.bench.optimal import fewest
 from scripts.bench.report import Rows, Tables, command
 
 RULES = ("depth", "agenda", "sufficient", "critical-path", "beam:10")
 TIMED = ("agenda", "sufficient", "critical-path", "learned")
-LEARNED = 3  # mini-batches
 OP_BY_OP = {"cells": False}
 SMALL = (1, 2, 4, 8)  # samples
 SMALL_GRAPHS = 6  # of each number
@@ -45,7 +43,7 @@ def graphs_of(name: str, size: int, count: int, folder: Path | None, **options: 
     """Mini-batches of a workload."""
     batches = MiniBatches(name, samples_of(name, size * count, folder), 8, size)
     with eb.options(**options):
-        return [batches.build(number).typed_graph() for number in range(len(batches.batches))]
+        return batches.graphs(range(len(batches.batches)))
 
 
 def families(size: int, count: int, folder: Path | None) -> Iterator[Family]:

@@ -1,8 +1,8 @@
-"""The models of `peers.tasks` as one writes them for DyNet; real DyNet runs this file, with its own Python.
+"""Three of ED-Batch's models as one writes them for DyNet; real DyNet runs this file, with its own Python.
 
     python in_dynet.py [--dynet-autobatch 1 ...]
 
-Each line of the standard input is a question as JSON, each answer a line; `scripts/bench/dynet_tasks.py` asks them.
+Each line of the standard input is a question as JSON, each answer a line; `scripts/bench/dynet.py` asks them.
 """
 
 import json
@@ -76,7 +76,7 @@ class TreeByGates(Model):
         return dy.cmult(dy.logistic(o), dy.tanh(c)), c
 
     def loss(self, sample):
-        words, children, labels = sample
+        (words, children), labels = sample
         embed, states = self.by_name["embed"], []
         for word, below in zip(words, children):
             if word is None:
@@ -150,7 +150,7 @@ class Tagger(Recurrent):
 
     def loss(self, sample):
         dy, embed = self.dy, self.by_name["embed"]
-        words, tags = sample
+        (words,), tags = sample
         xs = [embed[word] for word in words]
         right = self.right.initial_state().transduce(xs)
         left = self.left.initial_state().transduce(xs[::-1])[::-1]
@@ -166,7 +166,7 @@ class Lattice(Recurrent):
         self.character, self.word = self.builder(given, "character"), self.builder(given, "word")
 
     def loss(self, sample):
-        dy, arcs, tags = self.dy, *sample
+        dy, (arcs,), tags = self.dy, *sample
         characters, words = self.by_name["embed_character"], self.by_name["embed_word"]
         zero = dy.zeros(self.dim)
         states = [(zero, zero)]
@@ -176,13 +176,13 @@ class Lattice(Recurrent):
                 lstm, table = (self.character, characters) if source == node - 1 else (self.word, words)
                 found.append(lstm.initial_state(states[source]).add_input(table[number]).s())
             states.append(found[0] if len(found) == 1 else tuple(map(dy.average, map(list, zip(*found)))))
-        return self.classified([h for _, h in states[1:]], tags[1:])
+        return self.classified([h for _, h in states[1:]], tags)
 
 
 MODELS = {
-    "TreeLSTM": {"by gates": TreeByGates, "stacked": TreeStacked},
-    "BiLSTM tagger": {"builder": Tagger},
-    "LatticeLSTM": {"builder": Lattice},
+    "tree-lstm": {"by gates": TreeByGates, "stacked": TreeStacked},
+    "tagger": {"builder": Tagger},
+    "lattice-lstm": {"builder": Lattice},
 }
 
 
@@ -225,17 +225,6 @@ class Task:
         for numbers in batches:
             run([self.samples[number] for number in numbers])
         return [(time.perf_counter() - wall) / len(batches), (time.thread_time() - cpu) / len(batches)]
-
-    def parts(self, batches):
-        """Seconds of this thread of a mini-batch: until all is recorded, and from there to the value."""
-        recording, computing = 0.0, 0.0
-        for numbers in batches:
-            start = time.thread_time()
-            loss = self.loss([self.samples[number] for number in numbers])
-            recorded = time.thread_time()
-            loss.value()
-            recording, computing = recording + recorded - start, computing + time.thread_time() - recorded
-        return [recording / len(batches), computing / len(batches)]
 
     def checked(self, numbers):
         """The loss of a mini-batch, of the parameters that were given; its gradients go to the folder."""

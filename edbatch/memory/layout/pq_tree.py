@@ -33,8 +33,8 @@ class PQTree(Generic[T]):
     A new tree represents every order; each `reduce` leaves those in which a subset is consecutive. The children of a P
     node may be permuted, those of a Q node reversed; in print these are `{...}` and `[...]`.
 
-    Reducing costs O(elements + subsets + sum of subset sizes) over the life of a tree (`pq_reduction` says why,
-    `scripts/bench/pq_tree.py` measures it); everything else is linear in the elements. No method recurses.
+    Reducing costs O(elements + subsets + sum of subset sizes) over the life of a tree (`pq_reduction` says why);
+    everything else is linear in the elements. No method recurses.
 
     Args:
         elements: hashable and distinct.

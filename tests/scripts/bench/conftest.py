@@ -1,4 +1,4 @@
-"""Shared by the tests of benchmarks."""
+"""Shared by the tests of experiments."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def tables_of(capsys, monkeypatch):
-    """What a benchmark prints of made-up data: rows by title."""
+    """What an experiment prints of made-up data: rows by title."""
     monkeypatch.delenv("EDBATCH_DATA", raising=False)
 
     def run(main, *arguments):

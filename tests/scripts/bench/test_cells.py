@@ -1,30 +1,41 @@
-"""Cells beside their products."""
+"""The paper's cells, with every step of compilation on and off; what is counted of them."""
 
+from itertools import product
+
+import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.experiments.mini_batches import MiniBatches
-from scripts.bench.cells import VARIANTS, ratios
-from scripts.bench.mini_batches import over_products, samples
+from scripts.bench.cells import WAYS, compiled_cell, moved
+from scripts.bench.paper_cells import CASES
+
+STEPS = ("merge", "batch", "stack", "layout", "fuse")
 
 
-@pytest.fixture(autouse=True)
-def made_up_data(monkeypatch):
-    monkeypatch.delenv("EDBATCH_DATA", raising=False)
+def run(case, owner, values, dtype, **options):
+    cell = getattr(owner, case.cell)
+    with eb.options(**options), eb.Graph(policy="sufficient", dtype=dtype):
+        results = [cell(*map(eb.input, call)) for call in zip(*values, strict=True)]
+        flat = [result if isinstance(result, tuple) else (result,) for result in results]
+        found = eb.forward([x for result in flat for x in result])
+    return [np.array(found[at :: len(flat[0])]) for at in range(len(flat[0]))]
 
 
-def test_every_variant_is_divided_by_the_same_products():
-    row = ratios(samples("tree-lstm", 4), hidden=4, size=2, rounds=1)
-    assert (row["hidden"], row["batch"]) == (4, 2)
-    assert {f"{name} / products" for name in VARIANTS} < row.keys()
-    assert row["ms, fused"] > 0
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_no_step_of_compilation_changes_the_numbers(case):
+    owner = case.make(eb.ParameterCollection(seed=1, dtype="float64"), 6)
+    values = [value.astype("float64") for value in case.values(3, 6)]
+    want = run(case, owner, values, "float64", cells=False)
+    for switches in product((False, True), repeat=len(STEPS)):
+        options = dict(zip(STEPS, switches, strict=True))
+        for got, wanted in zip(run(case, owner, values, "float64", **options), want, strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-10, err_msg=str(options))
 
 
-def test_mini_batches_run_under_the_options_in_force():
-    found = MiniBatches("tree-lstm", samples("tree-lstm", 4), 4, 2)
-    nodes = found.run(0).n
-    with eb.options(cells=False):
-        assert found.run(0).n > 2 * nodes
-    assert len(found.batches) == 2
-    row = over_products(found, {"cells": {}}, rounds=1)["cells"]
-    assert row.keys() > {"ms", "CPU ms", "total / products", "planning ms"}
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_planned_layouts_copy_nothing(case):
+    planned, unplanned = (compiled_cell(case, **options) for options in WAYS.values())
+    assert moved(planned) == (0, 0)
+    assert moved(unplanned) >= (0, 0)
+    assert planned.batches - planned.split == planned.least
+    assert planned.layout.cheapest

@@ -2,66 +2,34 @@
 
 import os
 import signal
-from time import perf_counter, sleep
+from time import sleep
 
 import pytest
 
-from scripts.gpu.worker import Elsewhere, Failed, Here
+from scripts.gpu.worker import Failed, Worker
 
 LONG = 300  # a busy machine takes a while to start a process
 
-
-def state(value):
-    return {"value": value, "process": os.getpid()}
+pytestmark = pytest.mark.cpu  # other processes
 
 
-def no_state():
-    raise FileNotFoundError("train.txt")
-
-
-def look(state):
-    return dict(state)
-
-
-def change(state, value):
-    state["value"] = value
-
-
-def fail(state, *words):
+def fail(*words):
     raise ValueError("\n".join(words))
 
 
-def die(state):
+def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave(state):
-    os._exit(3)
-
-
-def hang(state):
-    sleep(LONG)
-
-
-def odd(state):
+def odd():
     return lambda: None  # nothing that can be sent
 
 
 @pytest.fixture
 def worker():
-    found = Elsewhere(perf_counter() + LONG, state, 7)
+    found = Worker()
     yield found
-    found.renew()
-
-
-def test_parts_run_in_one_process(worker):
-    first = worker.run(LONG, look)
-    assert first["value"] == 7
-    assert first["process"] != os.getpid()
-    worker.run(LONG, change, 8)
-    assert worker.run(LONG, look) == {**first, "value": 8}
-    worker.renew()
-    assert worker.run(LONG, look)["process"] != first["process"]
+    found.end()
 
 
 @pytest.mark.parametrize(
@@ -69,47 +37,21 @@ def test_parts_run_in_one_process(worker):
     [
         (fail, ("out of", "memory"), LONG, "^ValueError: out of memory$"),
         (die, (), LONG, r"^its process died \(signal SIGKILL\)$"),
-        (leave, (), LONG, r"^its process died \(exit code 3\)$"),
-        (hang, (), 0.2, "^took longer than 0 s$"),
+        (os._exit, (3,), LONG, r"^its process died \(exit code 3\)$"),
+        (sleep, (LONG,), 0.2, "^took longer than 0 s$"),
         (odd, (), LONG, r"local object .*odd\.<locals>"),
     ],
 )
 def test_after_one_that_fails_the_next_begins_anew(worker, part, given, seconds, reason):
-    before = worker.run(LONG, look)
+    before = worker.run(LONG, os.getpid)
+    assert before == worker.run(LONG, os.getpid) != os.getpid()
     with pytest.raises(Failed, match=reason):
         worker.run(seconds, part, *given)
-    after = worker.run(LONG, look)
-    assert after["value"] == 7
-    assert after["process"] != before["process"]
+    assert worker.run(LONG, os.getpid) != before
 
 
 def test_a_process_that_dies_between_parts_is_seen(worker):
-    os.kill(worker.run(LONG, look)["process"], signal.SIGKILL)
+    os.kill(worker.run(LONG, os.getpid), signal.SIGKILL)
     with pytest.raises(Failed, match="died"):
-        worker.run(LONG, look)
-    assert worker.run(LONG, look)["value"] == 7
-
-
-def test_when_time_is_over_everything_ends():
-    worker = Elsewhere(perf_counter() + 2, state, 7)
-    begin = perf_counter()
-    for _ in range(3):
-        with pytest.raises(Failed, match="took longer than"):
-            worker.run(LONG, hang)
-    assert perf_counter() - begin < LONG / 4
-
-
-def test_state_that_cannot_be_made_is_told():
-    worker = Elsewhere(perf_counter() + LONG, no_state)
-    with pytest.raises(Failed, match=r"^no process to run it in: FileNotFoundError: train.txt$"):
-        worker.run(LONG, look)
-
-
-def test_the_same_in_this_process():
-    here = Here(0, state, 7)
-    here.run(0, change, 8)
-    assert here.run(0, look) == {"value": 8, "process": os.getpid()}
-    with pytest.raises(Failed, match=r"^ValueError: no$"):
-        here.run(0, fail, "no")
-    here.renew()
-    assert here.run(0, look)["value"] == 8
+        worker.run(LONG, os.getpid)
+    assert worker.run(LONG, abs, -7) == 7
