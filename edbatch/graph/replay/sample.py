@@ -185,7 +185,7 @@ class _Walk:
         held = _attributes_of(value)
         kind = type(value)
         if not (is_dataclass(kind) and kind.__dataclass_params__.frozen):  # type: ignore[attr-defined]
-            self.parts.append((_attributes_of, value, held))
+            self.parts.append((_class_and_attributes_of, value, (kind, *held)))
         self.values(held)
 
     def _refuse(self, value: Any, why: str) -> None:
@@ -224,6 +224,10 @@ def _bits_of_array(value: Any) -> bytes:
 def _attributes_of(value: Any) -> tuple[Any, ...]:
     own = {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith(CELL_PREFIX)}
     return (*own, *own.values(), *slots_of(value))
+
+
+def _class_and_attributes_of(value: Any) -> tuple[Any, ...]:
+    return (type(value), *_attributes_of(value))
 
 
 def slots_of(value: Any) -> Iterator[Any]:

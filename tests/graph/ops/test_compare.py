@@ -44,20 +44,6 @@ def test_operators(name):
             np.testing.assert_array_equal(on_host(mine.value()), want)
 
 
-def test_equality_says_what_to_write():
-    with eb.Graph():
-        x = eb.ones(2)
-        for compare in (operator.eq, operator.ne):
-            with pytest.raises(eb.EdBatchError, match=r"eb\.equal"):
-                compare(x, x)
-        with pytest.raises(eb.EdBatchError, match=r"greater\(\[2\], \[3\]\): shapes do not broadcast"):
-            x > eb.ones(3)  # noqa: B015
-        with pytest.raises(eb.EdBatchError, match=r"where\(\[2\], \[3\], \[\]\): shapes do not broadcast"):
-            eb.where(x, eb.ones(3), 0)
-        with pytest.raises(eb.EdBatchError, match=r"eb\.where"):
-            bool(x > 0)
-
-
 @pytest.mark.parametrize("cells", [False, True])
 def test_where_lets_nothing_of_the_other_branch_through(cells):
     """Neither values nor gradients, be they infinite or NaN."""
@@ -71,25 +57,6 @@ def test_where_lets_nothing_of_the_other_branch_through(cells):
         np.testing.assert_array_equal(on_host(a.gradient()), [2, 0, 0, 5, 6])
         np.testing.assert_array_equal(on_host(b.gradient()), [0, 3, 4, 0, 0])
         np.testing.assert_array_equal(on_host(c.gradient()), np.zeros(5))
-
-
-@pytest.mark.parametrize("cells", [False, True])
-@pytest.mark.parametrize("shapes", [((2, 1), (3,), ()), ((), (2, 3), (3,)), ((2, 3), (), (2, 1))])
-def test_where_is_pytorchs(shapes, cells):
-    torch = pytest.importorskip("torch")
-    random = np.random.default_rng(0)
-    given = [random.normal(size=shape) for shape in shapes]
-    choose = eb.cell(lambda c, a, b: eb.where(c > 0.1, a, b)) if cells else lambda c, a, b: eb.where(c > 0.1, a, b)
-    with eb.Graph(policy="none", dtype="float64"):
-        xs = [eb.input(x) for x in given]
-        y = choose(*xs)
-        eb.sum(eb.square(y)).backward()
-        found = [y.value(), *(x.gradient() for x in xs[1:])]
-    tensors = [torch.tensor(x, requires_grad=True) for x in given]
-    z = torch.where(tensors[0] > 0.1, tensors[1], tensors[2])
-    z.square().sum().backward()
-    for mine, want in zip(found, [z.detach(), tensors[1].grad, tensors[2].grad], strict=True):
-        np.testing.assert_allclose(on_host(mine), want.numpy(), rtol=1e-12)
 
 
 def test_conditions_of_arrays_and_parameters():

@@ -29,8 +29,7 @@ def looks(x, data):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(("device", "dtype"), [("cpu", "float32"), ("cpu", "float64"), ("cuda", "float32")])
 @pytest.mark.parametrize("at", range(6))
 def test_along_any_axis_of_what_lies_anyhow(cuda, device, dtype, at):
     random = np.random.default_rng(at)
@@ -51,7 +50,7 @@ def test_along_any_axis_of_what_lies_anyhow(cuda, device, dtype, at):
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("in_cell", [False, True])
-@pytest.mark.parametrize(("size", "k"), [(1, 1), (2, 2), (5, 5), (33, 2), (40, 1), (64, 40), (200, 3), (200, 200)])
+@pytest.mark.parametrize(("size", "k"), [(1, 1), (5, 5), (33, 2), (64, 40), (200, 200)])
 def test_gradients_go_to_the_largest(cuda, device, in_cell, size, k):
     random = np.random.default_rng(size)
     data = random.integers(-4, 4, (2, 3, size)).astype(float)
@@ -70,8 +69,9 @@ def test_gradients_go_to_the_largest(cuda, device, in_cell, size, k):
                 np.testing.assert_array_equal(x.gradient(), want)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("device", "size"), [("cpu", 100_000), ("cuda", 2000)])
+@pytest.mark.parametrize(
+    ("device", "size", "dtype"), [("cpu", 100_000, "float32"), ("cpu", 100_000, "float64"), ("cuda", 2000, "float32")]
+)
 def test_many_are_sorted(cuda, device, size, dtype):
     """In as many steps as a sort takes: all of them, and some of them."""
     random = np.random.default_rng(0)
@@ -85,17 +85,3 @@ def test_many_are_sorted(cuda, device, size, dtype):
             np.testing.assert_array_equal(numbers[0].value(), want[:100])
             np.testing.assert_array_equal(numbers[1].value(), want)
             np.testing.assert_array_equal(pooled.value(), x[np.sort(want[:100])])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: eb.top_k(x, 4), r"k in \[1, 3\]"),
-        (lambda x: eb.top_k(x, 0), "at least 1"),
-        (lambda x: eb.top_k(eb.scalar(1), 1), "no axis"),
-        (lambda x: eb.k_max_pool(x, (1, 2)), "k: expected one integer"),
-    ],
-)
-def test_what_does_not_fit_is_refused(call, message):
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
-        call(eb.input([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))

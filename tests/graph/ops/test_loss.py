@@ -72,26 +72,6 @@ def test_labels_of_any_kind():
             np.testing.assert_allclose(eb.cross_entropy(x, label).value(), hard)
 
 
-@pytest.mark.parametrize(
-    ("label", "smoothing", "message"),
-    [
-        (1.0, 0.0, "expected an integer, got float"),
-        (1.0, 0.1, "expected an integer, got float"),
-        (5, 0.1, "out of range for 5"),
-        ([0.5, 0.5], 0.0, "one label or as many"),
-        (np.eye(5), 0.0, "one label or as many"),
-        ("cat", 0.0, "expected an integer, got str"),
-        (1, -0.1, r"label_smoothing in \[0, 1\]"),
-        (1, 1.5, r"label_smoothing in \[0, 1\]"),
-        (1, float("nan"), r"label_smoothing in \[0, 1\]"),
-        (1, "much", "expected a number, got str"),
-    ],
-)
-def test_refuses(label, smoothing, message):
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
-        eb.cross_entropy(eb.input(SCORES[0]), label, label_smoothing=smoothing)
-
-
 LOSSES = {
     "cross_entropy": eb.cross_entropy,
     "smoothed": lambda x, label: eb.cross_entropy(x, label, label_smoothing=0.1),
@@ -110,59 +90,6 @@ def test_a_label_is_never_negative(name, label):
                 LOSSES[name](x, label)
             LOSSES[name](x, 2)
     graph.run()  # nothing is half recorded
-
-
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("annotated", [True, False])
-def test_nor_is_that_of_a_cell(name, annotated):
-    def annotated_one(x, k: int, y: int):
-        return LOSSES[name](x * 2, y) + eb.pick(x, k)
-
-    def plain(x, k, y):
-        return LOSSES[name](x * 2, y) + eb.pick(x, k)
-
-    loss = eb.cell(annotated_one if annotated else plain)
-    with eb.Graph(policy="none"):
-        x = eb.input([1.0, 2.0, 3.0])
-        for _ in range(2):
-            with pytest.raises(eb.EdBatchError, match=r"argument y: label -1 is negative, expected one in \[0, 3\)"):
-                loss(x, 0, -1)
-            with pytest.raises(eb.EdBatchError, match=r"argument y.*out of range"):
-                loss(x, 0, 3)
-            assert loss(x, -1, 2).value() == loss(x, 2, 2).value()  # an index counts from the end
-
-
-def test_a_label_that_indexes_something_larger_too():
-    table = eb.ParameterCollection().add_lookup_parameters((9, 3))
-
-    @eb.cell
-    def loss(x, y: int):
-        return eb.cross_entropy(x, y) + eb.sum(table[y])
-
-    with eb.Graph(policy="none"), pytest.raises(eb.EdBatchError, match="argument y: label -1 is negative"):
-        loss(eb.ones(3), -1)
-
-
-@pytest.mark.parametrize("bad", [[np.nan, 0, 1], [-1, 1, 1], (0.5, 0.6, -0.1), [[1, 2], [3]], ["a", "b", "c"]])
-def test_what_is_no_distribution(bad):
-    with eb.Graph(policy="none"):
-        x = eb.ones(3)
-        given = [bad] if len(bad) != 3 else [bad, np.array(bad)]
-        for target in given:
-            with pytest.raises(eb.EdBatchError, match="cross_entropy: label: expected"):
-                eb.cross_entropy(x, target)
-        assert eb.cross_entropy(x, [0.25, 0.5, 0.25]).value() == pytest.approx(np.log(3))
-
-
-@pytest.mark.parametrize(
-    "bad", [-1, 1.5, np.nan, np.float32(-0.5), np.array([0.0, 2.0, 1.0]), np.array([np.nan, 0, 1])]
-)
-def test_what_is_no_probability(bad):
-    with eb.Graph(policy="none"):
-        p = eb.input([0.5, 0.5, 0.5]) if np.ndim(bad) else eb.scalar(0.5)
-        with pytest.raises(eb.EdBatchError, match="binary_cross_entropy: target: expected probabilities, got"):
-            eb.binary_cross_entropy(p, bad)
-        assert eb.binary_cross_entropy(eb.scalar(0.5), 1).value() == pytest.approx(np.log(2))
 
 
 @pytest.mark.parametrize("cells", [False, True], ids=["ops", "cell"])

@@ -91,8 +91,7 @@ def test_convolutions(name, x, weight, given, dtype):
     compared(lambda *xs: call(*xs, **given), lambda *xs: of_torch(*xs, **given), [x, weight], dtype, (1,))
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("dtype", "ties"), [("float32", True), ("float64", False)])
 @pytest.mark.parametrize(("name", "x", "moves", "given"), POOLS)
 def test_pools(name, x, moves, given, dtype, ties):
     call, of_torch = getattr(eb, name), getattr(F, name)
@@ -127,7 +126,7 @@ def test_a_network_in_a_cell_is_what_it_is_without():
             return found, graph
 
     want, _ = results(network)
-    for options in ({}, {"fuse": False}, {"recompute": True}, {"merge": False, "batch": False}):
+    for options in ({}, {"recompute": True}):
         got, graph = results(eb.cell(network), **options)
         for a, c in zip(want, got, strict=True):
             np.testing.assert_allclose(c, a, rtol=1e-9, atol=1e-12)
@@ -144,53 +143,7 @@ def test_infinite_entries_and_what_is_not_a_number():
         assert eb.pad(x, 1, -np.inf)[0, 0].value().tolist() == [-np.inf] * 5
 
 
-@pytest.mark.parametrize("width", [2, (1, 2), ((1, 2),), ((0, 3), (2, 0)), ((0, 0), (0, 1)), 0])
-def test_pad(width):
-    data = np.arange(6.0).reshape(2, 3)
-    with eb.Graph():
-        x = eb.input(data)
-        y = eb.pad(x, width, constant_values=-1)
-        eb.sum(eb.square(y)).backward()
-        np.testing.assert_array_equal(y.value(), np.pad(data, width, constant_values=-1))
-        np.testing.assert_array_equal(x.gradient(), 2 * data)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x, W: eb.conv2d(x, W, stride=0), "stride.*at least 1"),
-        (lambda x, W: eb.conv2d(x, W, stride=(1, 1, 1)), "stride: expected an integer, or 2"),
-        (lambda x, W: eb.conv2d(x, W, padding=-1), "padding.*at least 0"),
-        (lambda x, W: eb.conv2d(x, W, padding="same", stride=(1, 2)), "stride of 1 for padding"),
-        (lambda x, W: eb.conv2d(x, W, padding="full"), "padding: expected an integer"),
-        (lambda x, W: eb.conv2d(x[0], W, padding="same"), "expected .channels, height, width"),
-        (lambda x, W: eb.conv2d(x, W, dilation=3), "room for a window of 4 x 4"),
-        (lambda x, W: eb.conv2d(x, W, groups=2), "expected weights"),
-        (lambda x, W: eb.conv2d(x, W, groups=1.5), "groups"),
-        (lambda x, W: eb.conv2d(x, W, eb.zeros(2)), "expected a bias of 4"),
-        (lambda x, W: eb.conv2d(x[0], W), r"expected \[channels, height, width\]"),
-        (lambda x, W: eb.conv2d(x, W[0]), "expected weights"),
-        (lambda x, W: eb.conv1d(x, W), r"expected \[channels, length\]"),
-        (lambda x, W: eb.max_pool2d(x, 4), "room for a window"),
-        (lambda x, W: eb.max_pool2d(x, 2, padding=2), "half a window"),
-        (lambda x, W: eb.max_pool2d(x, 0), "kernel_size.*at least 1"),
-        (lambda x, W: eb.avg_pool1d(x, 2), r"expected \[channels, length\]"),
-        (lambda x, W: eb.unfold(x[0], 2), r"expected \[channels, height, width\]"),
-        (lambda x, W: eb.unfold(x, (2, 2, 2)), "expected an integer, or 2"),
-        (lambda x, W: eb.unfold(x, "ab"), "kernel_size"),
-        (lambda x, W: eb.pad(x, (1, 2, 3)), "expected an integer, a pair"),
-        (lambda x, W: eb.pad(x, ((1, 1), (1, 1))), "expected an integer, a pair"),
-        (lambda x, W: eb.pad(x, -1), "at least 0"),
-        (lambda x, W: eb.pad(x, 1, "a"), "constant_values"),
-        (lambda x, W: eb.pad(eb.scalar(1), 1), "at least one axis"),
-    ],
-)
-def test_what_does_not_fit_is_refused(call, message):
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=message):
-        call(eb.zeros((2, 3, 3)), eb.input(np.ones((4, 2, 2, 2))))
-
-
-@pytest.mark.parametrize("options", [{}, {"cells": False}, {"fuse": False}, {"batch": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"cells": False}], ids=str)
 @pytest.mark.parametrize(
     "moves", [{"kernel_size": 1, "stride": 2}, {"kernel_size": 2}, {"kernel_size": (1, 2)}], ids=str
 )

@@ -31,25 +31,6 @@ def test_a_model_may_be_given_by_name():
     same(lambda: loss(model, (1, 2)), lambda: replayed(words=(1, 2), model=model), ())
 
 
-def test_parts_of_a_model_make_it_one():
-    class Nest:
-        def __init__(self, model):
-            self.layers = [{"first": model}]
-
-    def function(nest, words):
-        return loss(nest.layers[0]["first"], words)
-
-    nest, replayed = Nest(Model()), eb.replay(function)
-    same(function, replayed, (nest, (1, 2)))
-    nest.layers[0]["first"] = Model(seed=1)
-    same(function, replayed, (nest, (1, 2)))
-
-
-def test_a_model_elsewhere_is_refused():
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match="expected a model as the first argument"):
-        eb.replay(lambda words, model: loss(model, words))((1, 2), Model())
-
-
 def test_a_copy_of_a_model_is_another():
     model, replayed = Model(), eb.replay(loss)
     same(loss, replayed, (model, (1, 2)))
@@ -215,43 +196,6 @@ def test_keys_tell_samples_apart():
     first, again, other = (value(replayed, model, Sample(*x)) for x in ((1, (1, 2)), (1, (3,)), (2, (3,))))
     assert first == again == value(loss, model, (1, 2))
     assert other == value(loss, model, (3,))
-
-
-def test_keys_that_are_none():
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match="key= gave list; expected a number"):
-        eb.replay(total, key=lambda numbers: numbers)([1])
-
-
-def test_slots_without_room_for_weak_references():
-    class Slim:
-        __slots__ = ("W",)
-
-        def __init__(self, model):
-            self.W = model.W
-
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match=r"expected '__weakref__' among the __slots__ of Slim"):
-        eb.replay(lambda slim, number: eb.sum(slim.W @ eb.ones(3)) * number)(Slim(Model()), 2.0)
-
-
-@pytest.mark.parametrize("given", [eb.replay, eb.Graph, 3, "text"])
-def test_what_is_no_function(given):
-    if given is eb.replay:
-
-        async def given():
-            pass
-
-    with pytest.raises(eb.EdBatchError, match="expected a function"):
-        eb.replay(given)
-
-
-def test_results_that_are_none():
-    with eb.Graph(), pytest.raises(eb.EdBatchError, match="it returns ndarray; expected expressions"):
-        eb.replay(lambda number: np.ones(3) * number)(1.0)
-
-
-def test_a_key_is_a_function():
-    with pytest.raises(eb.EdBatchError, match="replay: key: expected a function of the arguments, got 3"):
-        eb.replay(key=3)
 
 
 def test_an_object_whose_cell_has_run_is_a_sample_as_before():

@@ -65,13 +65,6 @@ def test_it_is_as_without_the_decorator(rate):
         same(net, SAMPLES)
 
 
-def test_what_cells_and_functions_read_is_watched():
-    net = Net()
-    for scale, rate in ((0.5, 0.0), (0.25, 0.0), (0.25, 0.3), (0.5, 0.0)):
-        net.scale, net.rate = scale, rate
-        same(net, SAMPLES)
-
-
 def summed():
     @eb.replay
     def f(words):
@@ -93,26 +86,6 @@ def test_a_sample_that_is_changed_in_place_is_recorded_again():
         assert f(words).value() == 7
 
 
-def test_what_cannot_be_kept_is_refused():
-    rng = np.random.default_rng(0)
-
-    @eb.replay
-    def draws(x):
-        return eb.scalar(rng.normal()) * x
-
-    @eb.replay
-    def reads(x):
-        return eb.scalar(float(eb.scalar(x)))
-
-    with eb.Graph():
-        with pytest.raises(eb.EdBatchError, match="random numbers"):
-            draws(1.0)
-        with pytest.raises(eb.EdBatchError, match="reads a value"):
-            reads(1.0)
-        with pytest.raises(eb.EdBatchError, match="key="):
-            draws(iter([1]))
-
-
 def test_replays_in_replays():
     inner = summed()
 
@@ -129,17 +102,17 @@ def test_memory_is_bounded(monkeypatch):
     recorded = []
     record = Replay._recorded
     monkeypatch.setattr(Replay, "_recorded", lambda *given: recorded.append(1) or record(*given))
-    samples = [(float(at), "x" * 5_000) for at in range(2_000)]
+    samples = [(float(at), "x" * 5_000) for at in range(700)]
 
-    @eb.replay(memory=500_000)
+    @eb.replay(memory=400_000)
     def f(sample):
         return eb.scalar(sample[0]) * 2
 
     def call(chosen):
-        for at in range(0, len(chosen), 500):
+        for at in range(0, len(chosen), 100):
             with eb.Graph():
-                found = [f((number, text + "y")) for number, text in chosen[at : at + 500]]
-            assert eb.forward(found) == [2 * number for number, _ in chosen[at : at + 500]]
+                found = [f((number, text + "y")) for number, text in chosen[at : at + 100]]
+            assert eb.forward(found) == [2 * number for number, _ in chosen[at : at + 100]]
 
     call(samples[:10])
     tracemalloc.start()
@@ -147,17 +120,9 @@ def test_memory_is_bounded(monkeypatch):
     gc.collect()
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 200_000 < used < 2_000_000  # with what graphs keep; all samples are 15 MB
+    assert 200_000 < used < 1_500_000  # with what graphs keep; all samples are 5 MB
     del recorded[:]
     call(samples[-20:])
     assert not recorded
     call(samples[:1])
     assert recorded
-
-
-@pytest.mark.parametrize("memory", [0, -1, 1.5, float("nan"), None, "a", True])
-def test_memory_is_a_number_of_bytes(memory):
-    with pytest.raises(eb.EdBatchError, match="replay: memory="):
-        eb.replay(memory=memory)
-    with pytest.raises(eb.EdBatchError, match="replay: memory="):
-        eb.replay(lambda x: x, memory=memory)

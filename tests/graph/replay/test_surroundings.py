@@ -1,7 +1,6 @@
-"""Replayed functions under all options and policies, in programs, threads, cells, and where something fails."""
+"""Replayed functions in programs, threads, cells and vertex functions."""
 
 import threading
-import traceback
 
 import numpy as np
 import pytest
@@ -9,55 +8,10 @@ import pytest
 import edbatch as eb
 from tests.graph.replay.models import Model, loss, same
 
-OPTIONS = [
-    {name: False} for name in ("cells", "split", "layout", "fuse", "merge", "batch", "stack", "record", "training")
-]
-
 
 def step(model, words, weight):
     ys = [eb.stop_gradient(eb.lookup(model.table, word)) * weight for word in words]
     return loss(model, words) + eb.sum(eb.dropout(eb.sum(ys), 0.5))
-
-
-def found(function, model, samples, policy=None):
-    model.model.zero_grad()
-    with eb.Graph(policy, "float64", seed=3) as graph:
-        weight = eb.input([1.0, 2.0, 3.0])
-        losses = [function(model, words, weight) for words in samples]
-        whole = eb.sum(losses)
-    whole.backward()
-    gradients = [model.W.grad(), model.table.grad(), weight.gradient()]
-    return eb.forward(losses), gradients, graph.report().batches
-
-
-def as_without(policy):
-    model, replayed = Model(), eb.replay(step)
-    samples = [(1, 2, 3), (4,), (1, 2, 3), (5, 5)]
-    for _ in range(3):
-        (values, gradients, batches), (right, right_gradients, right_batches) = (
-            found(one, model, samples, policy) for one in (replayed, step)
-        )
-        assert (values, batches) == (right, right_batches)
-        for gradient, wanted in zip(gradients, right_gradients, strict=True):
-            np.testing.assert_allclose(gradient, wanted, rtol=1e-12)
-
-
-@pytest.mark.parametrize("policy", [None, "none", "depth", "agenda", "sufficient", "beam:2", "greedy"])
-def test_policies(policy):
-    as_without(policy)
-
-
-@pytest.mark.parametrize("options", [*OPTIONS, {"trace_lines": True}, {"profile": True}], ids=str)
-def test_options(options):
-    with eb.options(**options):
-        as_without("sufficient")
-
-
-def test_options_change_between_graphs():
-    model, replayed = Model(), eb.replay(loss)
-    for options in [*OPTIONS, {"trace_lines": True}, {}]:
-        with eb.options(**options):
-            same(loss, replayed, (model, (1, 2)))
 
 
 def test_programs():
@@ -131,30 +85,6 @@ def test_lines_are_those_of_the_function():
             with pytest.raises(eb.EdBatchError, match="NaN in a result of log") as caught:
                 y.value()
         assert line in str(caught.value)
-
-
-def test_errors_come_from_the_users_line():
-    def function(x, numbers):
-        return x + eb.input(np.ones(len(numbers)))
-
-    replayed = eb.replay(function)
-    for _ in range(2):
-        with eb.Graph() as graph:
-            x = eb.ones(3)
-            with pytest.raises(eb.EdBatchError) as plain:
-                function(x, [1, 2])
-            with pytest.raises(eb.EdBatchError) as caught:
-                replayed(x, [1, 2])
-            assert str(caught.value) == str(plain.value)
-            lines = [frame.lineno for frame in traceback.extract_tb(caught.tb) if frame.filename == __file__]
-            assert lines[-1] == function.__code__.co_firstlineno + 1
-            assert replayed(x, [1, 2, 3]).value().tolist() == [2, 2, 2]
-            assert graph.report().nodes > 0
-
-
-def test_no_graph():
-    with pytest.raises(eb.EdBatchError, match="no graph"):
-        eb.replay(lambda number: eb.scalar(number))(1.0)
 
 
 def test_vertex_functions():

@@ -1,4 +1,4 @@
-"""What a replayed function reads besides its arguments may change between graphs."""
+"""Parameters of a replayed function, what it draws, and lines that run for a later sample first."""
 
 import random
 import sys
@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 import edbatch as eb
-from edbatch.graph.replay.replay import Replay
-from tests.graph.replay.models import Model, loss, same, total
-
-SCALE = 2.0
+from tests.graph.replay.models import Model, loss, same
 
 
 def gradients(function, model, *args):
@@ -39,16 +36,6 @@ def test_parameters_that_are_frozen():
         for _ in range(2):
             for wanted, found in zip(gradients(loss, model, (1, 2)), gradients(replayed, model, (1, 2)), strict=True):
                 np.testing.assert_array_equal(found, wanted)
-
-
-def test_parameters_as_arguments():
-    model = Model()
-
-    def function(W, table, words):
-        return eb.sum(W @ eb.lookup(table, words[0]))
-
-    replayed = eb.replay(function)
-    same(function, replayed, (model.W, model.table, (1,)), (Model(seed=1).W, model.table, (1,)))
 
 
 class Net(Model):
@@ -80,60 +67,6 @@ def test_masks_are_drawn_anew():
     with eb.Graph(dtype="float64", seed=3):
         wanted = [net.plain((1,)) for _ in range(20)]
     assert eb.forward(found) == eb.forward(wanted)
-
-
-def test_globals_and_variables_around():
-    global SCALE
-    around = [1.0]
-
-    def function(words):
-        return total(words) * SCALE + around[0]
-
-    replayed = eb.replay(function)
-    for scale in (2.0, 3.0, 2.0):
-        SCALE = scale
-        same(function, replayed, ((1,),))
-        around[0] += 1
-        same(function, replayed, ((1,),))
-
-
-def test_earlier_recordings_are_found_when_all_is_back(monkeypatch):
-    recorded, net = [], Net()
-    record = Replay._recorded
-    monkeypatch.setattr(Replay, "_recorded", lambda *given: recorded.append(1) or record(*given))
-
-    def function(words):
-        return total(words) * net.rate
-
-    replayed, words = eb.replay(function), ((1, 2), [3])
-    for net.rate in (1.0, 2.0, 1.0, 2.0):
-        same(function, replayed, *[(one,) for one in words])
-    assert len(recorded) == 4
-
-
-def test_what_is_refused_is_refused_again():
-    rng = np.random.default_rng(0)
-
-    @eb.replay
-    def function(number):
-        return eb.scalar(rng.normal()) * number
-
-    for _ in range(3):
-        with eb.Graph(), pytest.raises(eb.EdBatchError, match="random numbers"):
-            function(1.0)
-
-
-def test_a_way_that_the_first_sample_did_not_take():
-    net = Net()
-    net.rate = 2.0
-
-    def function(words):
-        return total(words) * net.rate if len(words) > 1 else total(words)
-
-    replayed = eb.replay(function)
-    same(function, replayed, ((1,),), ((1, 2),))
-    net.rate = 3.0
-    same(function, replayed, ((1,),), ((1, 2),))
 
 
 def in_a_line(x):
