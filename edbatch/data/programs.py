@@ -1,15 +1,13 @@
-"""Programs that answer questions about pictures, in the JSON of CLEVR (Johnson et al. 2017), and made-up ones."""
+"""Programs that answer questions about pictures, in the JSON of CLEVR (Johnson et al. 2017)."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edbatch.data.lines import clipped, write_samples
-from edbatch.data.stream import Stream, stream_samples
+from edbatch.data.stream import Path, Stream, clipped, stream_samples, write_samples
 from edbatch.errors import EdBatchError
 
 
@@ -112,39 +110,26 @@ def _step(found: Any, place: str, at: int) -> Step:
     return Step(function, tuple(inputs), tuple(values))
 
 
-def stream_programs(path: str | os.PathLike[str], skip_bad: bool = False) -> Stream[Program]:
-    """The programs of a file, one at a time; file and errors as of `read_programs`.
+def stream_programs(path: Path, skip_bad: bool = False) -> Stream[Program]:
+    """The programs of a file, one per line as JSON, read one at a time; blank lines are skipped.
+
+    CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c '.questions[]'` makes lines of it.
 
     Args:
+        path: a file as `write_programs` writes it.
         skip_bad: skip lines that hold no program, and count them (`.skipped`).
+
+    Raises:
+        EdBatchError: a line is no program; the message names file, line and step, and what was expected there.
     """
     return stream_samples(path, parse_program, "programs", '{"question": "How many?", "program": [...]}', skip_bad)
 
 
-def read_programs(path: str | os.PathLike[str], skip_bad: bool = False) -> list[Program]:
-    """Read a file with one question per line, as JSON; blank lines are skipped, and with `skip_bad` malformed ones.
-
-    CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c '.questions[]'` makes lines of it.
-
-    Raises:
-        EdBatchError: the file cannot be read or holds no program, or a line is none; the message names file, line and
-            step, and what was expected there.
-    """
+def read_programs(path: Path, skip_bad: bool = False) -> list[Program]:
+    """All programs of a file; arguments and errors as of `stream_programs`."""
     return stream_programs(path, skip_bad).take()
 
 
-def write_programs(path: str | os.PathLike[str], programs: Iterable[Program]) -> None:
-    """Write programs, one per line, so that `read_programs` gives them back.
-
-    Raises:
-        EdBatchError: the file cannot be written.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "programs.jsonl"
-        >>> programs = [Program("How many?", [Step("scene", (), ()), Step("count", (0,), ())], "3")]
-        >>> write_programs(path, programs)
-        >>> read_programs(path) == programs
-        True
-    """
+def write_programs(path: Path, programs: Iterable[Program]) -> None:
+    """Write programs, one per line."""
     write_samples(path, programs)

@@ -20,12 +20,7 @@ Probabilities = Callable[[MiniBatch], list[list[eb.Expression]]]  # per sample, 
 
 
 class Prediction(NamedTuple):
-    """What is most probable at every place of a sample.
-
-    Attributes:
-        best: int[places], the entry of the largest probability.
-        probability: float[places], that probability.
-    """
+    """The largest probability at every place of a sample, and its entry: int[places], float[places]."""
 
     best: NDArray[np.integer]
     probability: NDArray[np.floating]
@@ -70,13 +65,7 @@ class _Run(NamedTuple):
 
 
 def record(probabilities: Probabilities, mini_batch: MiniBatch) -> TypedGraph:
-    """The graph of a mini-batch as a policy sees it; runs nothing but programs.
-
-    Example:
-        >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
-        >>> record(lambda samples: [[eb.softmax(table[w]) for w in words] for words in samples], [[1, 2], [3]])
-        TypedGraph(... nodes, ... edges, ... types)
-    """
+    """The graph of a mini-batch as a policy sees it; runs nothing but programs."""
     with eb.Graph() as graph:
         probabilities(mini_batch)
     return graph.typed_graph()
@@ -96,36 +85,22 @@ def compare(
         mini_batches: at least one, each of at least one sample.
         policies: by any name. The first is the reference for the values.
         rounds: how often each mini-batch runs under each policy.
-
-    Example:
-        >>> table = eb.ParameterCollection().add_lookup_parameters((10, 3))
-        >>> policies = {name: eb.get_policy(name) for name in ("none", "critical-path")}
-        >>> def probabilities(samples):
-        ...     return [[eb.softmax(table[word]) for word in words] for words in samples]
-        >>> measured = compare(probabilities, [[[1, 2], [3]]], policies, rounds=1)
-        >>> measured["none"].batches > measured["critical-path"].batches == measured["critical-path"].lower_bound
-        True
-        >>> [len(prediction.best) for prediction in measured["none"].predictions]
-        [2, 1]
     """
     names = list(policies)
     for name in names:
         _run(probabilities, mini_batches[0], policies[name])
     measured = {name: Measured() for name in names}
-    with tqdm(
-        total=len(mini_batches) * rounds, desc="comparing policies", unit="mini-batch", delay=1, leave=False,
-        disable=None,
-    ) as bar:  # fmt: skip
-        for index, mini_batch in enumerate(mini_batches):
-            runs: dict[str, list[_Run]] = {name: [] for name in names}
-            for turn in range(index, index + rounds):
-                first = turn % len(names)
-                for name in names[first:] + names[:first]:
-                    runs[name].append(_run(probabilities, mini_batch, policies[name]))
-                bar.update()
-            reference = runs[names[0]][0].values
+    turns = [(index, turn) for index in range(len(mini_batches)) for turn in range(index, index + rounds)]
+    runs: dict[str, list[_Run]] = {}
+    for index, turn in tqdm(turns, "comparing policies", unit="mini-batch", delay=1, leave=False, disable=None):
+        if turn == index:
+            runs = {name: [] for name in names}
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            runs[name].append(_run(probabilities, mini_batches[index], policies[name]))
+        if turn == index + rounds - 1:
             for name in names:
-                _add(measured[name], runs[name], reference)
+                _add(measured[name], runs[name], runs[names[0]][0].values)
     return measured
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -47,16 +48,11 @@ async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]
         >>> [len(words) <= most for words, most in zip(found, (7, 3))]
         [True, True]
     """
-    longest = checked_integer("greedy", "longest", longest)
-    state, word = network.encode(source), network.start
-    words: list[int] = []
-    while len(words) < longest:
-        state, scores = network.speak(state, word)
-        word = int(await eb.argmax(scores))
-        if word == network.end:
-            break
-        words.append(word)
-    return words
+
+    async def best(scores: eb.Expression) -> int:
+        return int(await eb.argmax(scores))
+
+    return await _said(network, source, checked_integer("greedy", "longest", longest), best)
 
 
 async def sampled(
@@ -72,14 +68,23 @@ async def sampled(
     Raises:
         EdBatchError: the temperature is no positive number.
     """
-    longest = checked_integer("sampled", "longest", longest)
     if not is_real(temperature) or not temperature > 0:
         raise eb.EdBatchError(f"sampled: temperature={shown(temperature)}; expected a number above 0")
+
+    async def one(scores: eb.Expression) -> int:
+        return drawn(await eb.softmax(scores / temperature), random.random())
+
+    return await _said(network, source, checked_integer("sampled", "longest", longest), one)
+
+
+async def _said(
+    network: Speaker, source: Any, longest: int, choose: Callable[[eb.Expression], Awaitable[int]]
+) -> list[int]:
     state, word = network.encode(source), network.start
     words: list[int] = []
     while len(words) < longest:
         state, scores = network.speak(state, word)
-        word = drawn(await eb.softmax(scores / temperature), random.random())
+        word = await choose(scores)
         if word == network.end:
             break
         words.append(word)
@@ -114,14 +119,6 @@ async def beam(network: Speaker, source: Any, width: int, longest: int = 100) ->
     Args:
         network, source, longest: as of `greedy`; what has not ended after `longest` words is among the results.
         width: number of hypotheses; with 1, it is `greedy`.
-
-    Example:
-        >>> import edbatch as eb
-        >>> from edbatch.models import EncoderDecoder, generation
-        >>> network = EncoderDecoder(eb.ParameterCollection(seed=0), source_words=10, target_words=12, dim=4)
-        >>> (found,) = eb.run([generation.beam(network, [5, 6], width=3, longest=4)])
-        >>> len(found), found[0].score >= found[1].score
-        (3, True)
     """
     width = checked_integer("beam", "width", width)
     longest = checked_integer("beam", "longest", longest)

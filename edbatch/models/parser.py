@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations
 from random import Random
 from typing import NamedTuple
 
@@ -124,9 +124,7 @@ class TransitionParser:
             Action(Move.SHIFT, -1),
             *(Action(move, relation) for move in (Move.LEFT, Move.RIGHT) for relation in range(relations)),
         ]
-        moves = [
-            tuple(move for move, there in zip(Move, which, strict=True) if there) for which in product(*[(0, 1)] * 3)
-        ]
+        moves = [some for n in range(4) for some in combinations(Move, n)]
         self.allowed = {some: np.array([action.move in some for action in self.known]) for some in moves}
         self.embed_word = model.add_lookup_parameters((words + 1, dim), name="embed_word")
         self.embed_action = model.add_lookup_parameters((len(self.known), dim), name="embed_action")
@@ -165,12 +163,12 @@ class TransitionParser:
         parse = await self._parsed(words)
         return parse.configuration.heads, parse.relations
 
-    async def step_scores(self, words: Sequence[int]) -> list[eb.Expression]:
-        """The scores of all actions at every step of `parse`; a program."""
-        return (await self._parsed(words)).scores
+    async def answer(self, words: Sequence[int]) -> list[eb.Expression]:
+        """Probabilities of all actions at every step of `parse`; a program."""
+        return [eb.softmax(scores) for scores in (await self._parsed(words)).scores]
 
-    def scores_along(self, words: Sequence[int], actions: Sequence[int]) -> list[eb.Expression]:
-        """The scores of all actions at every step, where these are made, by their numbers in `known`."""
+    async def guided(self, words: Sequence[int], actions: Sequence[int]) -> list[eb.Expression]:
+        """Scores of all actions at every step, where these are made, by their numbers in `known`; a program."""
         parse = _Parse(self, words)
         for action in actions:
             parse.scores.append(self.scores(*parse.features))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,25 +61,47 @@ class TreeGenerator(Classifier):
         left = State(self.left, state.vectors).add_input(before)
         return left, State(self.right, state.vectors).add_input(left.output())
 
+    async def guided(self, tree: Tree, topic: int, right: object = None) -> list[eb.Expression]:
+        """Scores of every word, and of two children, at every node of a tree: a node, its left side, then its right; a
+        program."""
+        return [self.scores(state.output()) for _, state in self._nodes(tree, self.root(topic))]
+
+    async def answer(self, tree: Tree, topic: int) -> list[eb.Expression]:
+        """Their probabilities; a program that waits for those of a node before anything is computed below it, as when a
+        tree grows ("TD-TreeLSTM" of Jeong et al. 2018)."""
+        return await self._answered(tree, self.root(topic))
+
+    async def _answered(self, tree: Tree, state: State) -> list[eb.Expression]:
+        shares = self.probabilities(state.output())
+        await shares
+        if not isinstance(tree, tuple):
+            return [shares]
+        sides = zip(tree, self.children(state), strict=True)
+        left, right = await eb.all(*[self._answered(side, below) for side, below in sides])
+        return [shares, *left, *right]
+
     def losses(self, tree: Tree, state: State) -> list[eb.Expression]:
         """A cross-entropy for each node of a tree that begins in this state.
 
         Raises:
             EdBatchError: a node is neither a word nor a pair.
         """
-        found, waiting = [], [(tree, state)]
-        while waiting:
-            node, state = waiting.pop()
-            if isinstance(node, tuple) and len(node) == 2:
-                found.append(self.cross_entropy(state.output(), self.words))
-                waiting += zip(node, self.children(state), strict=True)
-            else:
-                found.append(self.cross_entropy(state.output(), self._word(node)))
-        return found
+        return [self.cross_entropy(state.output(), label) for label, state in self._nodes(tree, state)]
 
     def loss(self, tree: Tree, topic: int) -> eb.Expression:
         """The sum of the cross-entropies of all nodes."""
         return eb.sum(self.losses(tree, self.root(topic)))
+
+    def _nodes(self, tree: Tree, state: State) -> Iterator[tuple[int, State]]:
+        """The label and the state of every node."""
+        waiting = [(tree, state)]
+        while waiting:
+            node, state = waiting.pop()
+            if isinstance(node, tuple) and len(node) == 2:
+                yield self.words, state
+                waiting += reversed([*zip(node, self.children(state), strict=True)])
+            else:
+                yield self._word(node), state
 
     async def grow(self, topic: int, deepest: int, random: np.random.Generator | None = None) -> Tree:
         """A tree; a program for `edbatch.run`, in which the two sides of a tree grow at once.

@@ -20,7 +20,6 @@ from edbatch.data.dependencies import random_dependencies
 from edbatch.data.vocabulary import Vocabulary
 from edbatch.experiments.measure import interleaved
 from edbatch.models import (
-    AdaptiveGRU,
     AttentionEncoderDecoder,
     EncoderDecoder,
     MixtureOfExperts,
@@ -81,19 +80,6 @@ def experts(hidden: int) -> Programs:
     return program
 
 
-def pondering(hidden: int) -> Programs:
-    """Reads 5 to 24 vectors, with up to eight steps each."""
-    layer = AdaptiveGRU(eb.ParameterCollection(seed=0), hidden, hidden, most=8)
-    layer.b_halt.set_value([-1.0])
-
-    async def program(k: int) -> Any:
-        random = np.random.default_rng(k)
-        found = await layer.ponder([eb.input(x) for x in random.normal(size=(random.integers(5, 25), hidden))])
-        return await found.outputs[-1]
-
-    return program
-
-
 MODELS: dict[str, Callable[[int], Programs]] = {
     "parser": parser,
     "attention, greedy": decoder(lambda network, words, _: generation.greedy(network, words, len(words))),
@@ -103,7 +89,6 @@ MODELS: dict[str, Callable[[int], Programs]] = {
     "attention, beam of 4": decoder(lambda network, words, _: generation.beam(network, words, 4, len(words))),
     "trees": trees,
     "experts": experts,
-    "adaptive computation time": pondering,
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import edbatch as eb
 from edbatch.data.parallel import random_parallel, read_parallel
-from edbatch.data.vocabulary import Vocabulary, read_vocabulary
+from edbatch.data.vocabulary import Vocabulary
 from edbatch.models import EncoderDecoder
 from tests.models.equations import cross_entropy, every_way, forward, lstm, randomized, softmax
 
@@ -51,7 +51,8 @@ def test_made_up_pairs(way):
 def test_real_pairs(data_folder):
     folder = data_folder / "iwslt15"
     pairs = sorted(read_parallel(folder / "tst2012.en", folder / "tst2012.vi"), key=lambda pair: len(pair.source))[:12]
-    vocabularies = [read_vocabulary(folder / name) for name in ("vocab.en", "vocab.vi")]
+    words = [(folder / name).read_text(encoding="utf-8").split("\n") for name in ("vocab.en", "vocab.vi")]
+    vocabularies = [Vocabulary(lines[1:]) for lines in words]
     check(numbered(pairs, *vocabularies), map(len, vocabularies), "batched")
 
 

@@ -79,22 +79,6 @@ def test_layers_over_words(name):
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_molecules():
-    network, samples, _, p = made("graph-attention")
-    for (atoms, neighbours), found in zip(samples, outputs("graph-attention", network, samples), strict=True):
-        hs = p["embed"][atoms]
-        for name in (layer.W.name.removesuffix(".W") for layer in network.layers):
-            ws = hs @ p[f"{name}.W"].T
-            scores = ws @ p[f"{name}.a_to"].T + (ws @ p[f"{name}.a_from"].T).T
-            scores = np.where(scores > 0, scores, 0.2 * scores)
-            there = np.eye(len(atoms), dtype=bool)
-            for at, near in enumerate(neighbours):
-                there[at, near] = True
-            shares = np.where(there, np.exp(scores), 0)
-            hs = np.tanh(shares / shares.sum(axis=1, keepdims=True) @ ws)
-        np.testing.assert_allclose(found, [read_out(p, h) for h in hs], rtol=1e-9)
-
-
 def test_experts():
     network, samples, _, p = made("mixture-of-experts")
     for (x,), (found,) in zip(samples, outputs("mixture-of-experts", network, samples), strict=True):
@@ -134,17 +118,6 @@ def test_a_parser_makes_the_transitions_that_it_says_are_best():
             configuration.apply(move)
         assert configuration.heads == heads
         assert [given[word] for word in range(1, len(words) + 1)] == relations
-
-
-def test_a_pointer_points_at_what_it_says_is_best():
-    network, samples, _, _ = made("pointer-decoder")
-    orders = eb.run([network.order(*sample) for sample in samples], dtype="float64")
-    for found, order in zip(outputs("pointer-decoder", network, samples), orders, strict=True):
-        left = set(range(len(order)))
-        for p, position in zip(found, order, strict=True):
-            assert len(p) == len(order)
-            assert max(left, key=lambda at: p[at]) == position
-            left.remove(position)
 
 
 def test_questions_have_the_answers_of_clevr():

@@ -6,7 +6,7 @@ from edbatch.experiments.measure import STAGES
 from scripts.bench.workloads import main
 
 
-@pytest.mark.parametrize("name", ["tagger", "graph-attention"])
+@pytest.mark.parametrize("name", ["tagger", "child-sum"])
 def test_times_and_memory(tables_of, name):
     times, memory = tables_of(main, "--workload", name, "--hidden=4", "--batch=2").values()
     (row,) = times

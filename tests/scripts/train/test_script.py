@@ -12,9 +12,9 @@ import pytest
 from edbatch import EdBatchError
 from edbatch.data.dependencies import DependencySentence, random_dependencies, write_conllu
 from scripts import ROOT
-from scripts.train import attention, experts, growth, ner, parser, ponder, sentiment, tagger, translation
+from scripts.train import attention, experts, growth, ner, parser, sentiment, tagger, translation
 
-SCRIPTS = [sentiment, tagger, ner, translation, parser, attention, growth, experts, ponder]
+SCRIPTS = [sentiment, tagger, ner, translation, parser, attention, growth, experts]
 REAL = [sentiment, tagger, ner, translation, attention]
 NAMES = [script.SCRIPT.name for script in SCRIPTS]
 TINY = ["--samples=24", "--epochs=2", "--batch=5", "--hidden=4", "--save-every=2"]  # 5 mini-batches an epoch
