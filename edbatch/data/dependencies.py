@@ -14,13 +14,7 @@ _COLUMNS = 10  # of CoNLL-U: number, word, lemma, two tags, features, head, rela
 
 @dataclass(frozen=True, slots=True)
 class DependencySentence:
-    """Words, the number of each one's head, and its relation to it.
-
-    Attributes:
-        words: the words.
-        heads: of each word: words count from 1, and 0 is the root, which is the head of one word at least.
-        relations: of each word to its head.
-    """
+    """Words, the number of each one's head (words count from 1, 0 is the root), and its relation to it."""
 
     words: list[str]
     heads: list[int]
@@ -31,28 +25,17 @@ class DependencySentence:
 
     @property
     def is_projective(self) -> bool:
-        """Whether no arcs cross, that from the root, before the first word, included.
-
-        Example:
-            >>> DependencySentence(["a", "b", "c", "d"], [0, 4, 1, 1], ["r"] * 4).is_projective
-            False
-        """
+        """Whether no arcs cross, that from the root, before the first word, included."""
         arcs = [sorted((word, head)) for word, head in enumerate(self.heads, start=1)]
         return not any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
 def stream_conllu(path: Path, skip_bad: bool = False) -> Stream[DependencySentence]:
-    """The sentences of a CoNLL-U file, read one at a time: a line of ten columns for each word, an empty line after
-    each sentence.
+    """The sentences of a CoNLL-U file, each read when it is asked for: ten columns for each word, an empty line
+    after each sentence.
 
-    Comments, ranges of words (`3-4`) and words that are not there (`5.1`) are skipped.
-
-    Args:
-        path: a file as `write_conllu` writes it.
-        skip_bad: skip sentences with a malformed line, or whose heads are no tree, and count them (`.skipped`).
-
-    Raises:
-        EdBatchError: a line has other columns, or heads are no tree; the message names file and line.
+    Comments, ranges of words (`3-4`) and words that are not there (`5.1`) are skipped, and with `skip_bad` sentences
+    with a malformed line, or whose heads are no tree.
     """
     sentences = (
         found for block in blocks(lines(path)) if (found := [line for line in block if not line.raw.startswith(b"#")])

@@ -15,12 +15,7 @@ _INTEGERS = re.compile(r"\s*[0-9]{1,9}(\s+[0-9]{1,9})*\s*", re.ASCII)
 
 
 class Arc(NamedTuple):
-    """An arc to a node: a character, if it begins at the node just before, else a word.
-
-    Attributes:
-        source: the node where it begins.
-        id: number of the character or of the word; the two are numbered apart.
-    """
+    """An arc to a node: where it begins, and the number of a character, if that is just before, else of a word."""
 
     source: int
     id: int
@@ -85,27 +80,12 @@ def sizes(lattices: Sequence[Lattice]) -> Sizes:
 
 
 def stream_lattices(path: Path, skip_bad: bool = False) -> Stream[Lattice]:
-    """The lattices of a file, read one at a time.
+    """The lattices of a file, each read when it is asked for.
 
     First their number, on a line of its own. Then per lattice: the number of nodes; their tags on one line; and a line
     per node, `k source id source id ...`: the number of arcs that end there, and of each arc where it begins and its
-    id. Blank lines are skipped between lattices.
-
-    Args:
-        path: a file as `write_lattices` writes it.
-        skip_bad: skip lattices with a malformed line, up to the next blank line, and count them (`.skipped`). Without
-            a first line that says how many there are, nothing is read.
-
-    Raises:
-        EdBatchError: the file ends early or goes on after the last lattice, or a line is not what the format says. The
-            message names file and line, and what was expected there.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "lattices.txt"
-        >>> _ = path.write_text("1\\n2\\n0 3\\n0\\n1 0 7\\n")
-        >>> stream_lattices(path).take()
-        [Lattice(tags=[0, 3], arcs=[(), (Arc(source=0, id=7),)])]
+    id. Blank lines are skipped between lattices, and with `skip_bad` lattices with a malformed line, up to the next
+    blank line.
     """
     return Stream(_lattices(path), "lattices", f"{path}: no lattices in it", skip_bad)
 

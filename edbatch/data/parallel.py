@@ -19,17 +19,8 @@ class SentencePair(NamedTuple):
 
 
 def stream_parallel(source: Path, target: Path, skip_bad: bool = False) -> Stream[SentencePair]:
-    """The pairs of two files with one sentence per line, words between blanks, read one at a time; pairs of blank lines
-    are skipped.
-
-    Args:
-        source, target: files as `write_parallel` writes them.
-        skip_bad: skip sentences that have no translation, and count them (`.skipped`).
-
-    Raises:
-        EdBatchError: one file has more lines than the other, or a sentence has no translation; the message names file
-            and line.
-    """
+    """The pairs of two files with one sentence per line, words between blanks, each read when it is asked for; pairs of
+    blank lines are skipped, and with `skip_bad` sentences that have no translation."""
 
     def pair(both: tuple[Line | None, ...]) -> SentencePair:
         words = [[] if line is None else WORD.findall(line.text) for line in both]

@@ -12,13 +12,7 @@ from edbatch.errors import EdBatchError
 
 
 class Step(NamedTuple):
-    """One function of a program.
-
-    Attributes:
-        function: its name.
-        inputs: the positions of the steps whose results it takes, which come before it.
-        values: words that it takes.
-    """
+    """One function of a program: its name, the positions of the steps before it whose results it takes, and words."""
 
     function: str
     inputs: tuple[int, ...]
@@ -37,12 +31,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A question, what answers it, and the answer.
-
-    Attributes:
-        question: its text; may be empty.
-        steps: at least one; the last gives the answer.
-        answer: None where it is not known.
+    """A question (its text may be empty), the steps to its answer, and the answer, None where it is not known.
 
     Example:
         >>> text = '{"question": "How many?", "program": [{"function": "scene", "inputs": [], "value_inputs": []},'
@@ -65,21 +54,9 @@ class Program:
 
 
 def parse_program(text: str, place: str = "program") -> Program:
-    """Read one question as JSON: an object with `program`, and perhaps `question` and `answer`; what else there is is
-    left out.
+    """Read one question as JSON: an object with `program`, and perhaps `question` and `answer`; the rest is left out.
 
-    Args:
-        text: the whole object.
-        place: where the text comes from, for error messages.
-
-    Raises:
-        EdBatchError: the text is no such object, or a step takes what is not before it; the message names place and
-            step.
-
-    Example:
-        >>> parse_program('{"program": [{"function": "count", "inputs": [0]}]}', "questions.jsonl:7")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: questions.jsonl:7: step 0: expected "inputs" among the steps before it, found [0]
+    Where it is no such object, or a step takes what is not before it, an EdBatchError names `place` and the step.
     """
     try:
         found = json.loads(text)
@@ -111,16 +88,10 @@ def _step(found: Any, place: str, at: int) -> Step:
 
 
 def stream_programs(path: Path, skip_bad: bool = False) -> Stream[Program]:
-    """The programs of a file, one per line as JSON, read one at a time; blank lines are skipped.
+    """The programs of a file, one per line as JSON, each read when it is asked for; blank lines are skipped, and with
+    `skip_bad` lines that hold no program.
 
     CLEVR itself is one object per file, `{"info": ..., "questions": [...]}`; `jq -c '.questions[]'` makes lines of it.
-
-    Args:
-        path: a file as `write_programs` writes it.
-        skip_bad: skip lines that hold no program, and count them (`.skipped`).
-
-    Raises:
-        EdBatchError: a line is no program; the message names file, line and step, and what was expected there.
     """
     return stream_samples(path, parse_program, "programs", '{"question": "How many?", "program": [...]}', skip_bad)
 

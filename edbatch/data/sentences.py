@@ -11,12 +11,8 @@ from edbatch.errors import EdBatchError
 
 
 def stream_sentences(path: Path, skip_bad: bool = False) -> Stream[list[str]]:
-    """The sentences of a file, one per line, words between blanks, read one at a time; blank lines are skipped.
-
-    Args:
-        path: a file as `write_sentences` writes it.
-        skip_bad: skip lines that are no UTF-8, and count them (`.skipped`).
-    """
+    """The sentences of a file, one per line, words between blanks, each read when it is asked for; blank lines are
+    skipped, and with `skip_bad` lines that are no UTF-8."""
     return stream_samples(path, lambda text, place: WORD.findall(text), "sentences", "the cat sat", skip_bad)
 
 
@@ -31,19 +27,7 @@ def write_sentences(path: Path, sentences: Iterable[list[str]]) -> None:
 
 
 def stream_pieces(path: Path, length: int, skip_bad: bool = False) -> Stream[list[str]]:
-    """The words of a file in pieces of one length, wherever its lines end; what is left at its end is left out.
-
-    Args:
-        path, skip_bad: as of `stream_sentences`.
-        length: words in a piece.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "sentences.txt"
-        >>> write_sentences(path, [["a", "b", "c"], ["d", "e"]])
-        >>> stream_pieces(path, 2).take()
-        [['a', 'b'], ['c', 'd']]
-    """
+    """The words of a file in pieces of `length` words, wherever its lines end; what is left at its end is left out."""
     found = parsed(filled_lines(path), lambda line: WORD.findall(line.text))
     return Stream(_pieces(found, length), "pieces", f"{path}: expected {length:,} words at least", skip_bad)
 

@@ -27,14 +27,8 @@ class Stream(Generic[_Sample]):
         found: samples, and in place of a malformed one its error.
         what: the samples are called.
         nothing: the message where there are none.
-        skip_bad: malformed samples are skipped and counted; otherwise the first ends the reading, as an error.
-
-    Attributes:
-        skipped: how many malformed ones were skipped so far.
-        first_skipped: the message of the first of them, which names file and line; None before.
-
-    Raises:
-        EdBatchError: where samples are asked for: a file cannot be read, a sample is malformed, or there are none.
+        skip_bad: malformed samples are skipped and counted (`skipped`; `first_skipped` is the message of the first of
+            them, which names file and line); otherwise the first ends the reading, as an error.
 
     Example:
         >>> import pathlib, tempfile

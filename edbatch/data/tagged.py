@@ -35,17 +35,7 @@ class TaggedSentence:
 def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
     """Read one sentence. A word may contain `|`, a tag may not.
 
-    Args:
-        text: the whole sentence.
-        place: where the text comes from, for error messages.
-
-    Raises:
-        EdBatchError: a word has no tag, or there are no words; the message names place and column.
-
-    Example:
-        >>> parse_tagged("Minoru|I-PER plays", "news.txt:7")
-        Traceback (most recent call last):
-        edbatch.errors.EdBatchError: news.txt:7: column 14: expected word|TAG, found 'plays'
+    Where a word has no tag, or there are no words, an EdBatchError names `place` and the column.
     """
     sentence = TaggedSentence([], [])
     for match in WORD.finditer(text):
@@ -60,15 +50,8 @@ def parse_tagged(text: str, place: str = "sentence") -> TaggedSentence:
 
 
 def stream_tagged(path: Path, skip_bad: bool = False) -> Stream[TaggedSentence]:
-    """The sentences of a file, one per line, read one at a time; blank lines are skipped.
-
-    Args:
-        path: a file as `write_tagged` writes it.
-        skip_bad: skip lines with a word that has no tag, and count them (`.skipped`).
-
-    Raises:
-        EdBatchError: a word has no tag; the message names file, line and column.
-    """
+    """The sentences of a file, one per line, each read when it is asked for; blank lines are skipped, and with
+    `skip_bad` lines with a word that has no tag."""
     return stream_samples(path, parse_tagged, "sentences", "Minoru|I-PER plays|O", skip_bad)
 
 

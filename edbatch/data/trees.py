@@ -88,12 +88,7 @@ class Tree:
 def parse_tree(text: str, place: str = "tree") -> Tree:
     """Read one tree: `(label word)` is a leaf, `(label child child ...)` an inner node. No recursion.
 
-    Args:
-        text: the whole tree, on one line or several.
-        place: where the text comes from, for error messages.
-
-    Raises:
-        EdBatchError: the text is no tree; the message names place and column, and what was expected there.
+    Where the text is no tree, an EdBatchError names `place`, the column, and what was expected there.
 
     Example:
         >>> parse_tree("(3 (2 so) good)", "reviews.txt:7")
@@ -127,16 +122,8 @@ def parse_tree(text: str, place: str = "tree") -> Tree:
 
 
 def stream_trees(path: Path, skip_bad: bool = False, binary: bool = False) -> Stream[Tree]:
-    """The trees of a file, one per line, read one at a time; blank lines are skipped.
-
-    Args:
-        path: a file as `write_trees` writes it.
-        skip_bad: skip lines that are no trees, and count them (`.skipped`).
-        binary: give every tree as `Tree.binarized` does.
-
-    Raises:
-        EdBatchError: of a malformed line; the message names file, line and column, and what was expected there.
-    """
+    """The trees of a file, one per line, each read when it is asked for; blank lines are skipped, and with `skip_bad`
+    lines that are no trees. With `binary` every tree is given as `Tree.binarized` does."""
 
     def parse(text: str, place: str) -> Tree:
         tree = parse_tree(text, place)
@@ -151,14 +138,5 @@ def read_trees(path: Path, skip_bad: bool = False) -> list[Tree]:
 
 
 def write_trees(path: Path, trees: Iterable[Tree]) -> None:
-    """Write trees, one per line.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "trees.txt"
-        >>> trees = [parse_tree("(4 good)"), parse_tree("(3 (2 so) (4 good))")]
-        >>> write_trees(path, trees)
-        >>> read_trees(path) == trees
-        True
-    """
+    """Write trees, one per line."""
     write_samples(path, trees)

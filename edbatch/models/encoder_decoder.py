@@ -83,32 +83,17 @@ class EncoderDecoder(Classifier):
 
 
 class Attending(NamedTuple):
-    """The state of a decoder with attention.
+    """The state of a decoder with attention."""
 
-    Attributes:
-        memory: the encoder's outputs, one of each source word.
-        decoder: its recurrent state.
-        fed: its last output, which is part of its next input.
-    """
-
-    memory: eb.ExpressionList
+    memory: eb.ExpressionList  # the encoder's outputs, one of each source word
     decoder: State
-    fed: eb.Expression
+    fed: eb.Expression  # the last output, which is part of the next input
 
 
 class AttentionEncoderDecoder(EncoderDecoder):
     """Reads a sentence in both directions, then says another; at each word it attends to the sentence it has read.
 
     Arguments as of `EncoderDecoder`; `dim` is an even number.
-
-    Example:
-        >>> import edbatch as eb
-        >>> from edbatch.models import AttentionEncoderDecoder, generation
-        >>> network = AttentionEncoderDecoder(eb.ParameterCollection(seed=0), source_words=10, target_words=12, dim=4)
-        >>> with eb.Graph():
-        ...     (words,) = eb.run([generation.greedy(network, [5, 6, 7], longest=5)])
-        >>> len(words) <= 5
-        True
     """
 
     def _check(self) -> None:

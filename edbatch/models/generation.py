@@ -13,11 +13,7 @@ from edbatch.errors import shown
 
 
 class Speaker(Protocol):
-    """A network that scores the next word.
-
-    Attributes:
-        start, end: numbers of the words before the first, and after the last.
-    """
+    """A network that scores the next word; `start`, `end`: numbers of the words before the first and after the last."""
 
     start: int
     end: int
@@ -30,15 +26,12 @@ class Speaker(Protocol):
 
 
 async def greedy(network: Speaker, source: Any, longest: int = 100) -> list[int]:
-    """The words with the best score at each step; a program for `edbatch.run`.
+    """The words with the best score at each step, without the one that ends them; a program for `edbatch.run`.
 
     Args:
         network: that scores them.
-        source: what its `encode` takes.
+        source: argument of its `encode`.
         longest: a sentence that has not ended after so many words is cut off.
-
-    Returns:
-        Without the word that ends it.
 
     Example:
         >>> import edbatch as eb
@@ -63,10 +56,7 @@ async def sampled(
     Args:
         network, source, longest: as of `greedy`.
         random: draws; one for each sentence, so that it does not matter what else runs.
-        temperature: scores are divided by it: below 1 the probable words become more so.
-
-    Raises:
-        EdBatchError: the temperature is no positive number.
+        temperature: scores are divided by it, a number above 0: below 1 the probable words become more so.
     """
     if not is_real(temperature) or not temperature > 0:
         raise eb.EdBatchError(f"sampled: temperature={shown(temperature)}; expected a number above 0")
@@ -98,12 +88,8 @@ def drawn(probabilities: np.ndarray, share: float) -> int:
 
 
 class Hypothesis(NamedTuple):
-    """A sentence, or the beginning of one.
-
-    Attributes:
-        words: without the one that ends it.
-        score: the sum of the log probabilities of its words, and of its end once it has ended.
-    """
+    """A sentence, or the beginning of one, without its end; `score`: the sum of the log probabilities of its words, and
+    of its end once it has ended."""
 
     words: tuple[int, ...]
     score: float

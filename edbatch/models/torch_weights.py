@@ -25,22 +25,15 @@ Target = eb.Parameter | tuple[eb.Parameter, eb.Parameter] | Level | Stacked | Se
 def from_torch(target: Target, state: Mapping[str, Any], prefix: str = "") -> None:
     """Give parameters the values of a PyTorch module.
 
-    ============================================  ==========================================================
-    target                                        the module whose `state_dict()` is given
-    ============================================  ==========================================================
-    matrix W, or a pair (W, b)                    `nn.Linear` without and with bias
-    look-up table                                 `nn.Embedding`
-    `LSTM`, `GRU`, `SimpleRNN`                    `nn.LSTM`, `nn.GRU`, `nn.RNN` (tanh) of one layer
-    `Stacked`                                     the same with `num_layers`
-    `Bidirectional`                               the same with `bidirectional=True`, one layer
-    list of `Bidirectional`, lowest first         the same with `num_layers`: each reads what the one below gives
-    ============================================  ==========================================================
+    A matrix W or a pair (W, b) is an `nn.Linear`, a look-up table an `nn.Embedding`, and an `LSTM`, `GRU` or
+    `SimpleRNN` an `nn.LSTM`, `nn.GRU` or `nn.RNN` (tanh) of one layer. `Stacked` is one with `num_layers`,
+    `Bidirectional` one with `bidirectional=True`, and a list of `Bidirectional`, the lowest first, one with both.
 
     Layers without bias get zeros for it. PyTorch has two biases where one would do; ours is their sum, except for the
     new state of a GRU, where the second one is scaled by the reset gate in both libraries.
 
     Args:
-        target: what to load into.
+        target: parameters or layers to load into.
         state: names to tensors (on the CPU) or arrays; of any float dtype that NumPy has.
         prefix: only names that begin with it count, without it: "encoder.lstm.", say, of a larger module.
 

@@ -1,6 +1,7 @@
-"""The transition parser: together as one by one, and it learns."""
+"""The transition parser: its moves cost what an exhaustive search finds; together as one by one; it learns."""
 
 import asyncio
+from copy import deepcopy
 from random import Random
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import edbatch as eb
 from edbatch.data.dependencies import random_dependencies
 from edbatch.models import TransitionParser
+from edbatch.models.arc_hybrid import Configuration, Move
 
 SENTENCES = random_dependencies(12, seed=0)
 WORDS = {word: i for i, word in enumerate(sorted({word for s in SENTENCES for word in s.words}))}
@@ -82,3 +84,34 @@ def test_it_learns():
 def test_an_empty_sentence():
     _, parser = made("float32")
     assert eb.run([parser.parse([]), parser.parse([1])])[0] == ([], [])
+
+
+def after(configuration, move, heads):
+    """The configuration that a move leads to, and whether it makes a right arc."""
+    then = deepcopy(configuration)
+    then.apply(move)
+    return then, move is not Move.SHIFT and then.heads[(word := configuration.stack[-1]) - 1] == heads[word - 1]
+
+
+def most(configuration, heads, known):
+    """How many right arcs can still be made."""
+    if configuration.is_over:
+        return 0
+    key = (*configuration.stack, -1, *configuration.buffer)
+    if key not in known:
+        ways = [after(configuration, move, heads) for move in configuration.allowed()]
+        known[key] = max(right + most(then, heads, known) for then, right in ways)
+    return known[key]
+
+
+def test_costs_are_those_of_an_exhaustive_search():
+    random = Random(0)
+    for sentence in [sentence for sentence in random_dependencies(200, seed=1) if len(sentence) < 9][:60]:
+        heads, known = sentence.heads, {}
+        configuration = Configuration(len(heads))
+        while not configuration.is_over:
+            now = most(configuration, heads, known)
+            for move in configuration.allowed():
+                then, right = after(configuration, move, heads)
+                assert configuration.cost(move, heads) == now - right - most(then, heads, known)
+            configuration.apply(random.choice(configuration.allowed()))

@@ -40,31 +40,33 @@ def check(module, target, layers):
         np.testing.assert_allclose(got, want.numpy(), rtol=1e-10, atol=1e-12)
 
 
+def made(layer, way):
+    """A target of `from_torch`, its levels, and the arguments of PyTorch's module."""
+    model = eb.ParameterCollection(seed=1, dtype="float64")
+
+    def both(size):
+        return Bidirectional(*(layer(model, size, DIM, name=f"{size}.{side}") for side in ("right", "left")))
+
+    if way == "one layer":
+        own = layer(model, INPUT, DIM)
+        own.b.set_value(np.ones(own.b.shape))  # must become zero without bias
+        return own, [own], {}
+    if way == "layers":
+        own = Stacked([layer(model, INPUT if n == 0 else DIM, DIM, name=f"l{n}") for n in range(3)])
+        return own, [own], {"num_layers": 3}
+    if way == "both directions":
+        own = both(INPUT)
+        return own, [own], {"bidirectional": True}
+    own = [both(INPUT), both(2 * DIM)]
+    return own, own, {"bidirectional": True, "num_layers": 2}
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("kind", "layer"), [("LSTM", LSTM), ("GRU", GRU), ("RNN", SimpleRNN)])
-class TestRecurrent:
-    def test_one_layer(self, kind, layer, bias):
-        own = layer(eb.ParameterCollection(seed=1, dtype="float64"), INPUT, DIM)
-        own.b.set_value(np.ones(own.b.shape))  # must become zero without bias
-        check(torch_module(kind, bias=bias), own, [own])
-
-    def test_layers_on_top_of_one_another(self, kind, layer, bias):
-        model = eb.ParameterCollection(seed=1, dtype="float64")
-        own = Stacked([layer(model, INPUT if n == 0 else DIM, DIM, name=f"l{n}") for n in range(3)])
-        check(torch_module(kind, bias=bias, num_layers=3), own, [own])
-
-    def test_both_directions(self, kind, layer, bias):
-        model = eb.ParameterCollection(seed=1, dtype="float64")
-        own = Bidirectional(layer(model, INPUT, DIM, name="right"), layer(model, INPUT, DIM, name="left"))
-        check(torch_module(kind, bias=bias, bidirectional=True), own, [own])
-
-    def test_layers_of_both_directions(self, kind, layer, bias):
-        model = eb.ParameterCollection(seed=1, dtype="float64")
-        own = [
-            Bidirectional(*(layer(model, size, DIM, name=f"{size}.{way}") for way in ("right", "left")))
-            for size in (INPUT, 2 * DIM)
-        ]
-        check(torch_module(kind, bias=bias, bidirectional=True, num_layers=2), own, own)
+@pytest.mark.parametrize("way", ["one layer", "layers", "both directions", "layers of both directions"])
+def test_recurrent(kind, layer, bias, way):
+    own, levels, arguments = made(layer, way)
+    check(torch_module(kind, bias=bias, **arguments), own, levels)
 
 
 def test_linear_and_embedding():

@@ -16,17 +16,11 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 class Numbered(NamedTuple):
-    """Samples as a model takes them.
+    """Samples as a model takes them."""
 
-    Attributes:
-        samples: per sample the arguments of the model's `hidden` or `answer`, words as numbers.
-        sizes: of the model's tables, in the order of its arguments.
-        labels: what the entries of its probabilities stand for.
-    """
-
-    samples: list[tuple[Any, ...]]
-    sizes: tuple[Any, ...]
-    labels: list[Any]
+    samples: list[tuple[Any, ...]]  # the arguments of the model's `hidden` or `answer`, words as numbers
+    sizes: tuple[Any, ...]  # of the model's tables, in the order of its arguments
+    labels: list[Any]  # of the entries of its probabilities
 
 
 class Labelled(NamedTuple):
@@ -44,22 +38,6 @@ class Workload:
     what a sample does depends on values, `answer(*sample)`, a program that returns the probabilities, and, if it can be
     trained, `guided(*sample, right)`, one that returns scores at every place, each after what is right before it.
 
-    Attributes:
-        noun: what a sample is called.
-        place: what each of its probabilities belongs to.
-        generate: random samples, from their number and a seed.
-        know: of samples, what is to be known of them so that others can be numbered as they are; see `Known`.
-        numbered: samples as the model takes them, by what is known.
-        network: makes the model, from a collection, sizes and the size of its states.
-        files: what its files hold, by position; none where samples are random only.
-        folder: where they are in the folder that EDBATCH_DATA names, if they are there.
-        stream: samples from files, one at a time; `skip_bad` skips malformed ones. None without files.
-        root: whether only the label of the last place is predicted of a sample.
-        program: whether a network has `answer`.
-        hidden: a size of states that suits it.
-        right: from a sample as it was read the right label at each of its places, as `Numbered.labels` has it; it gives
-            None for one of which that is not known. None: the data never say, and the model cannot be trained on them.
-
     Example:
         >>> import edbatch as eb
         >>> from edbatch.models.workloads import WORKLOADS
@@ -72,18 +50,20 @@ class Workload:
         True
     """
 
-    noun: str
-    place: str
-    generate: Callable[[int, int], list[Any]]
-    know: Callable[[list[Any]], Known]
+    noun: str  # for a sample
+    place: str  # what each of its probabilities belongs to
+    generate: Callable[[int, int], list[Any]]  # random samples, from their number and a seed
+    know: Callable[[list[Any]], Known]  # what is to be known of samples so that others can be numbered as they are
     numbered: Callable[[list[Any], Known], Numbered]
-    network: Callable[..., Any]
-    files: tuple[str, ...] = ()
-    folder: tuple[str, ...] = ()
-    stream: Callable[..., Stream[Any]] | None = None
-    root: bool = False
-    program: bool = False
-    hidden: int = 128
+    network: Callable[..., Any]  # makes the model, from a collection, sizes and the size of its states
+    files: tuple[str, ...] = ()  # what they hold, by position; none where samples are random only
+    folder: tuple[str, ...] = ()  # where they are in the folder that EDBATCH_DATA names
+    stream: Callable[..., Stream[Any]] | None = None  # of samples from files; None without files
+    root: bool = False  # only the label of the last place is predicted of a sample
+    program: bool = False  # a network has `answer`
+    hidden: int = 128  # a size of states that suits it
+    # From a sample as it was read the right label at each of its places, or None where it is not known. Without it, the
+    # data never say, and the model cannot be trained on them.
     right: Callable[[Any], Sequence[Any] | None] | None = None
 
     def number(self, found: list[Any], known: Known | None = None) -> Numbered:

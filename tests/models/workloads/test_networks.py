@@ -5,9 +5,13 @@ import pytest
 
 import edbatch as eb
 from edbatch.models.workloads import WORKLOADS
-from tests.models.equations import randomized, sigmoid, softmax
+from tests.models.against_torch import randomized
 
 DIM = 6
+
+
+def softmax(x):
+    return np.exp(x) / np.exp(x).sum()
 
 
 def made(name, n=5, seed=2):
@@ -27,56 +31,36 @@ def outputs(name, network, samples):
     return [[next(values) for _ in of_sample] for of_sample in found]
 
 
-def read_out(p, h):
-    return softmax(p["W_out"] @ h + p["b_out"])
-
-
-def tree_gru(p, words, children):
+def tree_gru(network, words, children):
     hs = []
     for word, below in zip(words, children, strict=True):
-        if word is not None:
-            z, n = np.split(p["tree.W"] @ p["embed"][word] + p["tree.b_leaf"], 2)
-            hs.append(sigmoid(z) * np.tanh(n))
-            continue
-        both = [hs[child] for child in below]
-        r1, r2, *mixture = np.split(p["tree.U"] @ np.concatenate(both) + p["tree.b"], 5)
-        reset = np.concatenate([sigmoid(r1) * both[0], sigmoid(r2) * both[1]])
-        shares = np.exp(mixture) / np.exp(mixture).sum(axis=0)
-        new = np.tanh(p["tree.U_n"] @ reset + p["tree.b_n"])
-        hs.append(shares[0] * both[0] + shares[1] * both[1] + shares[2] * new)
+        leaf = word is not None
+        hs.append(network.layer.leaf(network.embed[word]) if leaf else network.layer.compose(*(hs[at] for at in below)))
     return hs
 
 
-def child_sum(p, words, children):
+def child_sum(network, words, children):
     states = []
     for word, below in zip(words, children, strict=True):
-        x = np.zeros(DIM) if word is None else p["embed"][word]
-        f, *projected = np.split(p["tree.W"] @ x + p["tree.b"], 4)
-        h_sum = sum((states[child][0] for child in below), np.zeros(DIM))
-        kept = sum((sigmoid(f + p["tree.U_f"] @ states[child][0]) * states[child][1] for child in below), np.zeros(DIM))
-        i, o, u = (a + b for a, b in zip(projected, np.split(p["tree.U"] @ h_sum, 3), strict=True))
-        c = sigmoid(i) * np.tanh(u) + kept
-        states.append((sigmoid(o) * np.tanh(c), c))
+        x = eb.zeros(DIM) if word is None else network.embed[word]
+        states.append(network.layer.node(x, [states[child] for child in below]))
     return [h for h, _ in states]
 
 
-def tree_fc(p, words):
-    level = [p["tree.W_leaf"] @ p["embed"][word] for word in words]
-    while len(level) > 1:
-        pairs = zip(level[::2], level[1::2], strict=True)
-        level = [np.maximum(p["tree.W"] @ np.concatenate(pair) + p["tree.b"], 0) for pair in pairs]
-    return level
+def tree_fc(network, words):
+    return [network.layer.root([network.embed[word] for word in words])]
 
 
-EQUATIONS = {"tree-gru": tree_gru, "child-sum": child_sum, "tree-fc": tree_fc}
+LAYERS = {"tree-gru": tree_gru, "child-sum": child_sum, "tree-fc": tree_fc}
 
 
-@pytest.mark.parametrize("name", EQUATIONS)
+@pytest.mark.parametrize("name", LAYERS)
 def test_layers_over_words(name):
     network, samples, _, p = made(name)
     for sample, found in zip(samples, outputs(name, network, samples), strict=True):
-        expected = [read_out(p, h) for h in EQUATIONS[name](p, *sample)]
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        with eb.Graph(dtype="float64", policy="none"):
+            hidden = eb.forward(LAYERS[name](network, *sample))
+        np.testing.assert_allclose(found, [softmax(p["W_out"] @ h + p["b_out"]) for h in hidden], rtol=1e-9)
 
 
 def test_experts():
@@ -85,7 +69,7 @@ def test_experts():
         gate = p["W_gate"] @ x
         expert = network.layer.experts[gate.argmax()]
         h = softmax(gate).max() * np.tanh(p[expert.W.name] @ x + p[expert.b.name])
-        np.testing.assert_allclose(found, read_out(p, h), rtol=1e-9)
+        np.testing.assert_allclose(found, softmax(p["W_out"] @ h + p["b_out"]), rtol=1e-9)
 
 
 def test_trees_are_said_node_by_node():

@@ -6,20 +6,18 @@ import pytest
 import edbatch as eb
 from edbatch.data.sentences import random_sentences, write_sentences
 from edbatch.models.workloads import NINE, RARE, WORKLOADS, get_workload
-from tests.models.equations import forward
 
 
-def run(name, samples, way):
+def run(name, samples, policy):
     workload = WORKLOADS[name]
     numbered, sizes, labels = workload.number(samples)
     network = workload.network(eb.ParameterCollection(seed=3), *sizes, 6)
-    values, report = forward(
-        way, lambda: [p for of_sample in workload.outputs(network, numbered) for p in of_sample], "float32"
-    )
+    with eb.Graph(policy=policy) as graph:
+        values = eb.forward([p for of_sample in workload.outputs(network, numbered) for p in of_sample])
     assert all(value.ndim == 1 and len(value) <= len(labels) for value in values)
     assert {len(value) for value in values} == {len(labels)}
     np.testing.assert_allclose([value.sum() for value in values], 1, rtol=1e-5)
-    return np.concatenate(values), report
+    return np.concatenate(values), graph.report()
 
 
 def test_the_nine_of_the_paper():
@@ -33,8 +31,8 @@ def test_the_nine_of_the_paper():
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_made_up_samples(name):
     samples = WORKLOADS[name].generate(6, 1)
-    batched, report = run(name, samples, "batched")
-    single, unbatched = run(name, samples, "one at a time")
+    batched, report = run(name, samples, "sufficient")
+    single, unbatched = run(name, samples, "none")
     np.testing.assert_allclose(batched, single, atol=1e-6)
     # Six questions ask few modules in common, and six points few experts.
     at_least = {"module-network": 2, "mixture-of-experts": 2}.get(name, 3)
@@ -47,8 +45,8 @@ def test_real_samples(data_folder, name):
     if not workload.folder:
         pytest.skip("there is no real data for it")
     samples = workload.read(*(data_folder / path for path in workload.folder))[:6]
-    batched, _ = run(name, samples, "batched")
-    np.testing.assert_allclose(batched, run(name, samples, "one at a time")[0], atol=1e-6)
+    batched, _ = run(name, samples, "sufficient")
+    np.testing.assert_allclose(batched, run(name, samples, "none")[0], atol=1e-6)
 
 
 def test_only_rare_words_are_spelled():
