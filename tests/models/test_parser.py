@@ -1,6 +1,5 @@
 """The transition parser: its moves cost what an exhaustive search finds; together as one by one; it learns."""
 
-import asyncio
 from copy import deepcopy
 from random import Random
 
@@ -26,22 +25,16 @@ def made(dtype="float64", dim=8):
     return model, TransitionParser(model, len(WORDS), len(RELATIONS), dim)
 
 
-async def all_losses(parser, explore):
-    return [await parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)]
-
-
 @pytest.mark.parametrize("policy", ["sufficient", "depth", "none"])
 @pytest.mark.parametrize("explore", [0.0, 0.7])
 def test_losses_and_gradients_are_those_of_one_by_one(policy, explore):
     model, parser = made()
     found = []
-    for together in (True, False):
+    for limit in (None, 1):
         model.zero_grad()
         with eb.Graph(dtype="float64", policy=policy):
-            if together:
-                losses = eb.run([parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)])
-            else:
-                losses = asyncio.run(all_losses(parser, explore))
+            programs = [parser.loss(*numbered(s), explore, Random(k)) for k, s in enumerate(SENTENCES)]
+            losses = eb.run(programs, limit=limit)
             total = eb.sum([loss for of_sentence in losses for loss in of_sentence])
         total.backward()
         found.append([total.value(), *(p.grad() for p in model)])
@@ -51,14 +44,10 @@ def test_losses_and_gradients_are_those_of_one_by_one(policy, explore):
 
 def test_trees_are_those_of_one_by_one():
     _, parser = made()
-
-    async def one_by_one():
-        return [await parser.parse(numbered(s)[0]) for s in SENTENCES]
-
     with eb.Graph(dtype="float64", policy="sufficient") as graph:
         together = eb.run([parser.parse(numbered(s)[0]) for s in SENTENCES])
     with eb.Graph(dtype="float64", policy="sufficient"):
-        assert asyncio.run(one_by_one()) == together
+        assert eb.run([parser.parse(numbered(s)[0]) for s in SENTENCES], limit=1) == together
     assert graph.report().batches == graph.report().lower_bound
     for (heads, relations), sentence in zip(together, SENTENCES, strict=True):
         assert len(heads) == len(relations) == len(sentence)

@@ -61,13 +61,7 @@ def mvrnn(torch, p, word=None, below=(), kind=0):
     return torch.tanh(p["W"] @ torch.cat([B @ a, A @ b])), p["W_M"] @ torch.cat([A, B])
 
 
-NETWORKS = {
-    TreeLSTM: tree_lstm,
-    TreeLSTM2Type: tree_lstm,
-    TreeRNN: tree_rnn,
-    RNTN: tree_rnn,
-    MVRNN: mvrnn,
-}
+NETWORKS = {TreeLSTM: tree_lstm, TreeLSTM2Type: tree_lstm, TreeRNN: tree_rnn, RNTN: tree_rnn, MVRNN: mvrnn}
 
 
 @pytest.mark.parametrize("kind", NETWORKS)
@@ -210,13 +204,6 @@ def test_policies_give_the_values_of_one_at_a_time():
         if policy in (None, "sufficient", "greedy", "beam"):
             assert report.batches == report.lower_bound
     np.testing.assert_allclose(probabilities(trees, None, "float32")[0], alone, atol=2e-6)
-
-
-def test_real_trees(data_folder):
-    trees = [tree.binarized() for tree in read_trees(data_folder / "sst" / "dev.txt")[:64]]
-    values, report = probabilities(trees, None)
-    np.testing.assert_allclose(values, probabilities(trees, "none")[0], rtol=1e-10)
-    assert report.batches == report.lower_bound
 
 
 def test_a_tree_of_depth_2000():

@@ -15,7 +15,7 @@ from edbatch.data.tagged import TaggedSentence
 from edbatch.data.trees import parse_tree
 from edbatch.models.workloads import WORKLOADS, get_workload
 from tests.models.against_torch import randomized
-from tests.models.workloads.test_networks import softmax
+from tests.models.workloads.test_workloads import softmax
 
 TREE = parse_tree("(3 (2 so) (4 (1 very) (0 good)))")
 PARSED = DependencySentence(["Mary", "sings", "loudly"], [2, 0, 2], ["nsubj", "root", "advmod"])

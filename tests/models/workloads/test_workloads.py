@@ -6,6 +6,30 @@ import pytest
 import edbatch as eb
 from edbatch.data.sentences import random_sentences, write_sentences
 from edbatch.models.workloads import NINE, RARE, WORKLOADS, get_workload
+from tests.models.against_torch import randomized
+
+DIM = 6
+
+
+def softmax(x):
+    return np.exp(x) / np.exp(x).sum()
+
+
+def made(name, n=5, seed=2):
+    """A network in float64 with its samples, their labels, and its parameters by name."""
+    workload = WORKLOADS[name]
+    samples, sizes, labels = workload.number(workload.generate(n, seed))
+    model = eb.ParameterCollection(seed=3, dtype="float64")
+    network = workload.network(model, *sizes, DIM)
+    return network, samples, labels, randomized(model)
+
+
+def outputs(name, network, samples):
+    """Per sample the probabilities at its places."""
+    with eb.Graph(dtype="float64"):
+        found = WORKLOADS[name].outputs(network, samples)
+        values = iter(eb.forward([p for of_sample in found for p in of_sample]))
+    return [[next(values) for _ in of_sample] for of_sample in found]
 
 
 def run(name, samples, policy):
@@ -91,3 +115,44 @@ def test_other_files_than_it_reads(tmp_path, name):
     expected = f"expected {len(workload.files)} file" if workload.files else "no files are read"
     with pytest.raises(eb.EdBatchError, match=expected):
         workload.open_files(*paths)
+
+
+def tree_gru(network, words, children):
+    hs = []
+    for word, below in zip(words, children, strict=True):
+        leaf = word is not None
+        hs.append(network.layer.leaf(network.embed[word]) if leaf else network.layer.compose(*(hs[at] for at in below)))
+    return hs
+
+
+def child_sum(network, words, children):
+    states = []
+    for word, below in zip(words, children, strict=True):
+        x = eb.zeros(DIM) if word is None else network.embed[word]
+        states.append(network.layer.node(x, [states[child] for child in below]))
+    return [h for h, _ in states]
+
+
+def tree_fc(network, words):
+    return [network.layer.root([network.embed[word] for word in words])]
+
+
+LAYERS = {"tree-gru": tree_gru, "child-sum": child_sum, "tree-fc": tree_fc}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_over_words(name):
+    network, samples, _, p = made(name)
+    for sample, found in zip(samples, outputs(name, network, samples), strict=True):
+        with eb.Graph(dtype="float64", policy="none"):
+            hidden = eb.forward(LAYERS[name](network, *sample))
+        np.testing.assert_allclose(found, [softmax(p["W_out"] @ h + p["b_out"]) for h in hidden], rtol=1e-9)
+
+
+def test_questions_have_the_answers_of_clevr():
+    network, samples, labels, _ = made("module-network")
+    assert len(labels) == 28
+    with eb.Graph(dtype="float64"):
+        (steps, picture), (expected,) = samples[0], outputs("module-network", network, samples)[0]
+        h = super(type(network), network).hidden(steps, eb.input(picture))
+        np.testing.assert_allclose(network.probabilities(h).value(), expected, rtol=1e-9)
